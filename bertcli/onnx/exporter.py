@@ -18,7 +18,7 @@ from bertcli.network.module import Module, Parameter, parameters
 from bertcli.network.twins import twins
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
-from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Tensor
+from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Stored, Tensor
 from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
 
 logger = logging.getLogger("bertcli")
@@ -142,12 +142,12 @@ def _order(axes: tuple[Axis, ...], order: Iterable[int]) -> list[int]:
     return [first[number] + i for number in order for i in range(len(axes[number]))]
 
 
-def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, half: bool) -> Exporter:
+def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, stored: Stored = "float32") -> Exporter:
     """A watcher that makes a graph of this network's passes, and of Dense layers that come `after` its pooling."""
     trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
     places = [place for path, tree in trees.items() for place in twins(tree, path)]
     weights = {path: item.array for path, item, _ in places if isinstance(item, Parameter)}
-    return Exporter(Graph(weights, opset, half=half), places)
+    return Exporter(Graph(weights, opset, stored), places)
 
 
 def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
@@ -170,7 +170,7 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
 
 def _make(network: Network, precision: str, file: Path) -> None:
     """Write the graph, its weights apart, so that they are mapped into memory."""
-    exporter = exporter_of(network, opset=OPSET, half=False)
+    exporter = exporter_of(network, opset=OPSET)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     made = onnx_file.Export(exporter.graph, outputs, {})
     onnx_file.write_parts(made, file, apart=True)

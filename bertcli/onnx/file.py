@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli._version import __version__
-from bertcli.engine.seam import Array
-from bertcli.onnx.graph import FLOAT, FLOAT16, INPUTS, INT64, Graph, Node, Tensor
+from bertcli.onnx.graph import FLOAT, INPUTS, INT64, Graph, Node, Tensor
 from bertcli.onnx.session import runtime
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LARGEST_FILE = 2**31 - 1  # bytes that protobuf can read; what is larger has its weights in a second file
 DATA = "_data"  # ends the name of that file
 ALIGNMENT = 4096  # of a weight in that file, so that it can be memory-mapped
-STORED_BLOCK = 32  # numbers with one scale, where they are stored as int8
 OLDEST_OPSET = 18  # ReduceMax and others have their axes as an input since then
 PRODUCER = "bertcli"
 MEASURED = (
@@ -45,19 +44,18 @@ class Export(NamedTuple):
         return self.graph.needed([tensor.name for tensor in self.outputs.values()])
 
     @property
-    def weights(self) -> dict[str, Array]:
+    def weights(self) -> dict[str, NDArray[Any]]:
         """The weights that these nodes read."""
         used = {name for node in self.nodes for name in node.inputs}
         return {name: weight for name, weight in self.graph.weights.items() if name in used}
 
-    @property
-    def type(self) -> int:
-        """What weights are stored as: a number of onnx.TensorProto."""
-        return FLOAT16 if self.graph.half else FLOAT
+    def type(self, weight: NDArray[Any]) -> np.dtype[Any]:
+        """What a weight is stored as."""
+        return np.dtype("<f2") if self.graph.stored == "float16" else weight.dtype
 
-    def size(self, weight: Array) -> int:
+    def size(self, weight: NDArray[Any]) -> int:
         """Bytes of a weight as it is stored."""
-        return weight.size * (2 if self.graph.half else 4)
+        return weight.size * self.type(weight).itemsize
 
 
 def check(export: Export) -> None:
@@ -66,19 +64,21 @@ def check(export: Export) -> None:
 
     model = _without_weights(export)
     for name, weight in export.weights.items():
-        model.graph.input.append(helper.make_tensor_value_info(name, export.type, weight.shape))
+        kind = helper.np_dtype_to_tensor_dtype(export.type(weight))
+        model.graph.input.append(helper.make_tensor_value_info(name, kind, weight.shape))
     checker.check_model(model, full_check=True)
 
 
 def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, location: str = "") -> None:
     """Write the whole model; with `beside` the weights go there, and the model refers to them by `location`."""
-    from onnx import TensorProto
+    from onnx import TensorProto, helper
 
     model = _without_weights(export)
     offset = 0
-    inside: list[tuple[bytes, Array]] = []  # weights, each after the bytes before its numbers
+    inside: list[tuple[bytes, NDArray[Any]]] = []  # weights, each after the bytes before its numbers
     for name, weight in export.weights.items():
-        tensor = TensorProto(name=name, dims=weight.shape, data_type=export.type)
+        kind = helper.np_dtype_to_tensor_dtype(export.type(weight))
+        tensor = TensorProto(name=name, dims=weight.shape, data_type=kind)
         size = export.size(weight)
         if beside is None:
             head = tensor.SerializeToString() + _tag(_RAW_DATA, size)
@@ -139,38 +139,6 @@ def quantize(file: Path) -> None:
     Path(f"{file}{DATA}").unlink(missing_ok=True)
 
 
-def store_int8(file: Path) -> None:
-    """Store the matrices and tables of a file as int8, a scale for every 32 numbers; what is computed stays float32.
-
-    w ≈ scale · q with scale = max|w| / 127 of its block, so that every weight is off by at most scale / 2. Standard
-    operators make float32 of them; ONNX Runtime runs these once, while it opens the file.
-    """
-    import onnx
-    from onnx import helper, numpy_helper
-
-    model = onnx.load(file)
-    graph, made = model.graph, []
-    for tensor in [*graph.initializer]:
-        weight, name = numpy_helper.to_array(tensor), tensor.name
-        if weight.ndim < 2 or weight.size % STORED_BLOCK or weight.dtype != np.float32:
-            continue
-        blocks = weight.reshape(-1, STORED_BLOCK)
-        scales = np.maximum(np.abs(blocks).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
-        tensor.CopyFrom(numpy_helper.from_array(np.rint(blocks / scales).astype(np.int8), f"{name}.int8"))
-        graph.initializer.append(numpy_helper.from_array(scales, f"{name}.scales"))
-        graph.initializer.append(numpy_helper.from_array(np.array(weight.shape), f"{name}.shape"))
-        made += [
-            helper.make_node("Cast", [f"{name}.int8"], [f"{name}.float"], to=FLOAT),
-            helper.make_node("Mul", [f"{name}.float", f"{name}.scales"], [f"{name}.blocks"]),
-            helper.make_node("Reshape", [f"{name}.blocks", f"{name}.shape"], [name]),
-        ]
-    nodes = [*made, *graph.node]
-    graph.ClearField("node")
-    graph.node.extend(nodes)
-    onnx.save(model, file)
-    Path(f"{file}{DATA}").unlink(missing_ok=True)
-
-
 def newest_opset() -> int:
     """The newest version of operators that the installed onnx knows."""
     from onnx import defs
@@ -209,11 +177,11 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
     return model
 
 
-def _bytes(export: Export, weight: Array) -> Iterator[bytes]:
+def _bytes(export: Export, weight: NDArray[Any]) -> Iterator[bytes]:
     """A weight as it is stored, some rows at a time: little-endian, row-major."""
     rows = max(1, (1 << 22) // max(1, weight[:1].size))
     for first in range(0, len(weight), rows):
-        yield weight[first : first + rows].astype("<f2" if export.graph.half else "<f4", copy=False).tobytes()
+        yield weight[first : first + rows].astype(export.type(weight), copy=False).tobytes()
 
 
 def _tag(field: int, length: int) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from bertcli.engine.seam import Array
 
 IDS, SEGMENTS, MASK = INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the names that every tool expects
-FLOAT, INT64, FLOAT16 = 1, 7, 10  # of onnx.TensorProto
+FLOAT, INT64 = 1, 7  # of onnx.TensorProto
+BLOCK = 32  # numbers with one scale, where matrices and tables are stored as int8
+Stored = Literal["float32", "float16", "int8"]  # how weights are; they are always computed with as float32
 TRANSPOSED = ".T"  # ends the name of a parameter that is stored transposed
 
 
@@ -116,13 +118,13 @@ class Node(NamedTuple):
 class Graph:
     """Nodes in the order in which they run. A parameter is stored when a node first has its path as an input."""
 
-    def __init__(self, parameters: Mapping[str, Array], opset: int, *, half: bool = False) -> None:
+    def __init__(self, parameters: Mapping[str, Array], opset: int, stored: Stored = "float32") -> None:
         self.parameters = parameters
         self.opset = opset
-        self.half = half  # parameters are stored as float16 and computed with as float32
+        self.stored = stored
         self.nodes: list[Node] = []
         self.made: dict[str, Node] = {}  # by the name of their result
-        self.weights: dict[str, Array] = {}  # parameters, as the model has them or transposed
+        self.weights: dict[str, NDArray[Any]] = {}  # parameters, as the model has them or transposed; and as int8
         self.constants: dict[str, NDArray[Any]] = {}
         self._scope = ""
         self._counts: dict[str, int] = {}
@@ -158,8 +160,9 @@ class Graph:
     def rows(self, table: Operand, indices: Operand) -> Tensor:
         """Rows of a table; of one that is stored as float16 only these are converted."""
         stored = self._stored(self._name(table))
-        rows = Tensor(self, self._add("Gather", (stored, self._name(indices)), {"axis": 0}))
-        return rows.cast() if self.half and stored in self.weights else rows
+        half = self.stored == "float16" and stored in self.weights
+        rows = self._add("Gather", (stored if half else self._float(stored), self._name(indices)), {"axis": 0})
+        return Tensor(self, rows).cast() if half else Tensor(self, rows)
 
     def constant(self, value: NDArray[Any]) -> str:
         """A constant; equal ones are stored once."""
@@ -196,7 +199,24 @@ class Graph:
         return name
 
     def _float(self, name: str) -> str:
-        return self._once("Cast", (name,), {"to": FLOAT}) if self.half and name in self.weights else name
+        """A value as float32, with nodes that make it so where it is stored otherwise.
+
+        int8: w ≈ scale · q with scale = max|w| / 127 of a block, so that every weight is off by at most scale / 2.
+        """
+        weight = self.weights.get(name)
+        if weight is None or self.stored == "float32":
+            return name
+        if self.stored == "float16":
+            return self._once("Cast", (name,), {"to": FLOAT})
+        if weight.ndim < 2 or weight.size % BLOCK:
+            return name
+        if f"{name}.int8" not in self.weights:
+            blocks = weight.reshape(-1, BLOCK)
+            scales = np.maximum(np.abs(blocks).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny)
+            self.weights |= {f"{name}.int8": np.rint(blocks / scales).astype(np.int8), f"{name}.scales": scales}
+        whole = self._once("Cast", (f"{name}.int8",), {"to": FLOAT})
+        whole = self._once("Mul", (whole, f"{name}.scales"), {})
+        return self._once("Reshape", (whole, self._name(weight.shape)), {})
 
     def _once(self, kind: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
         key = (kind, inputs, tuple(sorted(attributes.items())))

@@ -3,8 +3,6 @@
 Only words: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
 """
 
-from collections.abc import Mapping
-
 from bertcli.analysis.params.summary import IDS, RowPlan, Shape, flow_of, nearest
 from bertcli.errors import BertcliError
 from bertcli.network.module import parameters
@@ -61,49 +59,32 @@ def keras_plans(model: Opened) -> list[RowPlan]:
     encoder = getattr(model.network, "encoder", None)
     if encoder is None:
         raise BertcliError(f"The Keras summary is BERT's, and {model.name} has no encoder: leave out --style keras.")
-    shapes = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
-    writer = _Writer(flow_of(model, ()).shapes, shapes)
-    writer.add(EMBEDDINGS)
-    for i in range(len(encoder.layers)):  # which Keras counts from 1, the tree from 0
-        writer.add(LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}")
-    writer.add(HEADS)
-    plans = list(writer.plans.values())
-    owners = {plan.holds for plan in plans if plan.holds is not None}
-    for path in writer.tables:
+    tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
+    outputs = flow_of(model, ()).shapes
+    layers = ((LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}") for i in range(len(encoder.layers)))  # Keras: from 1
+    plans: dict[str, RowPlan] = {}
+    absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
+    for rows, title, path in ((EMBEDDINGS, "", ""), *layers, (HEADS, "", "")):
+        last = tuple([*plans][-1:])
+        for name, kind, place, *after in map(str.split, rows.strip().splitlines()):
+            output, equals, owner = place.partition("=")
+            sources: list[str] = []
+            for source in (title + word if word.startswith("-") else word for word in after):
+                sources += last if source == "…" else (source,) if source in plans else absent[source]
+            name, connected = title + name, tuple(dict.fromkeys(sources))
+            if path + (output or owner) not in outputs.keys() | tables.keys():
+                absent[name] = connected
+            elif name not in plans:
+                place_of_shape, holds = path + (owner or output), path + owner if equals else None
+                shape = IDS if kind == "InputLayer" else outputs[nearest(place_of_shape, outputs)]
+                # a TokenEmbedding also outputs its table, with which the MLM head computes similarities
+                shapes: tuple[Shape, ...] = (shape, tables[place_of_shape]) if kind == "TokenEmbedding" else (shape,)
+                plans[name] = RowPlan(name, kind, shapes, connected, holds, FORMULAS.get(place))
+    owners = {plan.holds for plan in plans.values() if plan.holds is not None}
+    for path in tables:
         if not nearest(path, owners):
             raise BertcliError(
                 f"The Keras summary has no row for {path} of {model.name}: it is written for models that are built as "
                 "BERT is, so leave out --style keras."
             )
-    return plans
-
-
-class _Writer:
-    """Turns tables of words into plans, by their names."""
-
-    def __init__(self, outputs: Mapping[str, Shape], tables: Mapping[str, tuple[int, ...]]) -> None:
-        self.outputs = outputs  # of modules
-        self.tables = tables  # shapes of parameters
-        self.plans: dict[str, RowPlan] = {}
-        self.absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
-
-    def add(self, table: str, title: str = "", path: str = "") -> None:
-        """Add the rows of a table; of a layer, with its title before their names and its path before their places."""
-        last = tuple([*self.plans][-1:])
-        for name, kind, place, *after in map(str.split, table.strip().splitlines()):
-            output, equals, owner = place.partition("=")
-            sources: list[str] = []
-            for source in (title + word if word.startswith("-") else word for word in after):
-                sources += last if source == "…" else (source,) if source in self.plans else self.absent[source]
-            name, connected = title + name, tuple(dict.fromkeys(sources))
-            if path + (output or owner) not in self.outputs.keys() | self.tables.keys():
-                self.absent[name] = connected
-            elif name not in self.plans:
-                shapes, holds = self._shapes(path + (owner or output), kind), path + owner if equals else None
-                self.plans[name] = RowPlan(name, kind, shapes, connected, holds, FORMULAS.get(place))
-
-    def _shapes(self, place: str, kind: str) -> tuple[Shape, ...]:
-        shape = IDS if kind == "InputLayer" else self.outputs[nearest(place, self.outputs)]
-        if kind == "TokenEmbedding":  # it also outputs its table, with which the MLM head computes similarities
-            return shape, self.tables[place]
-        return (shape,)
+    return list(plans.values())

@@ -158,47 +158,37 @@ def rows(
     named = every_layer if collapse else str
     groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
-        sources = tuple(dict.fromkeys(map(named, plan.connected_to)))
-        groups[named(plan.name)].append(plan._replace(name=named(plan.name), connected_to=sources))
-    return tuple(
-        _row(group, entries_of, owners, model.config.sizes, inputs, powers=powers) for group in groups.values()
-    )
+        groups[named(plan.name)].append(plan)
+
+    def row(name: str, group: Sequence[RowPlan]) -> Row:
+        plan, folded = group[0], EVERY in name
+        counted = [entry for one in group if one.holds is not None for entry in entries_of[one.holds]]
+        if plan.formula is None:
+            place = every_layer(plan.holds or "") if folded else plan.holds or ""
+            total = sum_of(_products((entry.parameter for entry in counted if entry.params), place, model.config.sizes))
+            formula = factored(total) if powers else expanded(total)
+        else:
+            formula = f"L·({plan.formula})" if folded else plan.formula
+        ties = (entry.tied_to for entry in counted if entry.tied_to)
+        tied_to = next((path for path in ties if nearest(path, owners) != plan.holds), None)
+        return Row(
+            path=name,
+            type=f"{plan.type} × {len(group)}" if folded else plan.type,
+            output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
+            params=sum(entry.params for entry in counted),
+            bytes=sum(entry.bytes for entry in counted),
+            formula=formula,
+            numbers=with_numbers(formula, model.config.sizes),
+            connected_to=tuple(dict.fromkeys(named(path) for one in group for path in one.connected_to)),
+            tied_to=tied_to and owners.get(tied_to, tied_to),
+        )
+
+    return tuple(row(name, group) for name, group in groups.items())
 
 
 def every_layer(name: str) -> str:
     """A path or name with the layer's number replaced: `encoder.layers.*.attention`."""
     return re.sub(r"(?<=[.-])\d+(?=[.-]|$)", EVERY, name)
-
-
-def _row(
-    group: Sequence[RowPlan],
-    entries_of: Mapping[str, Sequence[CountedParameter]],
-    owners: Mapping[str, str],
-    sizes: Mapping[str, int],
-    inputs: Mapping[str, int | None],
-    *,
-    powers: bool,
-) -> Row:
-    first, folded = group[0], EVERY in group[0].name
-    counted = [entry for plan in group if plan.holds is not None for entry in entries_of.get(plan.holds, ())]
-    formula = first.formula and (f"L·({first.formula})" if folded else first.formula)
-    if formula is None:
-        place = every_layer(first.holds or "") if folded else first.holds or ""
-        total = sum_of(_products((entry.parameter for entry in counted if entry.params), place, sizes))
-        formula = factored(total) if powers else expanded(total)
-    ties = (entry.tied_to for entry in counted if entry.tied_to)
-    tied_to = next((path for path in ties if nearest(path, owners) != first.holds), None)
-    return Row(
-        path=first.name,
-        type=f"{first.type} × {len(group)}" if folded else first.type,
-        output_shape=", ".join(_in_text(shape, inputs) for shape in first.shapes),
-        params=sum(entry.params for entry in counted),
-        bytes=sum(entry.bytes for entry in counted),
-        formula=formula,
-        numbers=with_numbers(formula, sizes),
-        connected_to=tuple(dict.fromkeys(path for plan in group for path in plan.connected_to)),
-        tied_to=tied_to and owners.get(tied_to, tied_to),
-    )
 
 
 def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:

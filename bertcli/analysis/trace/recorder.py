@@ -93,22 +93,22 @@ class Trace(Tracer, Account):
     def ran(self, ran: Ran) -> None:
         """Record an op as a step. FLOPs are 2·MACs plus the op's `work` for every number of the result."""
         op, output = ran.op, ran.output
-        operands = [(number, operand) for number, operand in enumerate(ran.operands) if operand is not None]
-        weights = [operand.weight for _, operand in operands if operand.weight is not None]
+        operands = [operand for operand in ran.operands if operand is not None]
+        weights = [operand.weight for operand in operands if operand.weight is not None]
         untied = [weight for weight in weights if weight.path == weight.home and weight.home not in self._used]
         self.consumed |= {weight.home: weight.size for weight in weights}
         self._used |= {weight.home for weight in weights}
         path = self._path(op, weights)
         part = self.frame.path.partition(".")[0] if self.frame else ""
-        called = [self._called(operand) for _, operand in operands]
+        called = [self._called(operand) for operand in operands]
         words = words_for(self._places(op), ran.arguments, part, called) or Words("", op.name, op.name)
-        origins = [origin for _, operand in operands for origin in operand.source if not isinstance(origin, str)]
+        origins = [origin for operand in operands for origin in operand.source if not isinstance(origin, str)]
         sources = [origin.home if isinstance(origin, Weight) else origin for origin in origins]
         macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
         shown = show(words.output, output.axes)
         size = prod(shown.shape)
         work = op.work(ran.arguments)
-        read = sum(operand.array.size for _, operand in operands)
+        read = sum(operand.array.size for operand in operands)
         settings = {key: value for key, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)}
         if not self.dry:  # which rows are looked up: ids without memory say nothing
             rows = {key: ran.arguments[key].array for key in ("ids", "rows") if key in ran.arguments}

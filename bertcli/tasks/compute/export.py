@@ -26,7 +26,7 @@ from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.exporter import HIDDEN, Exporter, exporter_of
-from bertcli.onnx.graph import IDS, MASK, SEGMENTS, Tensor
+from bertcli.onnx.graph import IDS, MASK, SEGMENTS, Stored, Tensor
 from bertcli.onnx.session import Session, installed, require
 from bertcli.opened import Opened
 from bertcli.report.terminal import visible
@@ -42,6 +42,7 @@ FILES: dict[Precision, str] = {  # the names that sentence-transformers and tran
     "int8": "model_quantized.onnx",
     "int8-stored": "model_int8.onnx",
 }
+STORED: dict[Precision, Stored] = {"float16": "float16", "int8-stored": "int8"}
 LARGEST_DIFFERENCE = 1e-4  # from NumPy's numbers, in float32; relative to the largest number if that is above 1
 # The head that a model was made for, if it has several; nsp and sop were only a help in training.
 HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
@@ -119,14 +120,12 @@ def _make_graph(model: Opened, file: Path, wanted: ExportOptions) -> Exported:
         logger.warning(
             "this model leaves its prompt out of the pooling; a graph is not told where that ends, and includes it."
         )
-    made = results.export(opset, half=precision == "float16")
+    made = results.export(opset, STORED.get(precision, "float32"))
     onnx_file.check(made)
     onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
     if precision == "int8":
         onnx_file.quantize(file)
         logger.info(onnx_file.MEASURED)
-    elif precision == "int8-stored":
-        onnx_file.store_int8(file)
     error = difference(results, file) if check else None
     if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
@@ -245,12 +244,12 @@ class GraphResults:
             results = {"logits": self.scored.of(results[HIDDEN], batch)}
         return results
 
-    def export(self, opset: int, *, half: bool = False) -> onnx_file.Export:
-        """The graph of these results; with `half` its weights are stored as float16."""
+    def export(self, opset: int, stored: Stored = "float32") -> onnx_file.Export:
+        """The graph of these results, its weights stored like that."""
         if self.plan is None and self.head is None and self.scored is None:
             self.model.note_layers_after("in the graph")
         after = self.plan.dense if self.plan else self.scored.layers if self.scored else ()
-        exporter = exporter_of(self.model.network, after, opset=opset, half=half)
+        exporter = exporter_of(self.model.network, after, opset=opset, stored=stored)
         results = exporter.watch(self._watchable)
         if self.head == "qa":
             results = {name: rules.column(results["logits"], i) for i, name in enumerate(ANSWER)}

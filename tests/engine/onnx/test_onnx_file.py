@@ -19,7 +19,7 @@ METADATA = {"source": "small", "labels": '["ü", "b"]'}
 
 
 def small(*, half: bool = False, tied: bool = False) -> onnx_file.Export:
-    graph = Graph({"table": TABLE, "weight": WEIGHT}, 20, half=half)
+    graph = Graph({"table": TABLE, "weight": WEIGHT}, 20, "float16" if half else "float32")
     rows = graph.rows("table", IDS)
     made = graph.node("MatMul", rows, graph.matrix("table" if tied else "weight"))
     graph.node("Neg", made)  # which nothing needs
@@ -119,15 +119,13 @@ def test_onnx_file_stored_as_int8_is_off_by_half_a_step(tmp_path: Path, apart: b
         [[1], [0], [100], [1e-3], [1], [1]], np.float32
     )
     weight = generator.normal(0, 1, (3, 64)).astype(np.float32)
-    graph = Graph({"table": table, "weight": weight}, 18)
+    graph = Graph({"table": table, "weight": weight}, 18, "int8")
     rows = graph.rows("table", IDS)
     outputs = {"rows": rows, "products": graph.node("MatMul", rows, graph.matrix("weight"))}
     dims = (Dim(2, "batch"), Dim(3, "sequence"))
     tensors = {name: made.with_axes(dims, (Dim(64 if name == "rows" else 3),)) for name, made in outputs.items()}
     onnx_file.write_parts(onnx_file.Export(graph, tensors, {}), tmp_path / "m.onnx", apart=apart)
-    onnx_file.store_int8(tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
-    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
     found = Session(tmp_path / "m.onnx")({IDS: np.arange(6).reshape(2, 3)})
     half = np.abs(table).reshape(6, 2, 32).max(axis=-1).repeat(32, axis=1) / 254
     error = np.abs(found["rows"].reshape(6, 64) - table)
