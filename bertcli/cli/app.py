@@ -13,8 +13,7 @@ from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.exceptions import TyperException
+from typer.core import TyperCommand
 
 import bertcli
 from bertcli.cli.options import DebugOptions, name_of, wrong
@@ -68,26 +67,20 @@ def application(word: str = "") -> typer.Typer:
         context_settings={"help_option_names": list(HELP)},
     )
     app.callback()(bert)
-    only = page(word) if word else None
-    if only and only.panel:
-        register_task(app, only)
-        return app
-    exists = any(word in commands for commands in COMMANDS.values())
-    tasks = [] if exists else pages()
+    alone = page(word) if word else None
+    other = any(word in commands for commands in COMMANDS.values())
+    tasks = [alone] if alone and alone.panel else [] if other else pages()
     for panel, commands in COMMANDS.items():
-        for task in tasks:
-            if task.panel != panel:
-                continue
-            if word in HELP:
-                _show(app, task.name, task.options.__doc__, panel)
-            else:
-                register_task(app, task)
-        for name, summary in commands.items():
-            if word in HELP:
-                _show(app, name, summary, panel)
-            elif name == word or not exists:
-                function = name.replace("-", "_")
-                register(app, getattr(import_module(f"bertcli.cli.{function}"), function), panel)
+        of_panel = [task for task in tasks if task.panel == panel]
+        if word in HELP:
+            for name, help in [*((task.name, task.options.__doc__) for task in of_panel), *commands.items()]:
+                app.command(name, help=help, rich_help_panel=panel)(lambda: None)
+            continue
+        for task in of_panel:
+            register_task(app, task)
+        for name in commands:
+            if name == word or not (alone or other):
+                register(app, getattr(import_module(f"bertcli.cli.{name}"), name), panel)
     return app
 
 
@@ -120,29 +113,6 @@ def bert(
 # ------------------------------------------------------------------------------------------------------ one command
 
 
-@contextmanager
-def _printable() -> Iterator[None]:
-    """What somebody typed wrongly is shown without its control characters."""
-    try:
-        yield
-    except TyperException as error:
-        if isinstance(message := getattr(error, "message", None), str):
-            error.message = visible(message)
-        raise
-
-
-class Commands(TyperGroup):
-    """All commands."""
-
-    def make_context(self, *values: Any, **named: Any) -> Any:
-        with _printable():
-            return super().make_context(*values, **named)
-
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        with _printable():
-            return super().invoke(ctx)
-
-
 class Command(TyperCommand):
     """A command that says what was meant where an option has one dash, or a variant's name no option."""
 
@@ -168,12 +138,7 @@ def register_task(app: typer.Typer, task: Page) -> None:
 def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
     """Add a command to the application, named like the function; its docstring is the help."""
     groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
-    _add(app, function.__name__.replace("_", "-"), function.__doc__, groups, function, panel)
-
-
-def _show(app: typer.Typer, name: str, help: str | None, panel: str) -> None:
-    """Add a command to the application's help: its options are not loaded."""
-    app.command(name, help=help, rich_help_panel=panel)(lambda: None)
+    _add(app, function.__name__, function.__doc__, groups, function, panel)
 
 
 def _add(
@@ -193,8 +158,7 @@ def _add(
     parameters = [parameter for group in (*groups.values(), DebugOptions) for parameter in _parameters(group)]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__doc__ = help
-    app.command(name, rich_help_panel=panel, cls=Command)(run)
+    app.command(name, help=help, rich_help_panel=panel, cls=Command)(run)
 
 
 def _parameters(group: Any) -> Iterator[Parameter]:

@@ -61,8 +61,7 @@ def diff(
     else:
         rows = []
         set_threads(threads)
-        if shown.output is not None:
-            check_output(shown.output, (PAGE, ".json"))
+        check_output(shown.output, (PAGE, ".json"))
     if any(pair is not None for _, pair, *_ in rows):
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     if wanted.common and not wanted.check:

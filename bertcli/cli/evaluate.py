@@ -88,8 +88,7 @@ def evaluate(
     model will see, nor errors in the labels.
     """
     set_threads(threads)
-    if report.output is not None:
-        check_output(report.output, (PAGE, *FORMS, RUN))
+    check_output(report.output, (PAGE, *FORMS, RUN))
     from bertcli.evaluate.judge import check_bound, read
     from bertcli.evaluate.judge import evaluate as judged
 

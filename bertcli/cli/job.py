@@ -26,7 +26,7 @@ from bertcli.cli.options import (
 )
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, RECORDS, check_output, ending_of
+from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading
 from bertcli.tasks.registry import Needs
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
     from bertcli.opened import Opened
     from bertcli.report.tables import Table
-    from bertcli.tasks.compute.task import Progress, Records, Result
+    from bertcli.tasks.compute.task import Progress, Record, Records, Result
 
 logger = logging.getLogger("bertcli")
 B = TypeVar("B", bound="Result")
@@ -77,16 +77,15 @@ class Job:
             raise wrong("--model", what)
         source = self.read(wanted.keep_going, options.get("--id-column"))
         source.shard = self.long.shard
-        job = self
-        if self.output.output is not None:
-            check_output(self.output.output, endings)
-            if self.long.shard:
-                from bertcli.files.merge import shard_file
-
-                file = shard_file(self.output.output, *self.long.shard)
-                job = replace(self, output=replace(self.output, output=file))
-        elif self.long.resume:
+        job, file = self, self.output.output
+        check_output(file, endings)
+        if file is None and self.long.resume:
             raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
+        if file is not None and self.long.shard:
+            from bertcli.files.merge import shard_file
+
+            file = shard_file(file, *self.long.shard)
+            job = replace(self, output=replace(self.output, output=file))
         for name in changed(self.long):
             if files_of(source) is None:
                 raise BertcliError(
@@ -124,40 +123,41 @@ class Run(Generic[W]):
 
         Errors: as in `raise_if_failed`, once all is written.
         """
-        output = self.job.output
-        if output.output is None or self.job.ending == PAGE:
+        file = self.job.output.output
+        if file is None or self.job.ending == PAGE:
             progress = self._at_the_end(results_from, table)
         else:
-            progress = self._into_file(self._record_form(table), results_from, lambda block: (block.records,))
+            from bertcli.files.forms import record_form
+
+            form = record_form(file, table, self.options.get("--id-column") is not None, errors=True)
+            progress = self._into_file(form, results_from, lambda block: (block.records,))
         self.raise_if_failed(progress)
 
     def _at_the_end(self, results_from: "ResultsFrom[Records]", table: "Table") -> "Progress":
         """Write records to standard output, or a page, which is complete at the end."""
-        from bertcli.files.records import printed
         from bertcli.tasks.compute.task import Progress
 
-        output = self.job.output
-        if output.output is None:
-            destination = printed(output.format, table)
-        else:
-            from bertcli.files.forms import paged
+        output, progress = self.job.output, Progress()
 
-            destination = paged(output.output, table, self.model.name)
-        progress = Progress()
-        with destination as write, self.counted(results_from(self.texts, progress)) as blocks:
-            for block in blocks:
-                progress = block.progress
-                for record in block.records:
-                    write(record)
+        def records() -> "Generator[Record, None, None]":
+            nonlocal progress
+            with self.counted(results_from(self.texts, progress)) as blocks:
+                for block in blocks:
+                    progress = block.progress
+                    yield from block.records
+
+        with closing(records()) as every:
+            if output.output is None:
+                from bertcli.files.records import print_records
+
+                print_records(every, output.format, table)
+            else:
+                from bertcli.files.shards import save
+
+                for record in every:
+                    table.add(record)
+                save(output.output, table.page(self.model.name).encode())
         return progress
-
-    def _record_form(self, table: "Table") -> "RecordForm | TableForm":
-        from bertcli.files.forms import RecordForm, TableForm
-
-        file = str(self.job.output.output)
-        if self.job.ending in RECORDS:
-            return RecordForm(file)
-        return TableForm(file, table, self.options.get("--id-column") is not None, errors=True)
 
     def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
         """Write blocks of vectors to a file of arrays; `results_from` as in `write_records`.

@@ -5,6 +5,7 @@ from typing import Any
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
+from bertcli.files.formats import RECORDS, check_output
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
@@ -41,14 +42,13 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
     """
     words = InputOptions(texts=wanted.words, input=[wanted.input] if wanted.input else None)
     source = read_texts(words, output, called="word")
-    from bertcli.files.forms import record_output
+    check_output(output.output, RECORDS)
+    opened = open_model(model, MASKED_SAMPLE)
+    from bertcli.files.forms import write_records
+    from bertcli.tasks.compute.neighbors import neighbors
 
-    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        opened = open_model(model, MASKED_SAMPLE)
-        from bertcli.tasks.compute.neighbors import neighbors
-
-        for record in neighbors(opened, (word.text for word in source), top_k=wanted.top_k):
-            write(record)
+    records = neighbors(opened, (word.text for word in source), top_k=wanted.top_k)
+    write_records(records, output.format, output.output, Table(COLUMNS, _rows))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -47,8 +47,7 @@ def patch(
     all four kinds of places.
     """
     set_threads(threads)
-    if shown.output is not None:
-        check_output(shown.output, (PAGE, ".json"))
+    check_output(shown.output, (PAGE, ".json"))
     opened = open_model(model, sample_for(wanted, InputOptions([texts.a, texts.other_text])))
     from bertcli.analysis.parts import KINDS
     from bertcli.analysis.patch import patch_page, patches

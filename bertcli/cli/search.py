@@ -100,9 +100,8 @@ def search(
     if wanted.pooling == "none" or {"--chunk", "--keep-going"} & {*changed(wanted)}:
         raise wrong("QUERY", "a query has one vector: no --pooling none, --chunk or --keep-going.")
     set_threads(threads)
-    if output.output is not None:
-        check_output(output.output, TABLES)
-    from bertcli.files.forms import record_output
+    check_output(output.output, TABLES)
+    from bertcli.files.forms import write_records
     from bertcli.files.inputs import from_files
     from bertcli.files.search import open_vectors
 
@@ -119,9 +118,7 @@ def search(
     records = found(opened, queries, stored, source, wanted, where.top_k, whole=bool(where.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     table = _Hits(tuple(columns), lambda record: _cells(record, columns))
-    with record_output(output.format, output.output, table, TABLES) as write:
-        for record in records:
-            write(record)
+    write_records(records, output.format, output.output, table)
 
 
 def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions) -> "Texts | None":

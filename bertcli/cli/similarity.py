@@ -54,16 +54,14 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
 
         save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
         return
-    from bertcli.files.forms import record_output
+    from bertcli.files.forms import write_records
 
     numbers = [Column(_numbered(item.named), number=True) for item in items]
     table = Table(
         (Column("index", number=True), Column("text"), *numbers),
         lambda record: [(_numbered(record), record["text"], *record["cosine"])],
     )
-    with record_output(output.format, output.output, table) as write:
-        for record in similarity(blocks):
-            write(record)
+    write_records(similarity(blocks), output.format, output.output, table)
 
 
 def _numbered(record: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
+from bertcli.files.formats import RECORDS, check_output
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Table
 from bertcli.report.terminal import Column
@@ -42,28 +43,26 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     tells a text from its pair, for models that know segments; else it is 0.
     """
     source = read_texts(texts, output)
-    from bertcli.files.forms import record_output
+    check_output(output.output, RECORDS)
+    from bertcli.checkpoint.hub import find_model
 
-    with record_output(output.format, output.output, Table(COLUMNS, _rows)) as write:
-        from bertcli.checkpoint.hub import find_model
+    folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
+    from bertcli.checkpoint.loading import config_of
+    from bertcli.checkpoint.modules import network_place
+    from bertcli.checkpoint.prompts import read_prompts, read_query_prompt
+    from bertcli.files.forms import write_records
+    from bertcli.tasks.compute.tokenize import tokenize
+    from bertcli.tokens import Tokenizer
 
-        folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
-        from bertcli.checkpoint.loading import config_of
-        from bertcli.checkpoint.modules import network_place
-        from bertcli.checkpoint.prompts import read_prompts, read_query_prompt
-        from bertcli.tasks.compute.tokenize import tokenize
-        from bertcli.tokens import Tokenizer
-
-        at, static = network_place(folder)
-        config = None
-        if at.file("config.json").exists() and not static:
-            config = config_of(at.object("config.json"), at.file("config.json"))
-        tokenizer, (_, prompt) = Tokenizer.open(folder, config), read_prompts(folder)
-        if prompt and tokenizer.chat is None:
-            command = "rank" if read_query_prompt(folder) else "encode"
-            logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
-        for record in tokenize(tokenizer, source, wanted.max_length):
-            write(record)
+    at, static = network_place(folder)
+    file = at.file("config.json")
+    config = config_of(at.object(file.name), file) if file.exists() and not static else None
+    tokenizer, (_, prompt) = Tokenizer.open(folder, config), read_prompts(folder)
+    if prompt and tokenizer.chat is None:
+        command = "rank" if read_query_prompt(folder) else "encode"
+        logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
+    records = tokenize(tokenizer, source, wanted.max_length)
+    write_records(records, output.format, output.output, Table(COLUMNS, _rows))
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
-from bertcli.files.formats import PAGE, ending_of
+from bertcli.files.formats import PAGE, SEVERAL, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
@@ -118,13 +118,8 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     needs no weights, and takes no time to run.
     """
     wanted.refuse_contradictions(analyzed)
-    if wanted.save is not None or wanted.output is not None:
-        from bertcli.files.formats import SEVERAL, check_output
-
-        drawn = (PAGE,) if wanted.estimate else (PAGE, ".md")
-        for file, endings in ((wanted.save, SEVERAL), (wanted.output, drawn)):
-            if file is not None:
-                check_output(file, endings)
+    check_output(wanted.save, SEVERAL)
+    check_output(wanted.output, (PAGE,) if wanted.estimate else (PAGE, ".md"))
     opened = analyzed_model(model, analyzed, wanted.seed)
     length = min(TOKENS if opened.has_weights else SHAPES, opened.config.max_tokens)
     batch, tokens = analyzed.batch_size, analyzed.seq_len

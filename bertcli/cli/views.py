@@ -50,8 +50,7 @@ def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endin
 
     set_threads(threads)
     source = read_texts(texts, OutputOptions(output=output))
-    if output is not None:
-        check_output(output, endings)
+    check_output(output, endings)
     if not source.at_hand:
         return source
     rows = list(source)
@@ -79,12 +78,11 @@ def show_each(
 
         save(str(output.output), page(list(views)).encode())
     elif output.output is not None or output.format != "table":
-        from bertcli.files.forms import record_output
+        from bertcli.files.forms import write_records
         from bertcli.report.tables import Table
 
-        with record_output(output.format, output.output, Table((), lambda record: ())) as add:
-            for view in views:
-                add(view.record)
+        table = Table((), lambda record: ())
+        write_records((view.record for view in views), output.format, output.output, table)
     else:
         for number, view in enumerate(views):
             if number:

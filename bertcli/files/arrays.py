@@ -171,9 +171,9 @@ KINDS: dict[str, Arrays] = {
 
 def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
-    ending = check_output(file, SEVERAL)
+    check_output(file, SEVERAL)
     kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
-    names = [name for name in arrays if ending == ".npz" or kinds[name] in SAFETENSORS_TYPES]
+    names = [name for name in arrays if ending_of(file) == ".npz" or kinds[name] in SAFETENSORS_TYPES]
     save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in names))
 
 

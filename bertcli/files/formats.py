@@ -39,8 +39,10 @@ def ending_of(file: str) -> str:
     return Path(file).suffix.lower()
 
 
-def check_output(file: str, endings: tuple[str, ...]) -> str:
-    """The ending of an output file in lower case; BertcliError if it is not one of `endings` or cannot be written."""
+def check_output(file: str | None, endings: tuple[str, ...]) -> None:
+    """BertcliError for an output file, if there is one, whose ending is not one of these, or that cannot be written."""
+    if file is None:
+        return
     ending = ending_of(file)
     if ending not in endings:
         single = ending in SINGLE and not {*SEVERAL}.isdisjoint(endings)
@@ -60,4 +62,3 @@ def check_output(file: str, endings: tuple[str, ...]) -> str:
         from bertcli.files.held import pyarrow
 
         pyarrow(file)
-    return ending

@@ -1,15 +1,14 @@
 """How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, check_output
+from bertcli.files.formats import RECORDS, ending_of
 from bertcli.files.held import Records, Rows, Stream
 from bertcli.files.kinds import format_of
-from bertcli.files.records import printed
-from bertcli.files.shards import LINES, Shards, save
+from bertcli.files.records import print_records
+from bertcli.files.shards import LINES, Shards
 from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import as_json
 
@@ -54,28 +53,19 @@ class TableForm(NamedTuple):
         format_of(self.file, Rows).write_rows(stream, shards, kinds | ({"error": None} if self.errors else {}))
 
 
-@contextmanager
-def paged(file: str, table: Table, model: str) -> Iterator[Callable[[Record], object]]:
-    """`with paged(…) as write:` — call `write(record)` for each; their page is written once the block succeeds."""
-    yield table.add
-    save(file, table.page(model).encode())
+def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
+    """How records stand in a file of this name."""
+    return RecordForm(file) if ending_of(file) in RECORDS else TableForm(file, table, own_ids, errors)
 
 
-@contextmanager
-def record_output(
-    format: str, file: str | None, table: Table, endings: tuple[str, ...] = RECORDS
-) -> Iterator[Callable[[Record], object]]:
-    """`with record_output(…) as write:` — call `write(record)` for each; complete once the block succeeds.
-
-    The ending of `file` decides the format; without one, `format` goes to standard output, as in `printed`. After an
-    error no file is left.
-    """
+def write_records(records: Iterable[Record], format: str, file: str | None, table: Table) -> None:
+    """Write records to a file, whose ending decides the form; or print them. After an error no file is left."""
     if file is None:
-        with printed(format, table) as write:
-            yield write
+        print_records(records, format, table)
         return
-    form = RecordForm(file) if check_output(file, endings) in RECORDS else TableForm(file, table)
+    form = record_form(file, table)
     with Shards(file) as shards:
-        yield lambda record: shards.add(form.arrays([record]), {})
+        for record in records:
+            shards.add(form.arrays([record]), {})
         with shards.result() as stream:
             form.write(stream, shards)

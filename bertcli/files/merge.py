@@ -49,7 +49,8 @@ def merge(patterns: Sequence[str], target: str) -> int:
 
     Errors: BertcliError naming files that are missing, damaged, of another run or of another kind; nothing is written.
     """
-    ending = check_output(target, (*TABLES, *ARRAYS))
+    check_output(target, (*TABLES, *ARRAYS))
+    ending = ending_of(target)
     files: list[str] = []
     for pattern in patterns:
         files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(NO_SHARDS)] or [pattern]

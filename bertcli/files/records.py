@@ -1,8 +1,7 @@
 """Records on standard output: as a table, JSON lines or one JSON array."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import IO
 
 from bertcli.report.tables import Record, Table
@@ -11,33 +10,28 @@ from bertcli.report.terminal import as_json
 IN_MEMORY = 1 << 24  # bytes of a JSON array kept in memory before a temporary file takes over
 
 
-@contextmanager
-def printed(format: str, table: Table) -> Iterator[Callable[[Record], object]]:
-    """`with printed(…) as write:` — call `write(record)` for each; `format` is "table", "json", "jsonl" or "text".
+def print_records(records: Iterable[Record], format: str, table: Table) -> None:
+    """Print records as "table", "json", "jsonl" or "text".
 
     After an error nothing has been printed, except for the lines of "jsonl" and "text".
     """
-    if format == "jsonl":
-        yield lambda record: _at_once(as_json(record))
-    elif format == "text" and table.line_of:
-        line_of = table.line_of
-        yield lambda record: _at_once(line_of(record).encode("utf-8", "backslashreplace"))
+    if format in ("jsonl", "text"):
+        line_of = table.line_of if format == "text" else None
+        for record in records:
+            line = line_of(record).encode("utf-8", "backslashreplace") if line_of else as_json(record)
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()  # a reader at the end of the pipe has it now, not when a buffer is full
     elif format == "json":
         from tempfile import SpooledTemporaryFile
 
         with SpooledTemporaryFile(IN_MEMORY) as spool:
-            yield lambda record: spool.write(as_json(record) + b"\n")
+            spool.writelines(as_json(record) + b"\n" for record in records)
             spool.seek(0)
             write_array(sys.stdout.buffer, spool)
     else:
-        yield table.add
+        for record in records:
+            table.add(record)
         table.print()
-
-
-def _at_once(line: bytes) -> None:
-    """Print a line that a reader at the end of the pipe has now, not when a buffer is full."""
-    sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.flush()
 
 
 def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:

@@ -2,14 +2,14 @@
 
 import csv
 import json
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.forms import TableForm, record_output
+from bertcli.files.forms import TableForm, write_records
 from bertcli.files.shards import Shards
 from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column, as_json
@@ -22,9 +22,7 @@ def table() -> Table:
 
 
 def write(format: str, file: Path | None, records: list[dict[str, Any]]) -> None:
-    with record_output(format, None if file is None else str(file), table()) as put:
-        for record in records:
-            put(record)
+    write_records(records, format, None if file is None else str(file), table())
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -119,22 +117,22 @@ def test_records_in_a_csv_file_keep_returns_in_their_cells(tmp_path: Path) -> No
 def test_records_before_an_error_are_not_shown(format: str, tmp_path: Path, capsysbinary: Any) -> None:
     for file in (None, tmp_path / "v.json", tmp_path / "v.jsonl"):
         with pytest.raises(ZeroDivisionError):
-            _fail(format, file)
+            write_records(_failing(), format, None if file is None else str(file), table())
         assert capsysbinary.readouterr().out == b""
         assert list(tmp_path.iterdir()) == []
 
 
-def _fail(format: str, file: Path | None) -> None:
-    with record_output(format, None if file is None else str(file), table()) as put:
-        put(RECORDS[0])
-        raise ZeroDivisionError
+def _failing() -> Iterator[dict[str, Any]]:
+    yield RECORDS[0]
+    raise ZeroDivisionError
 
 
 def test_records_of_lines_come_at_once(capsysbinary: Any) -> None:
-    with record_output("jsonl", None, table()) as put:
-        put(RECORDS[0])
+    def records() -> Iterator[dict[str, Any]]:
+        yield RECORDS[0]
         assert capsysbinary.readouterr().out == '{"text": "é\\n"}\n'.encode()
-    sys.stdout.flush()
+
+    write_records(records(), "jsonl", None, table())
 
 
 def test_records_hold_no_number_that_json_lacks() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bertcli.analysis.params.summary import Row, Summary, is_within
 from bertcli.errors import BertcliError
-from bertcli.files.formats import check_output
+from bertcli.files.formats import check_output, ending_of
 from bertcli.files.shards import save
 from bertcli.report.terminal import visible
 
@@ -96,7 +96,8 @@ PATIENCE = 300  # seconds for Graphviz; a graph of a thousand boxes takes a few
 
 def check_plot(file: str) -> str:
     """The ending of a file to be drawn; BertcliError for one that could not be, before any work is done."""
-    ending = check_output(file, (*TEXTS, *PICTURES))
+    check_output(file, (*TEXTS, *PICTURES))
+    ending = ending_of(file)
     if ending in PICTURES and shutil.which("dot") is None:
         raise BertcliError(
             f"Cannot draw {file}: a {ending} picture needs Graphviz, whose command `dot` is not installed. "
