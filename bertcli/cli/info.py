@@ -10,7 +10,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column, as_json, print_table, visible
 from bertcli.tasks.options import option
 
-LISTED = (Column("Model"), Column("Where"), Column("Size", number=True), Column("What it is"))
+LISTED = (Column("Model"), Column("Where"), Column("Size", int), Column("What it is"))
 
 
 @lean_dataclass

@@ -14,8 +14,8 @@ from bertcli.tasks.options import option
 COLUMNS = (
     Column("of", varying=True),
     Column("token"),
-    Column("id", number=True),
-    Column("cosine", number=True),
+    Column("id", int),
+    Column("cosine", float),
 )
 
 

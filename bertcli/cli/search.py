@@ -1,8 +1,7 @@
 """bertcli search: the texts nearest to a query, among the vectors in a file."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_model, read_texts, set_threads
 from bertcli.cli.options import (
@@ -20,7 +19,7 @@ from bertcli.cli.options import (
 from bertcli.errors import BertcliError
 from bertcli.files.formats import TABLES, check_output
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Cell, Table
+from bertcli.report.tables import Table
 from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, visible
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from bertcli.files.stored import StoredVectors
     from bertcli.files.texts import Texts
 
-OF_CHUNKS = tuple(Column(name, number=int, optional=True) for name in ("index", "chunk", "start", "end"))
+OF_CHUNKS = tuple(Column(name, int, optional=True) for name in ("index", "chunk", "start", "end"))
 COLUMNS = (
     Column("query", varying=True),
-    Column("row", number=int),
-    Column("score", number=float),
+    Column("row", int),
+    Column("score", float),
     *OF_CHUNKS,
     Column("id", optional=True),
     Column("text", optional=True),
@@ -117,7 +116,7 @@ def search(
     opened = open_model(model, SENTENCE_SAMPLE, engine)
     records = found(opened, queries, stored, source, wanted, where.top_k, whole=bool(where.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
-    table = _Hits(tuple(columns), lambda record: _cells(record, columns))
+    table = _Hits(tuple(columns), "nearest")
     write_records(records, output.format, output.output, table)
 
 
@@ -132,11 +131,6 @@ def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions
         if name in changed(where):
             raise wrong(name, "this is about the texts of the rows: give their file with --texts.")
     return stored_texts(stored)
-
-
-def _cells(record: Mapping[str, Any], columns: Sequence[Column]) -> Iterator[tuple[Cell, ...]]:
-    for hit in record["nearest"]:
-        yield record["query"], *(hit.get(column.name) for column in columns[1:])
 
 
 class _Hits(Table):

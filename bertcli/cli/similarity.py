@@ -56,9 +56,9 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
         return
     from bertcli.files.forms import write_records
 
-    numbers = [Column(_numbered(item.named), number=True) for item in items]
+    numbers = [Column(_numbered(item.named), float) for item in items]
     table = Table(
-        (Column("index", number=True), Column("text"), *numbers),
+        (Column("index", int), Column("text"), *numbers),
         lambda record: [(_numbered(record), record["text"], *record["cosine"])],
     )
     write_records(similarity(blocks), output.format, output.output, table)

@@ -15,13 +15,13 @@ from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 COLUMNS = (
-    Column("index", number=True, varying=True),
-    Column("position", number=True),
+    Column("index", int, varying=True),
+    Column("position", int),
     Column("token"),
-    Column("id", number=True),
-    Column("segment", number=True),
-    Column("start", number=True),
-    Column("end", number=True),
+    Column("id", int),
+    Column("segment", int),
+    Column("start", int),
+    Column("end", int),
 )
 
 

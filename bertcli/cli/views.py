@@ -81,8 +81,7 @@ def show_each(
         from bertcli.files.forms import write_records
         from bertcli.report.tables import Table
 
-        table = Table((), lambda record: ())
-        write_records((view.record for view in views), output.format, output.output, table)
+        write_records((view.record for view in views), output.format, output.output, Table((), ""))
     else:
         for number, view in enumerate(views):
             if number:

@@ -15,13 +15,14 @@ OWN_ID = Column("id", optional=True)  # a text's own, where it has one
 
 @lean_dataclass
 class Table:
-    """Columns, the rows so far, and `rows_of`, which makes rows of a record.
+    """Columns, the rows so far, and `rows_of`, which makes rows of a record: a function, or the name of the list in it
+    whose items are a row each, with what they and the record have of the columns; "" if a record is one row itself.
 
     A record with an "error" has one row: what it has of the columns, and the error in a column of its own.
     """
 
     columns: tuple[Column, ...]
-    rows_of: Callable[[Record], Iterable[Row]]
+    rows_of: Callable[[Record], Iterable[Row]] | str
     rows: list[tuple[str, ...]] = field(default_factory=list)
     on_page: ClassVar[bool] = False  # there is a web page of it
     in_files: bool = True  # a .csv or .parquet file may hold the rows
@@ -40,6 +41,9 @@ class Table:
         """The values in the rows of a record; the last is the error, if there is one."""
         if "error" in record:
             yield *map(record.get, self.keys), record["error"]
+        elif isinstance(self.rows_of, str):
+            for part in record[self.rows_of] if self.rows_of else [{}]:
+                yield *map({**record, **part}.get, self.keys), None
         else:
             yield from ((*row, None) for row in self.rows_of(record))
 

@@ -1,12 +1,12 @@
 """answer: the ranges of a context that answer a question."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
-from bertcli.report.tables import Row, cell
+from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option
 from bertcli.tasks.registry import QUESTIONS, Fields, Needs, Page
@@ -50,23 +50,17 @@ def record(wanted: AnswerOptions) -> Fields:
 
 
 COLUMNS = (
-    Column("index", number=int, varying=True),
+    Column("index", int, varying=True),
     Column("question"),
-    Column("score", number=float),
+    Column("score", float),
     Column("answer"),
-    Column("start", number=int),
-    Column("end", number=int),
+    Column("start", int),
+    Column("end", int),
 )
 LEAD = (
     "Each question with its context, where the answers are marked: the stronger, the higher the score, which says how "
     "sure the model is, not that it is right."
 )
-
-
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
-    """One for each answer."""
-    for span in record["answers"]:
-        yield record["index"], record["question"], span["score"], span["answer"], span["start"], span["end"]
 
 
 def passage(record: Mapping[str, Any]) -> Passage:
@@ -82,6 +76,6 @@ PAGE = Page(
     reads=QUESTIONS,
     needs=lambda wanted: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),
     record=record,
-    table=lambda wanted: MarkedTable(COLUMNS, rows, passage_of=passage, title="Answers", lead=LEAD),
+    table=lambda wanted: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
     place=6,
 )

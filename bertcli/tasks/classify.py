@@ -1,12 +1,12 @@
 """classify: the probabilities of labels."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import OWN_ID, Row, Table
+from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, Page
@@ -91,19 +91,13 @@ def record(wanted: ClassifyOptions) -> Fields:
 
 
 COLUMNS = (
-    Column("index", number=int, varying=True),
+    Column("index", int, varying=True),
     OWN_ID,
     Column("text"),
     Column("text pair", optional=True),
     Column("label"),
-    Column("score", number=float),
+    Column("score", float),
 )
-
-
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
-    """One for each label."""
-    for label in record["labels"]:
-        yield record["index"], record.get("id"), record["text"], record["text_pair"], label["label"], label["score"]
 
 
 PAGE = Page(
@@ -111,6 +105,6 @@ PAGE = Page(
     reads=TEXTS_OR_CHOICES,
     needs=needs,
     record=record,
-    table=lambda wanted: Table(COLUMNS, rows),
+    table=lambda wanted: Table(COLUMNS, "labels"),
     place=2,
 )

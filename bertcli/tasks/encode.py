@@ -83,16 +83,16 @@ def record(wanted: EncodeOptions) -> Fields:
 
 
 SHOWN = 4  # numbers of a vector that a table shows
-BEGINNING = Column(f"first {SHOWN} numbers", number=True)
+BEGINNING = Column(f"first {SHOWN} numbers", float)
 TEXT_COLUMNS = (
-    Column("index", number=True, varying=True),
+    Column("index", int, varying=True),
     OWN_ID,
-    Column("chunk", number=True, optional=True),
+    Column("chunk", int, optional=True),
     Column("text"),
-    Column("tokens", number=True),
+    Column("tokens", int),
 )
-COLUMNS = (*TEXT_COLUMNS, Column("size", number=True), BEGINNING)
-TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", number=True), BEGINNING)
+COLUMNS = (*TEXT_COLUMNS, Column("size", int), BEGINNING)
+TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", int), BEGINNING)
 
 
 def text_cells(record: Mapping[str, Any]) -> Row:

@@ -27,7 +27,7 @@ def record(wanted: EncodeSparseOptions) -> Fields:
 
 
 HEAVIEST = 5  # pieces that a table shows
-COLUMNS = (*TEXT_COLUMNS, Column("entries", number=True), Column(f"{HEAVIEST} heaviest"))
+COLUMNS = (*TEXT_COLUMNS, Column("entries", int), Column(f"{HEAVIEST} heaviest"))
 
 
 def rows(record: Mapping[str, Any]) -> Iterator[Row]:

@@ -54,11 +54,11 @@ def record(wanted: FillMaskOptions) -> Fields:
 
 
 COLUMNS = (
-    Column("index", number=int, varying=True),
-    Column("position", number=int, varying=True),
-    Column("score", number=float),
+    Column("index", int, varying=True),
+    Column("position", int, varying=True),
+    Column("score", float),
     Column("token"),
-    Column("id", number=int),
+    Column("id", int),
     Column("sequence"),
 )
 

@@ -1,10 +1,9 @@
 """rank: documents in the order in which they answer a query."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Row, Table
+from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, Page
@@ -42,15 +41,10 @@ def record(wanted: RankOptions) -> Fields:
 
 COLUMNS = (
     Column("query", varying=True),
-    Column("corpus id", number=int),
-    Column("score", number=float),
+    Column("corpus id", int),
+    Column("score", float),
     Column("text"),
 )
-
-
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
-    """One for each document."""
-    yield record["query"], record["corpus_id"], record["score"], record["text"]
 
 
 PAGE = Page(
@@ -58,6 +52,6 @@ PAGE = Page(
     reads=DOCUMENTS,
     needs=lambda wanted: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
     record=record,
-    table=lambda wanted: Table(COLUMNS, rows),
+    table=lambda wanted: Table(COLUMNS, ""),
     place=7,
 )

@@ -72,14 +72,14 @@ def record(wanted: TagOptions) -> Fields:
 
 
 COLUMNS = (
-    Column("index", number=int, varying=True),
+    Column("index", int, varying=True),
     Column("label"),
-    Column("score", number=float),
+    Column("score", float),
     Column("word"),
-    Column("start", number=int),
-    Column("end", number=int),
+    Column("start", int),
+    Column("end", int),
 )
-REDACTED_COLUMNS = (Column("index", number=int, varying=True), Column("redacted"))
+REDACTED_COLUMNS = (Column("index", int, varying=True), Column("redacted"))
 LEAD = (
     "Each text with what the model found in it. The stronger a mark, the higher its score: the mean probability of its "
     "label over the tokens, which says how sure the model is, not that it is right."
@@ -99,11 +99,6 @@ def passage(record: Mapping[str, Any]) -> Passage:
     return Passage("", record["text"] or "", marks)
 
 
-def redacted_rows(record: Mapping[str, Any]) -> Iterator[Row]:
-    """One, with the text as it is without its entities."""
-    yield record["index"], record["redacted"]
-
-
 def redacted_line(record: Mapping[str, Any]) -> str:
     """That text as a line; of one that could not be used, nothing."""
     return " ".join(record.get("redacted", "").splitlines())
@@ -112,7 +107,7 @@ def redacted_line(record: Mapping[str, Any]) -> str:
 def table(wanted: TagOptions) -> Table:
     """Entities, or redacted texts."""
     if wanted.redact:
-        return Table(REDACTED_COLUMNS, redacted_rows, line_of=redacted_line)
+        return Table(REDACTED_COLUMNS, "", line_of=redacted_line)
     return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)
 
 
