@@ -216,7 +216,7 @@ class _Result(NamedTuple):
 def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
     for block in results(task, texts):
         if isinstance(block, Records):
-            for record in block.records:
+            for record in block.records():
                 yield _Result(record["index"], record, record.get("truncated", False), record.get("error"))
         else:
             values = block.vectors if isinstance(block, Block) else block.values()

@@ -61,7 +61,7 @@ class Model(Opened):
     def classify(self, texts: Values, wanted: ClassifyOptions) -> "list[Record]":
         """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
 
-        The record of a text whose true label is given also has `true_label`. The head is "classifier" if there is one,
+        The head is "classifier" if there is one,
         else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
         sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
         """
@@ -137,7 +137,7 @@ class Model(Opened):
         return write(self, target, wanted)
 
     def _records(self, texts: Values, wanted: Reading) -> "list[Record]":
-        return [record for block in self._results(texts, wanted) for record in block.records]
+        return [record for block in self._results(texts, wanted) for record in block.records()]
 
     def _results(self, texts: Values, wanted: Reading) -> Generator[Any, None, None]:
         """What the work of the options' page makes of the texts."""

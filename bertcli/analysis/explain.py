@@ -169,7 +169,7 @@ def _matched(task: LateRankTask, texts: Texts, wanted: ExplainOptions) -> Iterat
             logger.warning(message, shown(text.pair), task.limit, item.tokens.lost)
         (matching,) = task.matching([item])
         (query,) = task.queries.items([(index, Text(text.text))])
-        vectors, prompt, spans = task.queries.token_vectors, len(task.queries.preparation.prompt), query.tokens.offsets
+        vectors, prompt, spans = task.queries.token_vectors, len(task.queries.prompt), query.tokens.offsets
         assert vectors is not None
         filled = vectors.filled(query.tokens)
         words = []

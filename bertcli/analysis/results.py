@@ -56,8 +56,9 @@ class Result(NamedTuple):
 def preparing(model: "Opened", asked: Asked) -> Callable[[str], str]:
     """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
     if asked.other is not None:
-        return prepare(model, EncodeOptions())[0].prepared
-    prompt = "" if asked.word is not None else query_prompt(model)
+        prompt = prepare(model, EncodeOptions()).prompt
+    else:
+        prompt = "" if asked.word is not None else query_prompt(model)
     return lambda text: prompt + text
 
 
@@ -183,5 +184,5 @@ def _cosine(model: "Opened", other: str) -> Result:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""
         return unit(np.stack([*task.vectors(pack(sentences))]))
 
-    vector = vectors([tokens_of(model, task.preparation.prepared(other))])[0]
+    vector = vectors([tokens_of(model, task.prompt + other)])[0]
     return Result(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)

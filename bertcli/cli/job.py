@@ -130,7 +130,7 @@ class Run(Generic[W]):
             from bertcli.files.forms import record_form
 
             form = record_form(file, table, self.options.get("--id-column") is not None, errors=True)
-            progress = self._into_file(form, results_from, lambda block: (block.records,))
+            progress = self._into_file(form, results_from, lambda block: (block.records(),))
         self.raise_if_failed(progress)
 
     def _at_the_end(self, results_from: "ResultsFrom[Records]", table: "Table") -> "Progress":
@@ -144,7 +144,7 @@ class Run(Generic[W]):
             with self.counted(results_from(self.texts, progress)) as blocks:
                 for block in blocks:
                     progress = block.progress
-                    yield from block.records
+                    yield from block.records()
 
         with closing(records()) as every:
             if output.output is None:

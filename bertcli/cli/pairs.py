@@ -51,7 +51,7 @@ class PairOptions(More):
 
         def kept(texts: "Texts", progress: "Progress") -> "Generator[Records, None, None]":
             for block in results(task, texts, progress):
-                records.extend(block.records)
+                records.extend(block.records())
                 yield block
             if any("error" not in record for record in records):
                 for sentence in sentences(preferences(records, run.model.name)):

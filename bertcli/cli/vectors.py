@@ -89,14 +89,13 @@ class StorageOptions(More):
         return SEVERAL if wanted.pooling == "none" else (*ARRAYS, PARQUET)
 
     def write(self, run: Run[Any], task: Any, table: Table) -> None:
-        from bertcli.tasks.compute.encode import record_blocks
-        from bertcli.tasks.compute.run import results
-
         logger.info("%s.", task.summary)
         if run.job.ending in self._arrays(run.wanted):
+            from bertcli.tasks.compute.run import results
+
             run.write_vectors(self._form(run, task), partial(results, task))
         else:
-            run.write(lambda texts, start: record_blocks(results(task, texts, start)), table)
+            super().write(run, task, table)
 
     def _form(self, run: Run[Any], task: "PreparedTask[Any]") -> "VectorForm":
         """How the vectors of a task are stored."""

@@ -118,4 +118,4 @@ def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:
         result = task.compute(Window([replace(item, index=index) for index, item in enumerate(items)], [], START))
     except Exception as error:  # reported in the answer to the request
         return [error] if len(items) == 1 else [value for item in items for value in _values(task, [item])]
-    return [*(result.records if isinstance(result, Records) else result.vectors)]
+    return [*(result.records() if isinstance(result, Records) else result.vectors)]

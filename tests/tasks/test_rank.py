@@ -98,19 +98,19 @@ def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     blocks = list(results(task, from_values(queries, documents)))
     assert len(blocks) > 1
     for done in range(len(blocks)):
-        earlier = [record for block in blocks[: done + 1] for record in block.records]
+        earlier = [record for block in blocks[: done + 1] for record in block.records()]
         start = blocks[done].progress
-        later = [record for block in results(task, from_values(queries, documents), start) for record in block.records]
-        assert earlier + later == [record for block in blocks for record in block.records]
+        later = [record for block in results(task, from_values(queries, documents), start) for record in block.records()]
+        assert earlier + later == [record for block in blocks for record in block.records()]
 
 
 def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
     task = plan(ranker, RankOptions(keep_going=True))
-    records = [record for block in results(task, Texts(pairs)) for record in block.records]
+    records = [record for block in results(task, Texts(pairs)) for record in block.records()]
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
-    (failed,) = [record for block in results(task, WithQuery("tea", Texts(pairs[1:2]))) for record in block.records]
+    (failed,) = [record for block in results(task, WithQuery("tea", Texts(pairs[1:2]))) for record in block.records()]
     assert failed == {**records[2], "corpus_id": 0}
 
 

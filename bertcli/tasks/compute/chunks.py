@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Chunk, Text
-from bertcli.tasks.compute.prepared import Chunking, Preparation
+from bertcli.tasks.compute.prepared import Chunking
 from bertcli.tokens import Tokenizer, Tokens
 
 JOINER = "\u200d"  # zero-width: it makes one emoji of several
@@ -16,16 +16,16 @@ SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # how good a place is for a cut
 
 
 def chunks(
-    tokenizer: Tokenizer, preparation: Preparation, chunking: Chunking, text: Text, whole: Tokens
+    tokenizer: Tokenizer, prompt: str, chunking: Chunking, text: Text, whole: Tokens
 ) -> list[tuple[Chunk, Tokens]]:
     """The parts of a text, given its tokens, each with its tokens as a text of its own, after the prompt."""
     if text.pair is not None:
         raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
     size, overlap = chunking
-    limit = size - len(tokenizer.encode([preparation.prepared("")])[0].ids)
+    limit = size - len(tokenizer.encode([prompt])[0].ids)
     while limit > overlap:
         ranges = list(chunk_ranges(text.text, whole, limit, overlap))
-        parts = tokenizer.encode([preparation.prepared(text.text[start:end]) for start, end in ranges], None, size)
+        parts = tokenizer.encode([prompt + text.text[start:end] for start, end in ranges], None, size)
         lost = max(tokens.lost for tokens in parts)
         if not lost:
             return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, parts, strict=True))]

@@ -45,7 +45,7 @@ def plan(model: Opened, wanted: ClassifyOptions) -> RecordTask:
     check_head(model, chosen, "classify")
     activation = wanted.activation or ("softmax" if chosen == "nsp" else own_activation(model))
     names, by_default = labels_of(model, chosen), wanted.head is None
-    return _Classify(model, reading, names, top_k, chosen, activation, by_default, query_prompt(model))
+    return _Classify(model, reading, names, top_k, chosen, activation, by_default, prompt=query_prompt(model))
 
 
 @lean_dataclass
@@ -99,10 +99,6 @@ class _Classify(_Labels):
     head: Head
     activation: str  # of tasks.batches.ACTIVATIONS
     by_default: bool  # the head was not asked for
-    prompt: str  # before every text
-
-    def first_text(self, text: Text) -> str:
-        return self.prompt + text.text
 
     def check(self, item: Item) -> None:
         if self.head == "nsp" and item.text.pair is None:

@@ -1,8 +1,7 @@
 """encode: texts to vectors. Hidden states are pooled, then go through the Dense layers that the checkpoint may have."""
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -20,9 +19,9 @@ from bertcli.models.registry import family
 from bertcli.network.after_pooling import Dense
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
-from bertcli.tasks.compute.prepared import Preparation, prepare
+from bertcli.tasks.compute.prepared import Chunking, prepare
 from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.task import Record, Records, Result, Task, Window, merged
+from bertcli.tasks.compute.task import Record, Result, Task, Window, merged
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokenizer
 
@@ -48,10 +47,10 @@ def encode(model: Opened, texts: Values, wanted: EncodeOptions) -> Array:
 
 def plan(model: Opened, wanted: EncodeOptions) -> "EncodeTask":
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
-    made, (preparation, reading) = Plan.make(model, wanted), prepare(model, wanted)
+    made, (reading, prompt, chunking, left_out) = Plan.make(model, wanted), prepare(model, wanted)
     if made.role is not None and made.role.length is not None and reading.max_length is None:
         reading = replace(reading, max_length=min(made.role.length, model.config.max_tokens))
-    if preparation.chunking and not made.pooling:
+    if chunking and not made.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not made.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
@@ -59,7 +58,7 @@ def plan(model: Opened, wanted: EncodeOptions) -> "EncodeTask":
     if expected and model.sentence.pooling and not model.sentence.prompts and wanted.prompt is None:
         kind = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
-    return EncodeTask(model, reading, preparation, made)
+    return EncodeTask(model, reading, chunking, left_out, made, prompt=prompt)
 
 
 # -------------------------------------------------------------------------------------------- of any kind of vector
@@ -104,28 +103,23 @@ class PreparedBlock(Result):
 B = TypeVar("B", bound=PreparedBlock)
 
 
-def record_blocks(blocks: Generator[B, None, None]) -> Generator[Records, None, None]:
-    """The records of blocks."""
-    with closing(blocks):
-        for block in blocks:
-            yield Records(block.progress, block.records())
-
-
 @lean_dataclass
 class PreparedTask(Task[B]):
-    """A task on texts that are prepared first, of which one may give several items."""
+    """A task on texts that are prepared first, of which one may give several items; see `Preparation`."""
 
-    preparation: Preparation
+    chunking: Chunking | None
+    left_out: int
 
     @property
     def summary(self) -> str:
-        """How vectors are made, and why, for the user."""
-        raise NotImplementedError
+        """How vectors are made, and why, for the user: here how texts are prepared."""
+        left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
+        return f"; {shown(self.prompt)} is prepended to every text{left_out}" if self.prompt else ""
 
     @property
     def settings(self) -> dict[str, Any]:
         """How vectors are made, for a file of them: what JSON can hold."""
-        return {"prompt": self.preparation.prompt}
+        return {"prompt": self.prompt}
 
     @property
     def width(self) -> int:
@@ -134,24 +128,21 @@ class PreparedTask(Task[B]):
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """A text's item, cut where the task cuts, or one for each of its chunks."""
-        preparation, tokenizer = self.preparation, self.model.tokenizer
-        texts = [text for _, text in numbered]
-        if preparation.chunking is not None:
-            from bertcli.tasks.compute.chunks import chunks
+        if self.chunking is None:
+            return super().items(numbered)
+        from bertcli.tasks.compute.chunks import chunks
 
-            every = zip(numbered, tokenizer.encode([text.text for text in texts]), strict=True)
-            return [
-                Item(index, text, tokens, chunk)
-                for (index, text), whole in every
-                for chunk, tokens in chunks(tokenizer, preparation, preparation.chunking, text, whole)
-            ]
-        first, second = [preparation.prepared(text.text) for text in texts], [text.pair for text in texts]
-        tokenized = tokenizer.encode(first, second, self.limit)
-        return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
+        tokenizer = self.model.tokenizer
+        every = zip(numbered, tokenizer.encode([text.text for _, text in numbered]), strict=True)
+        return [
+            Item(index, text, tokens, chunk)
+            for (index, text), whole in every
+            for chunk, tokens in chunks(tokenizer, self.prompt, self.chunking, text, whole)
+        ]
 
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
-        if 0 < self.preparation.left_out >= len(item.tokens.ids):
+        if 0 < self.left_out >= len(item.tokens.ids):
             raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
 
 
@@ -186,7 +177,7 @@ class EncodeTask(PreparedTask[Block]):
     @property
     def summary(self) -> str:
         length = "; vectors of length 1" if self.plan.normalize and not self.plan.cut_last else ""
-        return f"pooling {self.plan.reason}{length}{self.preparation.summary}"
+        return f"pooling {self.plan.reason}{length}{super().summary}"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -216,7 +207,7 @@ class EncodeTask(PreparedTask[Block]):
     def vectors(self, packed: Packed) -> Iterable[Array]:
         """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
         plan, network = self.plan, self.model.network
-        left_out = 0 if "pooler" in plan.pooling else self.preparation.left_out  # the pooler always reads the first
+        left_out = 0 if "pooler" in plan.pooling else self.left_out  # the pooler always reads the first
         if plan.only_first_tokens:
             first = hidden_states(self.model, packed, packed.first + left_out)
             pooled = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]

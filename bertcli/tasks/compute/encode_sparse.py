@@ -6,8 +6,7 @@ A checkpoint's SpladePooling may ask for the sum instead of the maximum, and for
 Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval".
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +14,13 @@ import numpy as np
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
+from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare
-from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseVector, largest
-from bertcli.tasks.compute.task import Window
+from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseTask, SparseVector, largest
 from bertcli.tasks.encode_sparse import PAGE, EncodeSparseOptions
 
 
@@ -33,21 +32,16 @@ def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock
 
         if has_table(model, wanted.prompt_name):
             return plan_queries(model, wanted)
-    preparation, reading = prepare(model, wanted)
+    reading, prompt, chunking, _ = prepare(model, wanted)
     pooling = model.sentence.sparse or SparsePooling()
-    return SparseTask(model, reading, replace(preparation, left_out=0), pooling, wanted.words)
+    return SpladeTask(model, reading, chunking, 0, wanted.words, pooling, prompt=prompt)
 
 
 @lean_dataclass
-class SparseTask(PreparedTask[SparseBlock]):
+class SpladeTask(SparseTask):
     """Sparse vectors whose tokens are pooled like that."""
 
     pooling: SparsePooling
-    words: bool
-
-    @property
-    def width(self) -> int:
-        return self.model.config.vocab_size
 
     @property
     def summary(self) -> str:
@@ -56,13 +50,10 @@ class SparseTask(PreparedTask[SparseBlock]):
         kept = f"; the {most} largest" if most else ""
         why = "" if self.model.sentence.sparse else ", since the checkpoint specifies no SpladePooling"
         route = "; the route for documents" if self.model.sentence.routed else ""
-        return f"the {strategy} over tokens of {rule}{kept}{why}{route}{self.preparation.summary}"
+        return f"the {strategy} over tokens of {rule}{kept}{why}{route}{super().summary}"
 
-    def compute(self, window: Window) -> SparseBlock:
-        vectors = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self._vectors)
-        piece = self.model.tokenizer.piece
-        words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
-        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
+    def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
+        return in_packed_batches([item.tokens for item in items], self.reading.batch_tokens, self._vectors)
 
     def _vectors(self, packed: Packed) -> Iterator[SparseVector]:
         hidden = hidden_states(self.model, packed)

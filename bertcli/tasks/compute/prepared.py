@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.options import Prepared, Reading
 
@@ -16,29 +15,17 @@ class Chunking(NamedTuple):
     overlap: int = 0
 
 
-@lean_dataclass
-class Preparation:
-    """What is done to texts before they are tokenized; `left_out`: tokens at the beginning that are not pooled."""
+class Preparation(NamedTuple):
+    """How texts are read, and what is done to them before; `left_out`: tokens at the beginning that are not pooled."""
 
-    prompt: str = ""
-    chunking: Chunking | None = None
-    left_out: int = 0
-
-    @property
-    def summary(self) -> str:
-        """What it does to texts, for the user; "" if they get no prompt."""
-        if not self.prompt:
-            return ""
-        left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
-        return f"; {shown(self.prompt)} is prepended to every text{left_out}"
-
-    def prepared(self, text: str) -> str:
-        """What the tokenizer is given."""
-        return self.prompt + text
+    reading: Reading
+    prompt: str
+    chunking: Chunking | None
+    left_out: int
 
 
-def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
-    """How texts are prepared, by the options, else with the checkpoint's own prompt; and how they are read.
+def prepare(model: Opened, wanted: Prepared) -> Preparation:
+    """How texts are prepared, by the options, else with the checkpoint's own prompt.
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """
@@ -66,7 +53,5 @@ def prepare(model: Opened, wanted: Prepared) -> tuple[Preparation, Reading]:
         reading = replace(reading, max_length=chunking.size)
     if prompt is None:
         prompt = own.prompt if prompt_name is None else own.prompts[prompt_name]
-    preparation = Preparation(prompt, chunking)
-    if prompt and not own.include_prompt:
-        preparation = replace(preparation, left_out=model.tokenizer.prompt_length(preparation.prepared("")))
-    return preparation, reading
+    left_out = model.tokenizer.prompt_length(prompt) if prompt and not own.include_prompt else 0
+    return Preparation(reading, prompt, chunking, left_out)

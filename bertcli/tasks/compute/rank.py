@@ -69,7 +69,7 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
             "scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
-    return RankTask(model, wanted.reading, activation, wanted.top_k, query_prompt(model))
+    return RankTask(model, wanted.reading, activation, wanted.top_k, prompt=query_prompt(model))
 
 
 def _check_template(model: Opened) -> None:
@@ -136,11 +136,10 @@ class ByQuery(Texts):
 
 @lean_dataclass
 class RankTask(RecordTask):
-    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS, `prompt` is put before queries."""
+    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS."""
 
     activation: str
     top_k: int | None  # of each query's documents; None: all
-    prompt: str
 
     def arranged(self, texts: Texts) -> Texts:
         return ByQuery(texts)
@@ -151,17 +150,15 @@ class RankTask(RecordTask):
         emitted = reached = start
         with closing(computed):
             for block in computed:
-                if held and block.records and block.records[0]["query"] != held[-1]["query"]:
+                records = block.records()
+                if held and records and records[0]["query"] != held[-1]["query"]:
                     emitted, complete, held = reached, held, []
                     yield Records(emitted, _shown(complete))
-                held = list(_ordered([*held, *block.records], self.top_k))
+                held = list(_ordered([*held, *records], self.top_k))
                 reached = block.progress
                 yield Records(emitted, [], reached.texts - emitted.texts)
         if held:
             yield Records(reached, _shown(held))
-
-    def first_text(self, text: Text) -> str:
-        return self.prompt + text.text
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
@@ -245,7 +242,7 @@ class LateRankTask(ApartRankTask):
         options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
         documents = encode.plan(model, EncodeOptions(pooling="none", **options))
         queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(wanted)))
-        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, late.mean)
+        return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, late.mean)
 
     def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
         """Each document's score, twice."""
@@ -278,7 +275,7 @@ class SparseRankTask(ApartRankTask):
         check_choice("similarity", own.similarity, Literal["dot", "cosine"])
         cosine = own.similarity == "cosine"
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
-        return cls(model, documents.reading, "identity", wanted.top_k, "", queries, documents, cosine)
+        return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, cosine)
 
     def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
         """Each document's score, twice."""

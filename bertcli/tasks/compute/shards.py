@@ -47,8 +47,8 @@ def within(result: R, window: Window, numbers: range) -> R:
     changed: dict[str, Any] = {"progress": Progress(1, len(numbers), cut, lost, len(failures))}
     if isinstance(result, Records):
         every = sorted([*(item.index for item in window.items), *(failure.index for failure in window.failures)])
-        pairs = zip(every, result.records, strict=True)
-        return replace(result, **changed, records=[record for index, record in pairs if index in numbers])
+        pairs = zip(every, result.records(), strict=True)
+        return replace(result, **changed, every=[record for index, record in pairs if index in numbers])
     changed["failures"] = failures
     for name in ("items", "vectors", "words"):
         rows = getattr(result, name, None)  # words: of sparse vectors, if they are wanted

@@ -17,10 +17,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_finite
-from bertcli.tasks.compute.encode import PreparedTask
-from bertcli.tasks.compute.prepared import Preparation
-from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseVector, largest
-from bertcli.tasks.compute.task import Window
+from bertcli.tasks.compute.sparse_vectors import SparseTask, SparseVector, largest
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tokens import Tokenizer, Tokens
 
@@ -39,26 +36,21 @@ def plan_queries(model: Opened, wanted: EncodeSparseOptions) -> "SparseQueries":
         raise BertcliError("A query has one vector: leave out chunk (--chunk).")
     own = model.sentence
     assert own.sparse is not None
-    preparation = Preparation(own.prompts.get(wanted.prompt_name, own.prompt))
-    return SparseQueries(model, wanted.reading, preparation, own.sparse.most, wanted.words, wanted.prompt_name)
+    prompt, route = own.prompts.get(wanted.prompt_name, own.prompt), wanted.prompt_name
+    return SparseQueries(model, wanted.reading, None, 0, wanted.words, own.sparse.most, route, prompt=prompt)
 
 
 @lean_dataclass
-class SparseQueries(PreparedTask[SparseBlock]):
+class SparseQueries(SparseTask):
     """Sparse vectors of queries, the `most` largest weights, from the table of the route of this name."""
 
     most: int | None
-    words: bool
     route: str
-
-    @property
-    def width(self) -> int:
-        return self.model.config.vocab_size
 
     @property
     def summary(self) -> str:
         place = tables(self._folder)[self.route].path.name
-        return f"the weights of a query's pieces, from {place}; no pass of the network{self.preparation.summary}"
+        return f"the weights of a query's pieces, from {place}; no pass of the network{super().summary}"
 
     @property
     def _folder(self) -> Folder:
@@ -93,15 +85,12 @@ class SparseQueries(PreparedTask[SparseBlock]):
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         if any(text.pair is not None for _, text in numbered):
             raise BertcliError("A query has no second text: leave it out (--text-pair).")
-        prepared = [self.preparation.prepared(text.text) for _, text in numbered]
+        prepared = [self.prompt + text.text for _, text in numbered]
         whole = self.tokenizer.encode(prepared, None, self.limit + self.tokenizer.special_count(False))
         return [Item(index, text, _bare(tokens)) for (index, text), tokens in zip(numbered, whole, strict=True)]
 
-    def compute(self, window: Window) -> SparseBlock:
-        vectors = [self._vector(item.tokens) for item in window.items]
-        piece = self.tokenizer.piece
-        words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
-        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
+    def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
+        return [self._vector(item.tokens) for item in items]
 
     def _vector(self, tokens: Tokens) -> SparseVector:
         ids = np.unique(np.array(tokens.ids, np.int64))

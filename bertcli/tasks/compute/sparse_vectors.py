@@ -1,16 +1,18 @@
 """Sparse vectors: of each text the entries of the vocabulary whose weight is not 0."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.seam import Array
+from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.order import best_first
-from bertcli.tasks.compute.encode import PreparedBlock
-from bertcli.tasks.compute.task import Record
+from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
+from bertcli.tasks.compute.task import Record, Window
+from bertcli.tokens import Tokenizer
 
 
 class SparseVector(NamedTuple):
@@ -32,6 +34,31 @@ class SparseBlock(PreparedBlock):
         for number, vector in enumerate(self.vectors):
             words = {} if self.words is None else {"words": self.words[number]}
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
+
+
+@lean_dataclass
+class SparseTask(PreparedTask[SparseBlock]):
+    """Sparse vectors; with `words` also the pieces of their entries."""
+
+    words: bool
+
+    @property
+    def width(self) -> int:
+        return self.model.config.vocab_size
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Whose vocabulary the entries are of."""
+        return self.model.tokenizer
+
+    def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
+        """The vector of each text."""
+        raise NotImplementedError
+
+    def compute(self, window: Window) -> SparseBlock:
+        vectors, piece = self.vectors(window.items), self.tokenizer.piece
+        words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
+        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
 
 
 def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVector:

@@ -5,6 +5,7 @@ Windows make it possible to sort texts by length without holding a whole file.
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import field
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
@@ -65,6 +66,10 @@ class Result:
 
     progress: Progress
 
+    def records(self) -> "list[Record]":
+        """The records, in input order."""
+        raise NotImplementedError
+
     def with_tokenizer(self, tokenizer: Tokenizer) -> Self:
         """The same result where it was computed by another process, whose tokenizer stays there."""
         return self
@@ -77,8 +82,11 @@ R = TypeVar("R", bound=Result)
 class Records(Result):
     """Records in input order. `underway`: texts beyond `progress` whose records come with those of later ones."""
 
-    records: list[Record]
+    every: list[Record]
     underway: int = 0
+
+    def records(self) -> list[Record]:
+        return self.every
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks
@@ -94,6 +102,7 @@ class Task(Generic[R]):
     batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: Opened
     reading: Reading
+    prompt: str = field(default="", kw_only=True)  # what is put before a text, or before the first of a pair
 
     def __post_init__(self) -> None:
         _ = self.limit  # an error now, not at the first text
@@ -116,13 +125,10 @@ class Task(Generic[R]):
         """Whether a text may have no tokens: a network needs one."""
         return not self.model.config.contextual
 
-    def first_text(self, text: Text) -> str:
-        """The text, or the first of a pair, as the tokenizer is given it."""
-        return text.text
-
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         """What the network sees of each text."""
-        return self.model.tokenizer.encode(list(map(self.first_text, texts)), [text.pair for text in texts], self.limit)
+        first = [self.prompt + text.text for text in texts]
+        return self.model.tokenizer.encode(first, [text.pair for text in texts], self.limit)
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """What is computed for these texts, each with its number: one item for a text, or several."""
