@@ -100,7 +100,9 @@ def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     for done in range(len(blocks)):
         earlier = [record for block in blocks[: done + 1] for record in block.records()]
         start = blocks[done].progress
-        later = [record for block in results(task, from_values(queries, documents), start) for record in block.records()]
+        later = [
+            record for block in results(task, from_values(queries, documents), start) for record in block.records()
+        ]
         assert earlier + later == [record for block in blocks for record in block.records()]
 
 
