@@ -230,7 +230,9 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
     has_result = reads and (labeled or fills or encodes)
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
     without = [] if reads and model.tokenizer.special_id("mask") is not None else ["--by", "delete"]
-    word = next((word for word in WORDS if reads and len(model.tokenizer.pieces_of(word)) == 1), "")
+    unknown = model.tokenizer.special_id("unk") if reads else None
+    known = (word for word in WORDS if reads and {*model.tokenizer.pieces_of(word)} != {unknown})
+    word = next((word for word in known if len(model.tokenizer.pieces_of(word)) == 1), "")
     choices, candidates = ["She ate.", "It rained."], "sports,politics"
     labelled = {
         "candidates.jsonl": ranks, "tags.conll": runs("tag"), "squad.json": runs("answer"),

@@ -14,6 +14,7 @@ from bertcli.engine.positions import FARTHEST, bucket, log_bucket
 from bertcli.errors import BertcliError
 from bertcli.onnx.graph import IDS, INT64, MASK, Dim, Graph, Operand, Tensor
 
+TURNED_BY_LENGTH = "This rope_type turns positions by the length of each text, which an ONNX graph cannot: use NumPy."
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
 LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN
 
@@ -144,9 +145,7 @@ def rotate(
     Errors: BertcliError where texts have rates of their own.
     """
     if own:
-        raise BertcliError(
-            "This rope_type turns positions by the length of each text, which an ONNX graph cannot: use NumPy."
-        )
+        raise BertcliError(TURNED_BY_LENGTH)
     split = _by_heads(x, heads)
     half = split[-1].size // 2
     angles = where.cast().unsqueezed(2, 3) * np.array(rates, np.float32)  # [1, sequence, 1, half]

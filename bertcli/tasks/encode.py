@@ -11,7 +11,7 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.options import Prepared, numbers, option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, Page
 
-Pooling = Literal["auto", "mean", "cls", "max", "pooler", "none"]
+Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 
 
 @lean_dataclass
@@ -52,7 +52,7 @@ class EncodeOptions(Prepared):
     pairs: Pairs = None
     pooling: Pooling | None = option(
         "auto", "MODE",
-        "auto: as the model specifies (default); mean, cls, max, pooler; none: one vector per token.",
+        "auto: as the model specifies (default); mean, cls, max, lasttoken, pooler; none: one vector per token.",
     )  # fmt: skip
     layer: int | Sequence[int] = option(
         -1,

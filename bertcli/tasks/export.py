@@ -27,7 +27,7 @@ class ExportOptions(Checked):
     )  # fmt: skip
     pooling: Pooling | None = option(
         None, "HOW",
-        "Give a vector for each text: auto (as the model's files say), mean, cls, max, pooler; or none. "
+        "Give a vector for each text: auto (as the model's files say), mean, cls, max, lasttoken, pooler; or none. "
         "(default: auto for sentence models)",
     )  # fmt: skip
     normalize: bool | None = option(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.terminal import bertcli
+from reference.family_cases import CAUSAL, ROPES, WINDOWS
 
 import bertcli.analysis.trace as of_trace
 
@@ -87,12 +88,23 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], int]] = {
     "shared keys": ("gemma3_text", "classifier", {"num_key_value_heads": 2}, SEVERAL_QUERIES, 20),
 }
 KINDS |= {f"{family} {head}": (family, head, {}, {}, 20) for family, of in FAMILIES.items() for head in of.heads}
+KINDS |= {
+    "seen before": ("gemma3_text", "classifier", CAUSAL, {}, 20),
+    "seen in windows": ("qwen3", "lm", WINDOWS, {}, 20),
+    "scaled rates": ("qwen3", "classifier", {"rope_parameters": ROPES[0]}, {}, 20),
+    "rates by wave length": ("eurobert", "mlm", {"rope_parameters": ROPES[1]}, {}, 20),
+    "rates of long texts": ("qwen3", "model", {"rope_parameters": ROPES[3]}, {}, 20),
+    "terms of DeBERTa 1": ("deberta", "mlm", {"pos_att_type": ["p2c"]}, {}, 20),
+}
+DIALECTS = {"jina code": "code", "mosaic": "mosaic"}
+KINDS |= {name: ("jina_bert", "classifier", {}, {}, 20) for name in DIALECTS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_worked_out_every_step_of_every_family(tmp_path: Path, kind: str) -> None:
     family, head, config, sizes, tokens = KINDS[kind]
-    folder = make_family(tmp_path / "model", family, head, config=config, sizes=sizes)
+    old = DIALECTS.get(kind, False)
+    folder = make_family(tmp_path / "model", family, head, config=config, sizes=sizes, old=old)
     steps = told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", str(tokens)), 300)
     check(steps)
 

@@ -1,14 +1,13 @@
 """bertcli info: what a model is, and that the commands it names are those that can use it."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
+from helpers.examples import asked, commands, try_each
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder, write_router
@@ -18,9 +17,7 @@ from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import KINDS, write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
-from bertcli import load
 from bertcli.cli.options import models_here
-from bertcli.serve.served import Served
 
 OF_HEADS = {
     "fill-mask": {"mlm"},
@@ -35,53 +32,6 @@ VECTORS = {"encode", "search", "similarity"}
 ALWAYS = VECTORS | {
     "params", "trace", "neighbors", "explain", "heads", "patch", "diff", "tokenize", "evaluate", "serve", "export"
 }  # fmt: skip
-LABELLED = {
-    "candidates.jsonl": '{"query": "tea", "documents": ["the king", "a cup of tea"], "labels": [0, 1]}',
-    "tags.conll": "the O\nking O",
-    "squad.json": json.dumps({
-        "data": [{"paragraphs": [{"context": "the king", "qas": [
-            {"id": "1", "question": "who?", "answers": [{"text": "the king", "answer_start": 0}]}
-        ]}]}]
-    }),
-    "masks.csv": "text,word\na MASK,king",
-    "labels.csv": "text,text2,label\ntea,coffee,0",
-    "pairs.csv": "text,text2,score\ntea,coffee,0.9\ntea,the king,0.2",
-}  # fmt: skip
-
-
-def asked(*arguments: str | Path) -> dict[str, Any]:
-    """The record of a model."""
-    result = run("info", "--format", "json", *arguments)
-    assert (result.status, result.err) == (0, "")
-    record = json.loads(result.out)
-    assert isinstance(record, dict)
-    return record
-
-
-def commands(record: dict[str, Any]) -> set[str]:
-    return {use["command"].split(" sports")[0] for use in record["commands"]}
-
-
-def try_each(record: dict[str, Any], folder: Path) -> None:
-    """Run every example; those that need another model or a file of their own get one."""
-    file = folder.parent / "vectors.parquet"
-    if "encode" in commands(record):
-        assert run("encode", "-m", folder, "tea", "coffee", "-o", file).status == 0
-    for use in record["commands"]:
-        words = shlex.split(use["example"])[1:]
-        words = [str(folder) if word == "my-fine-tune" else word for word in words]
-        words = [str(folder.parent / word) if word in ("model.onnx", file.name) else word for word in words]
-        if words[0] == "serve":
-            Served(load(folder), "model").check()
-            continue
-        if words[0] == "evaluate":
-            words[-1] = str(folder.parent / words[-1])
-            Path(words[-1]).write_text(LABELLED[Path(words[-1]).name].replace("MASK", str(record["mask_token"])))
-        result = run(*words)
-        if use["command"] == "patch" and "so there is no difference" in result.err:
-            continue  # random weights may say the same of both texts
-        assert result.status == 0, (use["example"], result.err)
-        assert result.out or use["command"] == "export"
 
 
 def cases() -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ def test_invariance_to_how_a_checkpoint_is_stored(habit: dict[str, object], made
     assert list(one.classify(first, second)) == list(other.classify(first, second))
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "pooler"])
 @given(texts=several_texts, data=st.data())
 @reuse
 def test_invariance_to_batch_order_and_threads(

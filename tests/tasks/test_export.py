@@ -160,7 +160,7 @@ def test_export_gives_the_vectors_of_a_sentence_model(made: Made, tmp_path: Path
     np.testing.assert_allclose(found, model.encode(TEXTS), atol=1e-5)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "pooler"])
 @pytest.mark.parametrize("normalize", [False, True])
 def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling: Pooling, normalize: bool) -> None:
     model = bertcli.load(made())

@@ -50,7 +50,7 @@ def close(one: Any, other: Any) -> None:
         assert one == other
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "pooler"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "pooler"])
 def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: Pooling) -> None:
     numpy, onnx = both(made())
     np.testing.assert_allclose(onnx.encode(TEXTS, pooling=pooling), numpy.encode(TEXTS, pooling=pooling), atol=1e-5)

@@ -211,10 +211,12 @@ class GraphResults:
     def of(cls, model: Opened, wanted: ExportOptions) -> "GraphResults":
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
-        head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "pooler", or "none" for hidden
-        states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
+        head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "lasttoken", "pooler", or
+        "none" for hidden states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
         """
         head, pooling = wanted.head, wanted.pooling
+        if any(getattr(model.config, "stretched", ())):
+            raise BertcliError(rules.TURNED_BY_LENGTH)
         if head not in (None, "none") and pooling not in (None, "none"):
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
