@@ -1,7 +1,8 @@
 """How fast bertcli is here, beside the peers that are installed: `python tests/bench [--json] [--only …] [--quick]`.
 
 Never a test: it asserts nothing. Everything runs on one random BERT-base, made once in a folder for temporary files.
-Ratios are of the best times, taken in turn in one run: peers' time over bertcli's, so more is better.
+Ratios are of the best times, taken in turn in one run: peers' time over bertcli's, so more is better. With `--readme`
+what the README says of speed is measured, and printed as it stands there: on an idle machine, with all peers installed.
 """
 
 import argparse
@@ -47,6 +48,7 @@ def groups(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
+    parser.add_argument("--readme", action="store_true", help="what the README says of speed, measured here")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
     parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
@@ -63,6 +65,12 @@ def main() -> None:
     import bertcli  # the checkout beside this file, installed or not; before NumPy, for its choice of kernel
     from bench.peers import base_checkpoint, missing
 
+    if chosen.readme:
+        from bench.readme import readme
+
+        for text in readme(base_checkpoint(), chosen.quick):
+            print(text, flush=True)
+        return
     records: list[Record] = []
     for name, run in groups(
         base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.model, chosen.beside

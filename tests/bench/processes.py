@@ -3,71 +3,105 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 Record = dict[str, Any]
 TEXT = "the man and the woman [MASK] in the house ."
 CLI = "import sys; from bertcli.cli import main; sys.exit(main())"
 PIPELINE = "import sys; from transformers import pipeline; pipeline('fill-mask', sys.argv[1])(sys.argv[2])"
+NUMPY = "python -c 'import numpy'"
+BASE, SAMPLE, PARAMS, HELP = "fill-mask, base", "fill-mask, bundled sample", "params --variant large", "--help"
+PEER = "transformers.pipeline, base"
+
+
+class Whole(NamedTuple):
+    """The fastest run of a process, and the most memory of all of them."""
+
+    seconds: float
+    processor: float  # seconds that its threads have worked together
+    peak: float  # MiB
+    own: float  # MiB of it that are no mapped file's
+
+    @property
+    def shown(self) -> Record:
+        return {
+            "ms": round(self.seconds * 1e3),
+            "processor over wall": round(self.processor / self.seconds, 2),
+            "peak MiB": round(self.peak),
+            "without files": round(self.own),
+        }
 
 
 def processes(folder: Path, times: int, beside: Path | None = None) -> Iterator[Record]:
     """Seconds and peak memory of each, and the ratio to what it is held against."""
-    numpy = whole(["-c", "import numpy"], times)
-    yield {"what": "python -c 'import numpy'", **shown(numpy)}
     runs = {
-        "fill-mask, base": ["-c", CLI, "fill-mask", "-m", str(folder), TEXT],
-        "fill-mask, bundled sample": ["-c", CLI, "fill-mask", TEXT],
-        "params --variant large": ["-c", CLI, "params", "--variant", "large"],
-        "--help": ["-c", CLI, "--help"],
+        NUMPY: ["-c", "import numpy"],
+        BASE: ["-c", CLI, "fill-mask", "-m", str(folder), TEXT],
+        SAMPLE: ["-c", CLI, "fill-mask", TEXT],
+        PARAMS: ["-c", CLI, "params", "--variant", "large"],
+        HELP: ["-c", CLI, "--help"],
     }
-    found = {}
-    for name, arguments in runs.items():
-        found[name] = measured = whole(arguments, times)
-        if measured is not None:
-            yield {"what": name, **shown(measured), "times numpy": round(measured[0] / numpy[0], 1) if numpy else None}
-        else:
-            yield {"what": name, "failed": True}
     if beside:
         there = f"import sys; sys.path.insert(0, {str(beside)!r}); {CLI}"
-        other = whole(["-c", there, *runs["fill-mask, base"][2:]], times)
-        yield {"what": f"fill-mask, base, {beside.name}", **shown(other)}
+        runs |= {f"{name}, {beside.name}": ["-c", there, *runs[name][2:]] for name in (BASE, SAMPLE, PARAMS, HELP)}
     if find_spec("transformers") and find_spec("torch"):
-        peer, own = whole(["-c", PIPELINE, str(folder), TEXT], times), found["fill-mask, base"]
-        record: Record = {"what": "transformers.pipeline, base", **shown(peer)}
-        if peer and own:
-            record |= {"vs pipeline": round(peer[0] / own[0], 1), "of its memory": round(own[1] / peer[1], 2)}
+        runs[PEER] = ["-c", PIPELINE, str(folder), TEXT]
+    found = whole(runs, times)
+    for name, measured in found.items():
+        if measured is None:
+            yield {"what": name, "failed": True}
+            continue
+        record: Record = {"what": name, **measured.shown}
+        if numpy := found[NUMPY]:
+            record["times numpy"] = round(measured.seconds / numpy.seconds, 2)
+        if name == PEER and (own := found[BASE]):
+            record |= {"vs pipeline": round(measured.seconds / own.seconds, 1)}
+            record |= {"of its memory": round(own.peak / measured.peak, 2)}
         yield record
 
 
-def whole(arguments: list[str], times: int) -> tuple[float, float] | None:
-    """Best seconds, and peak MiB, of Python with these arguments; None when it fails."""
-    best, peak = float("inf"), 0.0
+def whole(runs: Mapping[str, Sequence[str]], times: int) -> dict[str, Whole | None]:
+    """Python with each of these arguments, so many times in turn; None for one that fails."""
+    found: dict[str, list[Whole | None]] = {name: [] for name in runs}
     for _ in range(times):
-        start = perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
-        )
-        while process.poll() is None:
-            peak = max(peak, peak_memory(process.pid))
-            sleep(0.002)
-        best = min(best, perf_counter() - start)
-        if process.returncode:
-            return None
-    return best, peak
+        for name, arguments in runs.items():
+            found[name].append(_run(arguments))
+    return {name: _best(some) for name, some in found.items()}
 
 
-def peak_memory(process: int | str) -> float:
-    """MiB a process has held at most so far; 0 where Linux does not say. (What wait4 says includes the parent's.)"""
+def _best(runs: list[Whole | None]) -> Whole | None:
+    ended = [run for run in runs if run is not None]
+    if len(ended) < len(runs):
+        return None
+    return min(ended)._replace(peak=max(run.peak for run in ended), own=max(run.own for run in ended))
+
+
+def _run(arguments: Sequence[str]) -> Whole | None:
+    peak = own = 0.0
+    before, start = getrusage(RUSAGE_CHILDREN), perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
+    )
+    while process.poll() is None:
+        peak, own = max(peak, memory(process.pid, "VmHWM")), max(own, memory(process.pid, "RssAnon"))
+        sleep(0.002)
+    seconds, after = perf_counter() - start, getrusage(RUSAGE_CHILDREN)
+    processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return None if process.returncode else Whole(seconds, processor, peak, own)
+
+
+def memory(process: int | str, name: str) -> float:
+    """MiB of a process, by the name that Linux gives them; 0 where it does not say."""
     try:
         text = Path(f"/proc/{process}/status").read_text()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith("VmHWM")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in text.splitlines() if line.startswith(name)), 0.0)
 
 
 def environment() -> dict[str, str]:
@@ -81,7 +115,3 @@ def environment() -> dict[str, str]:
     found = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     found.pop("PYTHONDONTWRITEBYTECODE", None)
     return found
-
-
-def shown(measured: tuple[float, float] | None) -> Record:
-    return {} if measured is None else {"ms": round(measured[0] * 1e3), "peak MiB": round(measured[1])}

@@ -115,7 +115,7 @@ def shared(folder: Path, count: int) -> Iterator[Record]:
 
 GROWTH = """
 import sys, time, bertcli
-from bench.processes import peak_memory
+from bench.processes import memory
 from bench.stream import texts_of
 model = bertcli.load(sys.argv[1])
 model.encode(["warm"])
@@ -124,7 +124,7 @@ start, tokens = time.perf_counter(), 0
 for block in model.encode_blocks(texts):
     tokens += sum(len(item.tokens.ids) for item in block.items)
 spent = time.perf_counter() - start
-print(spent / tokens * 1e6, peak_memory("self"))
+print(spent / tokens * 1e6, memory("self", "VmHWM"))
 """
 
 
