@@ -6,7 +6,7 @@ Source of the files' meaning: the modules of sentence-transformers 2 to 6.
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from bertcli.checkpoint.tensors import open_tensors
 from bertcli.checkpoint.transformer import read_transformer
 from bertcli.checkpoint.untrusted import JsonSettings, unusable
 from bertcli.engine.seam import Array
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.network.after_pooling import Dense, LayerNorm
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ MODES = tuple(FLAGS.values())
 CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
 
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 SENTENCE = "sentence_embedding"  # what modules give
 SCORES = "scores"  # what those of a cross-encoder give
 
@@ -98,6 +99,13 @@ class SentenceConfig(NamedTuple):
     routed: bool = False
     similarity: str = "cosine"
     late: "LateInteraction | None" = None
+
+    @property
+    def compared(self) -> str:
+        """What compares vectors of whole texts; BertcliError for what sentence-transformers does not have."""
+        how = "cosine" if self.sparse or self.late else self.similarity
+        check_choice("similarity", how, Similarity)
+        return how
 
     @property
     def ranks(self) -> bool:

@@ -83,14 +83,15 @@ def search(
     bertcli search --query-file questions.txt --in vectors.npy -o hits.jsonl
     bertcli search -m my-model --prompt-name query "tea" --in vectors.parquet
 
-    The score is the cosine of the two vectors; every row is compared. A query's
-    vector is made as those in the file, which says how: --pooling, --layer and
-    the like are not needed, others than the file's are refused, as are vectors of
-    another model; prompts may differ. What a .npy file cannot hold stands beside
-    it (FILE.npy.settings.json): keep them together. Where a row is a part of a
-    text (encode --chunk), index, chunk, start and end say which. A terminal shows
-    the beginning of a long text; a pipe, and -o FILE.csv, .tsv or .parquet (a row
-    for each hit), have all of it.
+    The score is the cosine of the two vectors, or what the model's folder names
+    instead (similarity_fn_name); every row is compared. A query's vector is made
+    as those in the file, which says how: --pooling, --layer and the like are not
+    needed, others than the file's are refused, as are vectors of another model;
+    prompts may differ. What a .npy file cannot hold stands beside it
+    (FILE.npy.settings.json): keep them together. Where a row is a part of a text
+    (encode --chunk), index, chunk, start and end say which. A terminal shows the
+    beginning of a long text; a pipe, and -o FILE.csv, .tsv or .parquet (a row for
+    each hit), have all of it.
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a text to look for, or a file of such with --query-file.")

@@ -38,6 +38,8 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
 
     task = plan(run.model, run.wanted)
     logger.info("%s.", task.summary)
+    if (how := run.model.sentence.compared) != "cosine":
+        logger.info("the checkpoint compares vectors by %s; these are cosines.", how)
     output = run.job.output
     blocks, items = [], []
     with run.counted(results(task, run.texts)) as counted:

@@ -52,7 +52,7 @@ def retrieve(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
 
     The corpus is read once, in blocks, of which nothing is kept but the best documents.
     """
-    rows, corpus, how = data.rows, data.corpus, model.sentence.similarity
+    rows, corpus, how = data.rows, data.corpus, model.sentence.compared
     if not isinstance(corpus, Corpus):
         raise BertcliError(f"{data.file} has no texts, so a model cannot be judged on it: give its folder.")
     queries, usable = vectors_of(model, rows, wanted, prompt_name=_prompt(model, QUERY))

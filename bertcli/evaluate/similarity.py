@@ -64,7 +64,7 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     triplets: how often the second text is more like the first than the third is. sts: correlations with people's
     scores. pairs: how well a cut tells those that belong together, 1, from others, 0.
     """
-    rows, how = data.rows, model.sentence.similarity
+    rows, how = data.rows, model.sentence.compared
     sides = [[row.text, row.pair or "", *([row.label] if data.task == "triplets" else [])] for row in rows]
     texts = [Text(side, None, row.place) for row, some in zip(rows, sides, strict=True) for side in some]
     every, usable = vectors_of(model, texts, wanted)

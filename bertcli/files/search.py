@@ -1,12 +1,12 @@
 """Exact search in a file of vectors: every row is compared with the query, a block of rows at a time."""
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, check_choice
+from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of, endings
 from bertcli.files.held import Vectors
 from bertcli.files.kinds import format_of
@@ -16,7 +16,6 @@ from bertcli.order import ROUNDING, best_first
 
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64
 Scores = NDArray[np.float64]
-Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 
 
 class Nearest(NamedTuple):
@@ -27,16 +26,17 @@ class Nearest(NamedTuple):
     of: int
 
 
-def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int) -> Nearest:
-    """The rows with the largest cosine(query, row); queries [query, width].
+def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int, how: str = "cosine") -> Nearest:
+    """The rows that are most like each query [query, width], see `similarities`.
 
-    A zero vector has cosine 0 with everything. int8 rows are compared as stored: a scale per row changes no cosine.
-    Rows of bits are compared with the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of
-    ±1. Errors: BertcliError if the widths differ, and for rows that are NaN or infinite.
+    int8 rows are compared as stored where a scale per row changes nothing: in cosines. Rows of bits are compared with
+    the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of ±1, which the other ways order
+    alike. Errors: BertcliError if the widths differ, where scales are missing, and for rows that are NaN or infinite.
     """
     width, best = queries.shape[1], Best(len(queries), top_k)
     signs = quantize(queries, "binary").values
-    for block in stored.blocks(max(1, NUMBERS // max(1, width))):
+    read = stored.blocks if how == "cosine" else stored.scaled
+    for block in read(max(1, NUMBERS // max(1, width))):
         binary, length = block.dtype == np.uint8, block.shape[1]
         if length != stored_width(width, "binary" if binary else "float32"):
             size = f"{8 * length} bits" if binary else f"{length} numbers"
@@ -44,7 +44,7 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
                 f"{stored.file} has vectors of {size}, but this model gives {width}: use the model and the settings "
                 "that made them (layer, pooling, truncated dimensions)."
             )
-        cosines = _same_signs(signs, block, width) if binary else similarities(queries, block)
+        cosines = _same_signs(signs, block, width) if binary else similarities(queries, block, how)
         bad = np.flatnonzero(~np.isfinite(cosines).all(axis=0))
         if bad.size:
             row = best.count + bad[0]
@@ -95,9 +95,8 @@ def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
 
         cosine x · y / (|x| |y|), 0 for a zero vector;   dot x · y;   euclidean −|x − y|;   manhattan −Σ |x_i − y_i|
 
-    As sentence-transformers has them. Errors: BertcliError for another name.
+    As sentence-transformers has them.
     """
-    check_choice("similarity", how, Similarity)
     x, y = x.astype(np.float64), y.astype(np.float64)
     if how == "manhattan":
         return -np.stack([np.abs(row[..., None, :] - y).sum(axis=-1) for row in np.moveaxis(x, -2, 0)], axis=-2)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from bertcli.files.shards import BESIDE
 T = TypeVar("T")
 MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors
 ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
+SCALES = ("scales", "scale")  # of int8 rows, in arrays and in a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
@@ -56,6 +58,18 @@ class StoredVectors(NamedTuple):
                 shape = shown(block.shape[1:])
                 raise no_vectors(self.file, f"holds rows of the shape {shape}, not rows of numbers one after another")
             _check_type(self.file, block.dtype, TYPES)
+            yield block
+
+    def scaled(self, count: int) -> Iterator[Numbers]:
+        """The same, int8 rows times their scales. Errors: BertcliError where there is not one for each row."""
+        name = next((name for name in SCALES if name in self.arrays), None)
+        scales = self.arrays[name](count) if name else repeat(np.empty(0))
+        for block, scale in zip(self.blocks(count), scales, strict=False):
+            if block.dtype == np.int8:
+                if scale.shape != (len(block),):
+                    why = "has int8 rows without their scales (a .npy file holds none), so only cosines can be told"
+                    raise no_vectors(self.file, why)
+                block = block * scale[:, None]
             yield block
 
     def origins(self, rows: Sequence[int], count: int) -> list[dict[str, int]] | None:

@@ -72,7 +72,8 @@ class Served:
         """What it is for, in a few words."""
         words = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
         if self.uses[0] == "encode":
-            return f"embedding, {self.width}, {'+'.join(self.own.pooling) or 'mean'}"
+            compared = "" if self.own.compared == "cosine" else f", ranked by cosine (its folder: {self.own.compared})"
+            return f"embedding, {self.width}, {'+'.join(self.own.pooling) or 'mean'}{compared}"
         return words.get(self.uses[0], self.uses[0])
 
     @property

@@ -9,6 +9,7 @@ import pytest
 from conftest import Made
 from helpers.terminal import bertcli
 
+import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.files.search import open_vectors
 
@@ -55,6 +56,30 @@ def test_search_scores_are_the_cosines(model: Path, corpus: Path, tmp_path: Path
     assert [hit["row"] for hit in record["nearest"]] == np.argsort(-cosines).tolist()
     assert [hit["score"] for hit in record["nearest"]] == pytest.approx(sorted(cosines, reverse=True), abs=1e-6)
     assert all(hit.keys() == {"row", "score"} for hit in record["nearest"])
+
+
+@pytest.mark.parametrize("how", ["dot", "euclidean", "manhattan"])
+def test_search_compares_as_the_folder_says(how: str, made: Made, corpus: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(made(seed=7), model)
+    (model / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": how}))
+    vectors = library.load(model).encode(TEXTS).astype(np.float64)
+    query = library.load(model).encode([TEXTS[1]])[0].astype(np.float64)
+    apart = {"euclidean": np.linalg.norm(vectors - query, axis=1), "manhattan": np.abs(vectors - query).sum(axis=1)}
+    expected = vectors @ query if how == "dot" else -apart[how]
+    for ending, dtype, tolerance in ((".npy", "float32", 1e-5), (".npz", "int8", 0.5), (".safetensors", "int8", 0.5)):
+        file = tmp_path / f"{dtype}{ending}"
+        assert bertcli("encode", "-m", model, "-i", corpus, "--dtype", dtype, "-o", file).status == 0
+        result = bertcli("search", "-m", model, TEXTS[1], "--in", file, "--format", "json")
+        assert f"vectors are compared by {how}, as the checkpoint specifies" in result.err
+        (record,) = json.loads(result.out)
+        found = {hit["row"]: hit["score"] for hit in record["nearest"]}
+        assert [found[i] for i in range(len(TEXTS))] == pytest.approx(expected.tolist(), abs=tolerance)
+    file = tmp_path / "v.npy"
+    assert bertcli("encode", "-m", model, "-i", corpus, "--dtype", "int8", "-o", file).status == 0
+    error = bertcli("search", "-m", model, TEXTS[1], "--in", file).error
+    assert "has int8 rows without their scales" in error
+    assert f"compares vectors by {how}; these are cosines" in bertcli("similarity", "-m", model, *TEXTS).err
 
 
 def test_search_ids_and_tables(model: Path, corpus: Path, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ class Model:
     name = "random"
     class sentence:
         prompts = {}
-        similarity = "cosine"
+        compared = "cosine"
 
 asked = np.random.default_rng(0).normal(size=(50, width)).astype(np.float32)
 ranking.vectors_of = lambda *given, **named: (asked, np.ones(50, bool))

@@ -64,9 +64,11 @@ def found(
     whole: bool,
 ) -> list[Record]:
     """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
-    settings = _settings(model, stored)
+    settings, how = _settings(model, stored), model.sentence.compared
+    if how != "cosine":
+        logger.info("vectors are compared by %s, as the checkpoint specifies.", how)
     wanted = wanted if settings is None else _as_stored(model, wanted, settings)
-    neighbors = nearest(encode(model, queries, wanted), stored, top_k)
+    neighbors = nearest(encode(model, queries, wanted), stored, top_k, how)
     hits = _hits(neighbors, stored, source, whole)
     every = zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True)
     return [
