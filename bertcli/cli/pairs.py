@@ -61,7 +61,7 @@ class PairOptions(More):
         if run.job.ending == PAGE:
             with run.counted(kept(run.texts, START)) as blocks:
                 progress = [START, *(block.progress for block in blocks)][-1]
-            page = evaluation_page(preferences(records, run.model.name), "Pairs", CAUTION, run.model.name)
+            page = evaluation_page(preferences(records, run.model.name), "Pairs", CAUTION, "the pairs that decide")
             save(str(run.job.output.output), page.encode())
             run.raise_if_failed(progress, "they are left out")
         else:

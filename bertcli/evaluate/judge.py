@@ -99,36 +99,40 @@ class Evaluation:
 def read(file: str, wanted: Evaluate) -> Labelled:
     """Labelled data from a file or folder. Errors: BertcliError, with file and line, for what cannot be used."""
     left_out, corpus = LeftOut(wanted.keep_going), None
-    task: str
+    ending, asked = ending_of(file), wanted.task
     rows: Iterable[Text]
     if os.path.isdir(file):
-        task, why = wanted.task or "retrieval", "it is a folder with a corpus"
+        task, why = "rank" if asked == "rank" else "retrieval", "it is a folder with a corpus"
         rows, corpus = read_folder(file, wanted, left_out)
-    elif ending_of(file) == ".json":
+    elif not LineFile(file).regular:
+        raise BertcliError(f"{file} is no file, and data are read more than once: save them in one.")
+    elif ending == ".json":
         task, why, rows = "answer", "it is a file as SQuAD's", answers.read_squad(file, wanted.by, left_out)
-    elif takes_columns([file], "txt") and not (wanted.task == "tag" and ending_of(file) == ".tsv"):
+    elif takes_columns([file], "txt") and not (asked == "tag" and ending == ".tsv"):
         task, why, rows = table(file, wanted)
     elif wanted.by is not None:
         raise BertcliError(f"{file} has no named fields, of which one could say the group: leave out --by.")
     elif wanted.run is not None:
         task, why, rows = "retrieval", "there is a run for it", read_queries(file, TREC, wanted, left_out)
-    elif wanted.task == "tag" or (wanted.task is None and (ending_of(file) in TAGGED or tagging.looks_tagged(file))):
+    elif asked == "tag" or (asked is None and (ending in TAGGED or tagging.looks_tagged(file))):
         task, why, rows = "tag", "its lines end in tags", tagging.read_columns(file, left_out)
     else:
         task, why, rows = "score", "it has a text a line", text_lines(LineFile(file), Wanted())
+    if asked not in (None, task):
+        raise BertcliError(f"{file} is for {task}, since {why}, and not for {asked} (--task).")
     kept = []
     for row in rows:
         if row.error:
             left_out.add(row.error)
         else:
             kept.append(row)
+    if not kept:
+        raise BertcliError(f"{file} has no texts that can be used, so there is nothing to judge.")
     return Labelled(file, task, why, kept, left_out, corpus)
 
 
 def evaluate(data: Labelled, models: Iterable[Model], wanted: Evaluate) -> Evaluation:
     """What models are worth on this data. Errors: BertcliError."""
-    if not data.rows:
-        raise BertcliError(f"{data.file} has no texts that can be used, so there is nothing to judge.")
     outcomes = ranking.found_before(data, wanted) if data.task in ("retrieval", "rank") else []
     outcomes += [outcome for model in models for outcome in JUDGES[data.task](model, data, wanted)]
     return judged(data, outcomes)

@@ -44,7 +44,7 @@ def score(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     total, count = np.array([-sum(some) for some in tokens], float), np.array([*map(len, tokens)], float)
     losses = metrics.ratio(total, count)
     found = [f"loss {loss:.3f} a token" for loss in losses]
-    return [Outcome(model.name, surprise, [total, count], usable(records), losses, [""] * len(records), found)]
+    return [Outcome(model.name, surprise, [total, count], count > 0, losses, [""] * len(records), found)]
 
 
 def surprise(counts: Numbers, total: Numbers, tokens: Numbers) -> Figures:

@@ -25,7 +25,7 @@ def preferences(records: Sequence[Mapping[str, Any]], model: str) -> Evaluation:
     rows = [Text(record["text"], record["text_pair"], None, record.get("id")) for record in scored]
     gains = np.array([record["score"] - record["pair_score"] for record in scored])
     preferred = np.array([PREFERRED[record["preferred"]] for record in scored])
-    figures, found = {"preferred": preferred, "difference": gains}, [f"{gain:+.3f}" for gain in gains]
+    figures, found = {"preferred": preferred, "difference": gains}, [f"difference {gain:+.3f}" for gain in gains]
     outcome = Outcome(model, *means_of(figures), usable(scored), np.abs(gains), [""] * len(rows), found)
     return judged(Labelled("the input", "pairs", "", rows, LeftOut(True)), [outcome])
 

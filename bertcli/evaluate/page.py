@@ -33,8 +33,8 @@ COLUMNS = (
 )
 
 
-def evaluation_page(evaluation: Evaluation, title: str, lead: str = LEAD, model: str = "") -> str:
-    """The whole page."""
+def evaluation_page(evaluation: Evaluation, title: str, lead: str = LEAD, worst: str = "the worst cases") -> str:
+    """The whole page; `worst` is what its last tables are called."""
     models = evaluation.models
     rows: list[Row] = []
     for group in (None, *models[0].by):
@@ -47,8 +47,8 @@ def evaluation_page(evaluation: Evaluation, title: str, lead: str = LEAD, model:
     if labels := [*rows_of_labels(models)]:
         content.append(table("By label", *tabled(OF_LABELS, labels)))
     for verdict in models:
-        content += _of_model(verdict)
-    return page(title, *content, lead=lead, model=model, style=STYLE)
+        content += _of_model(verdict, worst)
+    return page(title, *content, lead=lead, style=STYLE)
 
 
 def strip(figure: Figure) -> Markup | str:
@@ -63,7 +63,7 @@ def strip(figure: Figure) -> Markup | str:
     return element("svg", line, part, point, viewBox="-3 0 106 10", class_="strip", role="img", aria_label=text)
 
 
-def _of_model(verdict: Verdict) -> Iterator[Markup]:
+def _of_model(verdict: Verdict, worst: str) -> Iterator[Markup]:
     name, (labels, confusion, curve) = verdict.outcome.name, verdict.details
     if confusion:
         names = [row["label"] for row in labels]
@@ -78,7 +78,7 @@ def _of_model(verdict: Verdict) -> Iterator[Markup]:
         yield _drawn(curve)
     if verdict.worst:
         columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in verdict.worst[0]]
-        yield table(f"{name}: the worst cases", *tabled(columns, [tuple(one.values()) for one in verdict.worst]))
+        yield table(f"{name}: {worst}", *tabled(columns, [tuple(one.values()) for one in verdict.worst]))
 
 
 def _drawn(curve: Curve) -> Markup:

@@ -107,6 +107,6 @@ def below(evaluation: Evaluation) -> Iterator[str]:
     for difference in evaluation.differences if len(evaluation.models) == 2 else ():
         if difference.metric == next(iter(evaluation.models[0].figures)):
             yield difference.sentence(evaluation.count, evaluation.unit)
-    left_out = evaluation.left_out
-    rest = f"; {left_out:,} left out (the first: {evaluation.data.left_out.first})" if left_out else ""
+    left_out, first = evaluation.left_out, evaluation.data.left_out.first
+    rest = f"; {left_out:,} left out{f' (the first: {first})' if first else ''}" if left_out else ""
     yield f"{evaluation.count:,} {evaluation.unit}{rest}. Intervals hold 95 % of {DRAWS:,} draws with replacement."

@@ -78,4 +78,4 @@ def cell(value: Cell) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}" if value == 0 or 0.001 <= abs(value) < 1e6 else f"{value:.3e}"
-    return str(value)
+    return value if isinstance(value, str) else str(value)  # which may be markup

@@ -87,6 +87,17 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     assert "Cannot read" in bertcli("evaluate", tmp_path / "missing.csv").error
     empty.write_text("text,label\nGood.,positive\n")
     assert "does not have the fields of triplets" in bertcli("evaluate", empty, "--task", "triplets").error
+    lines = tmp_path / "lines.txt"
+    lines.write_text("It rained.\n")
+    assert (
+        f"{lines} is for score, since it has a text a line, and not for pairs (--task)"
+        in bertcli("evaluate", lines, "--task", "pairs").error
+    )
+    assert (
+        "is for retrieval, since it is a folder with a corpus, and not for sts"
+        in bertcli("evaluate", beir(tmp_path / "beir"), "--task", "sts").error
+    )
+    assert "/dev/null is no file, and data are read more than once" in bertcli("evaluate", "/dev/null").error
     none.write_text(json.dumps(TAGGED))
     left = bertcli("evaluate", none)
     assert left.status == 2

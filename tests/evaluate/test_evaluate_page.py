@@ -16,6 +16,8 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert 'aria-label="0.8250 [0.7000, 0.9250]"' in page
     assert 'x1="70.00" x2="92.50"' in page, "the interval of the accuracy as a line"
     assert 'cx="82.50"' in page
+    assert '<td><svg viewBox="-3 0 106 10" class="strip"' in page, "drawn, and not as text"
+    assert "&lt;svg" not in page
     assert "true labels down, found ones across" in page
     assert "reliability" in page
     assert '<th scope="row">film</th><td>accuracy</td>' in page

@@ -49,6 +49,8 @@ def test_the_page_has_the_summary_and_the_pairs_that_decide(pairs: Path, tmp_pat
     assert 'aria-label="0.8333 [0.5000, 1.0000]"' in text
     assert text.index("He was reading.") < text.index("The cat sits"), "the pair that decides most comes first"
     assert "It rained." not in text, "this pair decides nothing"
+    assert "bert-mini-mlm: the pairs that decide" in text
+    assert "<td><svg" in text
     assert "not what a model built on this one will do" in text
     assert "the ending must be" in bertcli("score", "-i", pairs, "--column", "better", "-o", page).error
 

@@ -199,6 +199,9 @@ def test_a_text_a_line_is_scored_as_a_corpus(tmp_path: Path) -> None:
     assert record["task"] == "score"
     assert values(record)["loss"] == pytest.approx(-np.mean(tokens))
     assert values(record)["pseudo_perplexity"] == pytest.approx(np.exp(-np.mean(tokens)))
+    file.write_text("The cat sat on the mat.\n\nIt rained.\n")
+    left = bertcli("evaluate", file).out
+    assert "2 texts; 1 left out. Intervals" in left, "a line without tokens says nothing"
 
 
 # ------------------------------------------------------------------------------------------------------ tags, answers
