@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bertcli.engine.threads import use_granted_threads
+from bertcli.engine import blas
+from bertcli.engine.threads import core_count, set_thread_count
 from bertcli.errors import PATH, BertcliError, check_kind, check_names, shown, shown_object
 from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
@@ -187,7 +188,7 @@ def _hashable(value: Any) -> Any:
 
 def _opened(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
     """The model, opened once in a process, which works with as many threads as it was granted."""
-    use_granted_threads()  # each time: a forked process inherits the model, and not its grant
+    _use_granted_threads()  # each time: a forked process inherits the model, and not its grant
     with _lock:
         return _loaded(model, opening)
 
@@ -309,3 +310,15 @@ def _arrow(arrow: Any, kind: Any) -> Any:
     if isinstance(kind, int):
         return arrow.list_(arrow.float32(), kind)
     return {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}[kind]
+
+
+def _use_granted_threads() -> None:
+    """Use no more threads than this process was granted by an engine or a scheduler.
+
+    Ray, Spark and Dask say so in OMP_NUM_THREADS, perhaps after NumPy was loaded, which would have obeyed it.
+    """
+    names = ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK")
+    granted = [int(count) for name in names if (count := os.environ.get(name, "")).isdecimal() and int(count)]
+    if granted and min(granted) < core_count():
+        set_thread_count(min(granted))
+        blas.set_threads(min(granted))

@@ -17,10 +17,11 @@ from bertcli.analysis.options import Asked
 from bertcli.engine.packing import Packed, pack
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
-from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states, logits, sigmoid
+from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states, logits
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.compute.encode import plan, unit
 from bertcli.tasks.compute.prepared import prepare
+from bertcli.tasks.compute.scores import sigmoid
 from bertcli.tasks.compute.scoring import scoring
 from bertcli.tasks.compute.task import length_limit, query_prompt
 from bertcli.tasks.encode import EncodeOptions

@@ -76,18 +76,6 @@ def _rate(x: Array, eps: float) -> Array:
     return rate
 
 
-def rotate(x: Array, cosines: Array, sines: Array, heads: int) -> Array:
-    """(a, b) -> (a cos - b sin, b cos + a sin) of the two halves of every head of x [token, head·size], in place."""
-    for head in np.split(x.T, heads):  # [size, token], where each pair's tokens are adjacent
-        a, b = np.split(head, 2)
-        turned = b * cosines
-        turned += a * sines
-        a *= cosines
-        a -= np.multiply(b, sines, out=b)
-        b[...] = turned
-    return x
-
-
 def activate(x: Array, activation: str | None = None, bias: Array | None = None) -> Array:
     """activation(x + bias), with the bias along the last axis, in place."""
     function = None if activation is None else ACTIVATIONS[activation].compute

@@ -110,6 +110,18 @@ def _turns(rates: Rates, longest: int, scaling: float) -> tuple[Array, Array]:
     return np.cos(turns) * np.float32(scaling), np.sin(turns) * np.float32(scaling)
 
 
+def rotate(x: Array, cosines: Array, sines: Array, heads: int) -> Array:
+    """(a, b) -> (a cos - b sin, b cos + a sin) of the two halves of every head of x [token, head·size], in place."""
+    for head in np.split(x.T, heads):  # [size, token], where each pair's tokens are adjacent
+        a, b = np.split(head, 2)
+        turned = b * cosines
+        turned += a * sines
+        a *= cosines
+        a -= np.multiply(b, sines, out=b)
+        b[...] = turned
+    return x
+
+
 def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int, *, of_keys: bool) -> Array:
     """values [batch, head, row, bucket] -> [batch, head, query, key], each at the bucket of query - key.
 

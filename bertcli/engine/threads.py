@@ -113,18 +113,6 @@ def set_thread_count(count: int | None, divided_for: int | None = None) -> None:
     _total, _divided_for = count, divided_for
 
 
-def use_granted_threads() -> None:
-    """Use no more threads than this process was granted by an engine or a scheduler.
-
-    Ray, Spark and Dask say so in OMP_NUM_THREADS, perhaps after NumPy was loaded, which would have obeyed it.
-    """
-    names = ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK")
-    granted = [int(count) for name in names if (count := os.environ.get(name, "")).isdecimal() and int(count)]
-    if granted and min(granted) < core_count():
-        set_thread_count(min(granted))
-        blas.set_threads(min(granted))
-
-
 # ---------------------------------------------------------------------------------------------------------- sharing
 
 

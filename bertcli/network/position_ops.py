@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from bertcli.engine import kernels, positions
+from bertcli.engine import positions
 from bertcli.engine.kernels import take_rows
 from bertcli.engine.positions import Rates
 from bertcli.engine.seam import Array, Integers, op
@@ -77,7 +77,7 @@ def rotate(
 
     `own` are the rates of some tokens that turn at others.
     """
-    return kernels.rotate(x, *positions.angles(where, rates, own, scaling), heads)
+    return positions.rotate(x, *positions.angles(where, rates, own, scaling), heads)
 
 
 @op("batch head query key, query, key -> batch head query key", work=1, over="x")

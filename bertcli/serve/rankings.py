@@ -11,8 +11,9 @@ from bertcli.order import best_first
 from bertcli.serve.fields import asked
 from bertcli.serve.service import Answer, Ask, Reading, route
 from bertcli.serve.vectors import listed, prompt_of
-from bertcli.tasks.compute.batches import Numbers, sigmoid
+from bertcli.tasks.compute.batches import Numbers
 from bertcli.tasks.compute.rank import LOGIT
+from bertcli.tasks.compute.scores import sigmoid
 
 RANKERS = {"rank": "cross-encoder", "late": "late interaction", "encode": "cosine"}  # the uses that can, best first
 

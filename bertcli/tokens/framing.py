@@ -97,12 +97,12 @@ class Tokens:
     lost: int
     lost_masks: int
     _original: Original | None  # None for a window
-    _maker: Maker | None = None
+    maker: Maker | None = None
     _framing: Framing | None = None
 
     def with_tokenizer(self, tokenizer: Maker) -> "Tokens":
         """The same tokens, linked to a tokenizer that would produce them again."""
-        return replace(self, _maker=tokenizer)
+        return replace(self, maker=tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokens, (self.ids, self.segments, self.lost, self.lost_masks, self._original)
@@ -114,13 +114,13 @@ class Tokens:
     @property
     def first(self) -> int:
         """How many tokens of the text that is read in windows come before this one."""
-        return int(self._framed().kept[-1].start)
+        return int(self.framed().kept[-1].start)
 
     @property
     def pieces(self) -> list[str]:
         """The word pieces, special tokens included."""
-        assert self._maker is not None
-        return [self._maker.piece(id) for id in self.ids]
+        assert self.maker is not None
+        return [self.maker.piece(id) for id in self.ids]
 
     @property
     def offsets(self) -> list[tuple[int, int]]:
@@ -139,47 +139,24 @@ class Tokens:
     def sides(self) -> list[int | None]:
         """0 for tokens of the text, 1 for those of its pair, None for the special tokens put around them."""
         result: list[int | None] = []
-        for slot, side, kept in self._framed().places():
+        for slot, side, kept in self.framed().places():
             result += [slot.side] * (1 if side is None else len(side.ids[kept]))
         return result
-
-    def windows(self, size: int, overlap: int) -> "list[Tokens]":
-        """All tokens of the text in windows of at most `size` tokens, of which neighbors share `overlap`.
-
-        Of a pair the second text is cut, and the first stands whole in each window. Special tokens count; nothing is
-        lost; offsets and words are those in the whole text. As the tokenizers library does it with a stride.
-        Errors: BertcliError if there is no room for more tokens of the text than the overlap.
-        """
-        framing = self._framed()
-        *whole, cut = map(len, framing.sides)
-        room = size - framing.special_count - sum(whole)
-        if cut > room and room <= overlap:
-            frame = "the special tokens and the first text" if whole else "the special tokens"
-            raise BertcliError(
-                f"A window of {size} tokens has room for {max(room, 0)} beside {frame}, but neighbors share "
-                f"{overlap}: choose larger windows, let them share less, or shorten the first text."
-            )
-        framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
-        windows = []
-        for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
-            kept = (*(slice(length) for length in whole), slice(start, start + room))
-            part = framing._replace(kept=kept)
-            windows.append(Tokens(*part.numbers(), 0, 0, None, self._maker, part))
-        return windows
 
     def _of_texts(self, attribute: str) -> list[Any]:
         """What the library says of each token of the texts; None for the special tokens put around them."""
         result: list[Any] = []
-        for _, side, kept in self._framed().places():
+        for _, side, kept in self.framed().places():
             result += [None] if side is None else getattr(side, attribute)[kept]
         return result
 
-    def _framed(self) -> Framing:
+    def framed(self) -> Framing:
+        """Where the tokens lie in the texts."""
         if self._framing is not None:
             return self._framing
-        assert self._maker is not None
+        assert self.maker is not None
         assert self._original is not None
-        return self._maker.framing(self._original)
+        return self.maker.framing(self._original)
 
 
 def kept_parts(lengths: list[int], room: int | None, original: Original, from_left: bool) -> tuple[slice, ...]:

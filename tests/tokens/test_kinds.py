@@ -14,6 +14,7 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
+from bertcli.tokens.windows import windows_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "tokens.json").read_text(encoding="utf-8"))
 CUTS: dict[str, Any] = {"longest_first": "longest", "only_first": "text", "only_second": "pair"}
@@ -46,7 +47,7 @@ def test_kinds_equal_transformers(opened: Opened, kind: str, number: int) -> Non
     limit, cut = case.get("max_length"), CUTS[case.get("truncation", "longest_first")]
     if "stride" in case:
         (tokens,) = opened(kind).encode([case["text"]], [case["pair"]])
-        windows = tokens.windows(limit, case["stride"])
+        windows = windows_of(tokens, limit, case["stride"])
         assert len(windows) > 1
     else:
         windows = opened(kind).encode([case["text"]], [case["pair"]], limit, cut)

@@ -19,6 +19,7 @@ from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 from bertcli.tokens.opening import library_errors
+from bertcli.tokens.windows import windows_of
 
 
 def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_tokenizer_file_with_an_id_of_32_bits(tmp_path: Path) -> None:
         Folder(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5)))
     )
     (tokens,) = words.encode(["the"])
-    (window,) = tokens.windows(10, 2)
+    (window,) = windows_of(tokens, 10, 2)
     assert tokens.ids == window.ids == [0, 2**31 + 5, 2]
 
 

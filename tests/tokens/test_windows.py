@@ -13,6 +13,7 @@ from tokenizers import Tokenizer as Backend
 from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.tokens import Tokenizer, Tokens
+from bertcli.tokens.windows import windows_of
 
 WORDS = ["tea", "unbelievable", "Tokens,", "[MASK]", "Café", "北京", "😀", "transformed"]
 texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
@@ -47,10 +48,10 @@ def test_windows_are_those_of_the_library(folder: Path, text: str, pair: str | N
     backend.enable_truncation(size, stride=overlap, strategy="only_first" if pair is None else "only_second")
     reference = backend.encode(text, pair)
     (tokens,) = Tokenizer.open(Folder(folder)).encode([text], [pair])
-    windows = tokens.windows(size, overlap)
+    windows = windows_of(tokens, size, overlap)
     assert [told(window) for window in windows] == [expected(one) for one in (reference, *reference.overflowing)]
     assert all(window.lost == 0 for window in windows)
-    assert tokens.windows(10_000, overlap)[0].ids == tokens.ids
+    assert windows_of(tokens, 10_000, overlap)[0].ids == tokens.ids
 
 
 @quick
@@ -88,10 +89,10 @@ def test_a_side_is_never_cut_to_no_token(cut: Literal["text", "pair"], folder: P
 def test_windows_too_small_to_move_on(folder: Path, size: int, overlap: int, room: int) -> None:
     (tokens,) = Tokenizer.open(Folder(folder)).encode(["hello world"], ["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match=f"window of {size} tokens has room for {room} beside .*the first text"):
-        tokens.windows(size, overlap)
+        windows_of(tokens, size, overlap)
     (single,) = Tokenizer.open(Folder(folder)).encode(["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match="has room for 2 beside the special tokens, but neighbors share 2"):
-        single.windows(4, 2)
+        windows_of(single, 4, 2)
 
 
 def test_words_and_what_pieces_spell(folder: Path) -> None:

@@ -20,9 +20,11 @@ from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.answer import PAGE, AnswerOptions, Scoring
-from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each, softmax
+from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.compute.scores import softmax
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tokens import Tokens
+from bertcli.tokens.windows import windows_of
 
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
@@ -71,7 +73,7 @@ class _Answer(RecordTask):
     def _windows(self, item: Item) -> list[Tokens]:
         overlap = min(self.limit // 2, MOST_OVERLAP) if self.wanted.stride is None else self.wanted.stride
         room = self._room(item.tokens)
-        return item.tokens.windows(self.limit, overlap if overlap < room else room // 2)
+        return windows_of(item.tokens, self.limit, overlap if overlap < room else room // 2)
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]

@@ -4,9 +4,9 @@ Micro-batches keep a layer's working set inside the processor's cache. What a se
 beyond 2e-6 of a vector's largest number.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from bertcli.errors import BertcliError, damaged
 from bertcli.models.registry import family
 from bertcli.network.heads import OF_TOKENS
 from bertcli.opened import Opened
-from bertcli.order import ROUNDING, best_first
 from bertcli.tasks.registry import Needs
 
 R = TypeVar("R")
@@ -162,99 +161,3 @@ def logits_of_each(model: Opened, head: str, sentences: Sequence[Sentence], batc
         return np.split(rows, packed.offsets[1:-1]) if head in OF_TOKENS else rows
 
     return in_packed_batches(sentences, batch_tokens, run)
-
-
-class MaskedSentence(NamedTuple):
-    """A sentence (packable as it is) and the positions in it that are to be predicted, ascending."""
-
-    ids: Sequence[int]
-    segments: Sequence[int]
-    positions: Sequence[int]
-
-    def replaced(self, position: int, ids: Sequence[int], predicted: Sequence[int] = ()) -> "MaskedSentence":
-        """The sentence with other pieces in one place; those at `predicted` are to be predicted."""
-        segments = [self.segments[position]] * len(ids)
-        return MaskedSentence(
-            [*self.ids[:position], *ids, *self.ids[position + 1 :]],
-            [*self.segments[:position], *segments, *self.segments[position + 1 :]],
-            predicted,
-        )
-
-
-def log_probabilities(
-    model: Opened,
-    sentences: Sequence[MaskedSentence],
-    wanted: int | Sequence[Collection[int]],
-    batch_tokens: int | None,
-) -> list[list[dict[int, float]]]:
-    """The log-probabilities of pieces at each position of each sentence that is to be predicted.
-
-    Those of the `wanted` most probable pieces, best first; or of the ids that are wanted of each sentence.
-    log p(piece | rest) = x_piece - log Σ exp(x), where x = MLM(hidden state of the token).
-    """
-    pieces: Sequence[int | Collection[int]] = [wanted] * len(sentences) if isinstance(wanted, int) else wanted
-
-    def run(batch: list[int]) -> list[list[dict[int, float]]]:
-        packed = pack([sentences[i] for i in batch])
-        starts = packed.offsets[:-1].tolist()
-        places = [start + at for start, i in zip(starts, batch, strict=True) for at in sentences[i].positions]
-        if not places:
-            return [[] for _ in batch]
-        rows = _over_vocabulary(model, hidden_states(model, packed, np.array(places)), packed)
-        return [[_chosen(*next(rows), pieces[i]) for _ in sentences[i].positions] for i in batch]
-
-    extra_keys = [
-        (tuple(sentence.positions), None if isinstance(ids, int) else tuple(ids))
-        for sentence, ids in zip(sentences, pieces, strict=True)
-    ]
-    return in_micro_batches(sentences, batch_tokens, run, extra_keys)
-
-
-def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
-    """For each hidden state its logits over the vocabulary and their log Σ exp; computed some at a time."""
-    step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
-    for start in range(0, len(hidden), step):
-        logits = model.network.predict("mlm", hidden[start : start + step], packed)
-        largest = logits.max(axis=1)
-        check_finite(logits.min(axis=1))
-        # Always row-major, however many rows there are: NumPy sums strided rows in another order.
-        below = np.subtract(logits, largest[:, None], order="C")
-        totals = np.exp(below, out=below).sum(axis=1, dtype=np.float64)
-        log_totals: Numbers = largest.astype(np.float64) + np.log(totals)
-        check_finite(log_totals)
-        yield from zip(logits, log_totals.tolist(), strict=True)
-
-
-def _chosen(row: Array, log_total: float, wanted: int | Collection[int]) -> dict[int, float]:
-    """log p of the `wanted` most probable pieces, of equal ones the smaller id first; or of these ids."""
-    ids = _best(row, wanted) if isinstance(wanted, int) else wanted
-    return {id: float(row[id]) - log_total for id in ids}
-
-
-def _best(row: Array, count: int) -> list[int]:
-    rest = max(0, len(row) - count)
-    (ids,) = np.nonzero(row >= np.partition(row, rest)[rest] - ROUNDING * np.abs(row).max())
-    return [int(id) for id in ids[best_first(row[ids], count)]]
-
-
-# ------------------------------------------------------------------------------------------------- logits to scores
-
-
-def softmax(logits: Numbers) -> Numbers:
-    """exp(x) / Σ exp(x) along the last axis."""
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
-
-
-def sigmoid(logits: Numbers) -> Numbers:
-    """1 / (1 + exp(-x)) without overflow"""
-    return np.asarray(np.exp(-np.logaddexp(0.0, -logits)))
-
-
-ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {  # scores from logits [label], or [text, label]
-    "softmax": softmax,
-    "sigmoid": sigmoid,
-    "none": lambda logits: logits,
-    "identity": lambda logits: logits,
-    "tanh": np.tanh,
-}

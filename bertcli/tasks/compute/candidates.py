@@ -7,7 +7,7 @@ import numpy as np
 
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.compute.batches import MaskedSentence, log_probabilities
+from bertcli.tasks.compute.masked import MaskedSentence, log_probabilities
 
 Target = tuple[int, ...]  # ids of a word's pieces
 

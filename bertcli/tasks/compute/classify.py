@@ -22,7 +22,8 @@ from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.classify import PAGE, ClassifyOptions, Head
-from bertcli.tasks.compute.batches import ACTIVATIONS, Numbers, check_head, check_needs, logits_of_each, softmax
+from bertcli.tasks.compute.batches import Numbers, check_head, check_needs, logits_of_each
+from bertcli.tasks.compute.scores import ACTIVATIONS, softmax
 from bertcli.tasks.compute.task import Record, RecordTask, query_prompt
 from bertcli.tokens import Tokens
 

@@ -8,8 +8,9 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
-from bertcli.tasks.compute.batches import MaskedSentence, check_needs
+from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
+from bertcli.tasks.compute.masked import MaskedSentence
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.fill_mask import PAGE, FillMaskOptions
 from bertcli.tokens import Spelling

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bertcli.opened import Opened
-from bertcli.tasks.compute.batches import MaskedSentence, log_probabilities
+from bertcli.tasks.compute.masked import MaskedSentence, log_probabilities
 from bertcli.tokens import Tokens
 
 

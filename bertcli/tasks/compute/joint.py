@@ -7,8 +7,8 @@ import numpy as np
 
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.compute.batches import MaskedSentence
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
+from bertcli.tasks.compute.masked import MaskedSentence
 
 BEAM = 20  # fillings kept after each mask; at least four times as many as are wanted
 

@@ -23,9 +23,10 @@ from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
 from bertcli.tasks.compute import encode
-from bertcli.tasks.compute.batches import ACTIVATIONS, check_needs
+from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.compute.late import Matching, matching
+from bertcli.tasks.compute.scores import ACTIVATIONS
 from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions

@@ -15,11 +15,13 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
-from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each, softmax
+from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.redact import Found, Redaction
+from bertcli.tasks.compute.scores import softmax
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.tag import PAGE, Aggregation, TagOptions
 from bertcli.tokens import Tokens
+from bertcli.tokens.windows import windows_of
 
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
@@ -68,7 +70,7 @@ class _Tag(RecordTask):
             raise BertcliError(f"tag reads single texts, and {item.place} has a second one.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        of_items = [item.tokens.windows(self.limit, self.overlap) for item in items]
+        of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]
         every = [part for parts in of_items for part in parts]
         logits = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
         by_piece = self.aggregation == "none"

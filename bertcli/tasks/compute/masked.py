@@ -1,0 +1,85 @@
+"""What a model predicts for some tokens of sentences, over its vocabulary."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.engine.packing import Packed, pack
+from bertcli.engine.seam import Array
+from bertcli.opened import Opened
+from bertcli.order import ROUNDING, best_first
+from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_finite, hidden_states, in_micro_batches
+
+
+class MaskedSentence(NamedTuple):
+    """A sentence (packable as it is) and the positions in it that are to be predicted, ascending."""
+
+    ids: Sequence[int]
+    segments: Sequence[int]
+    positions: Sequence[int]
+
+    def replaced(self, position: int, ids: Sequence[int], predicted: Sequence[int] = ()) -> "MaskedSentence":
+        """The sentence with other pieces in one place; those at `predicted` are to be predicted."""
+        segments = [self.segments[position]] * len(ids)
+        return MaskedSentence(
+            [*self.ids[:position], *ids, *self.ids[position + 1 :]],
+            [*self.segments[:position], *segments, *self.segments[position + 1 :]],
+            predicted,
+        )
+
+
+def log_probabilities(
+    model: Opened,
+    sentences: Sequence[MaskedSentence],
+    wanted: int | Sequence[Collection[int]],
+    batch_tokens: int | None,
+) -> list[list[dict[int, float]]]:
+    """The log-probabilities of pieces at each position of each sentence that is to be predicted.
+
+    Those of the `wanted` most probable pieces, best first; or of the ids that are wanted of each sentence.
+    log p(piece | rest) = x_piece - log Σ exp(x), where x = MLM(hidden state of the token).
+    """
+    pieces: Sequence[int | Collection[int]] = [wanted] * len(sentences) if isinstance(wanted, int) else wanted
+
+    def run(batch: list[int]) -> list[list[dict[int, float]]]:
+        packed = pack([sentences[i] for i in batch])
+        starts = packed.offsets[:-1].tolist()
+        places = [start + at for start, i in zip(starts, batch, strict=True) for at in sentences[i].positions]
+        if not places:
+            return [[] for _ in batch]
+        rows = _over_vocabulary(model, hidden_states(model, packed, np.array(places)), packed)
+        return [[_chosen(*next(rows), pieces[i]) for _ in sentences[i].positions] for i in batch]
+
+    extra_keys = [
+        (tuple(sentence.positions), None if isinstance(ids, int) else tuple(ids))
+        for sentence, ids in zip(sentences, pieces, strict=True)
+    ]
+    return in_micro_batches(sentences, batch_tokens, run, extra_keys)
+
+
+def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
+    """For each hidden state its logits over the vocabulary and their log Σ exp; computed some at a time."""
+    step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
+    for start in range(0, len(hidden), step):
+        logits = model.network.predict("mlm", hidden[start : start + step], packed)
+        largest = logits.max(axis=1)
+        check_finite(logits.min(axis=1))
+        # Always row-major, however many rows there are: NumPy sums strided rows in another order.
+        below = np.subtract(logits, largest[:, None], order="C")
+        totals = np.exp(below, out=below).sum(axis=1, dtype=np.float64)
+        log_totals: Numbers = largest.astype(np.float64) + np.log(totals)
+        check_finite(log_totals)
+        yield from zip(logits, log_totals.tolist(), strict=True)
+
+
+def _chosen(row: Array, log_total: float, wanted: int | Collection[int]) -> dict[int, float]:
+    """log p of the `wanted` most probable pieces, of equal ones the smaller id first; or of these ids."""
+    ids = _best(row, wanted) if isinstance(wanted, int) else wanted
+    return {id: float(row[id]) - log_total for id in ids}
+
+
+def _best(row: Array, count: int) -> list[int]:
+    rest = max(0, len(row) - count)
+    (ids,) = np.nonzero(row >= np.partition(row, rest)[rest] - ROUNDING * np.abs(row).max())
+    return [int(id) for id in ids[best_first(row[ids], count)]]

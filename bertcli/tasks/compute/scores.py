@@ -1,0 +1,27 @@
+"""Logits to scores."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bertcli.tasks.compute.batches import Numbers
+
+
+def softmax(logits: Numbers) -> Numbers:
+    """exp(x) / Σ exp(x) along the last axis."""
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def sigmoid(logits: Numbers) -> Numbers:
+    """1 / (1 + exp(-x)) without overflow"""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -logits)))
+
+
+ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {  # scores from logits [label], or [text, label]
+    "softmax": softmax,
+    "sigmoid": sigmoid,
+    "none": lambda logits: logits,
+    "identity": lambda logits: logits,
+    "tanh": np.tanh,
+}

@@ -1,0 +1,29 @@
+"""A long text in windows that overlap, for what is found in a part of it."""
+
+from bertcli.errors import BertcliError
+from bertcli.tokens.framing import Listed, Tokens
+
+
+def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:
+    """All tokens of the text in windows of at most `size` tokens, of which neighbors share `overlap`.
+
+    Of a pair the second text is cut, and the first stands whole in each window. Special tokens count; nothing is
+    lost; offsets and words are those in the whole text. As the tokenizers library does it with a stride.
+    Errors: BertcliError if there is no room for more tokens of the text than the overlap.
+    """
+    framing = tokens.framed()
+    *whole, cut = map(len, framing.sides)
+    room = size - framing.special_count - sum(whole)
+    if cut > room and room <= overlap:
+        frame = "the special tokens and the first text" if whole else "the special tokens"
+        raise BertcliError(
+            f"A window of {size} tokens has room for {max(room, 0)} beside {frame}, but neighbors share "
+            f"{overlap}: choose larger windows, let them share less, or shorten the first text."
+        )
+    framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
+    windows = []
+    for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
+        kept = (*(slice(length) for length in whole), slice(start, start + room))
+        part = framing._replace(kept=kept)
+        windows.append(Tokens(*part.numbers(), 0, 0, None, tokens.maker, part))
+    return windows
