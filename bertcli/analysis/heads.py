@@ -26,7 +26,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import COLORS, Markup, document_table, element, page, shaded, table
+from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, table
 from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
@@ -35,6 +35,10 @@ from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
+THUMB = (
+    '<button type="button" class="thumb" title="{title}" aria-pressed="false" data-layer="{layer}" data-head="{head}">'
+    "<canvas></canvas></button>"
+)
 MEANING = (
     "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
     "(in tokens), and the shares of weight on special tokens, on the token itself, on the next and the previous one. "
@@ -318,7 +322,4 @@ def _by_place(view: Heads) -> list[list[str]]:
 
 def _thumb(title: str, layer: int, head: int) -> Markup:
     """A small picture, which the script draws from the matrix of this number and shows large when it is chosen."""
-    place = {"data_layer": str(layer), "data_head": str(head)}
-    return element(
-        "button", element("canvas"), type="button", class_="thumb", title=title, aria_pressed="false", **place
-    )
+    return html(THUMB, title=title, layer=layer, head=head)

@@ -2,8 +2,8 @@
 
     page("Why positive", marked(text, marks), table("Words", columns, rows), lead="What the numbers mean.")
 
-Text becomes markup only in `element`, which escapes it. A page may run the one script it is given and nothing else:
-its Content-Security-Policy names that script by its hash.
+Text becomes markup only in `element` and `html`, which escape it. A page may run the one script it is given and nothing
+else: its Content-Security-Policy names that script by its hash.
 """
 
 import json
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from string import Formatter
 from typing import Any
 
 from bertcli.report.documents import Document
@@ -20,6 +21,18 @@ from bertcli.report.shades import Mark, Shaded
 from bertcli.report.terminal import Column, visible
 
 COLORS = "Blue is above zero or for, red is below or against: the stronger the color, the more."
+
+
+TABLE = (
+    '<div class="scrolled" role="region" aria-label="{caption}" tabindex="0"><table><caption><span>{caption}</span>'
+    "</caption><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>"
+)
+PAGE = (
+    '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title><style>{style}</style></head>'
+    "<body><header><h1>{title}</h1>{model}<p>{lead}</p></header><main>{content}</main>{scripts}</body></html>\n"
+)
 
 
 class Markup(str):
@@ -43,6 +56,21 @@ def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
         if value is not None and value is not False:
             name = keyword.rstrip("_").replace("_", "-")
             yield f" {name}" if value is True else f' {name}="{escape(visible(value, lines=True))}"'
+
+
+def html(template: str, **values: Any) -> Markup:
+    """HTML with values in its {places}, which may say a format: all is escaped, but for Markup and lists of it."""
+    made = literal = ""
+    for before, name, form, _ in Formatter().parse(template):
+        literal += before
+        made += before
+        value = values[name] if name else Markup()
+        if isinstance(value, Markup | list):
+            made += "".join(value)
+        else:
+            in_attribute = literal[literal.rfind("<") :].count('"') % 2 == 1
+            made += escape(visible(format(value, form or ""), lines=True), quote=in_attribute)
+    return Markup(made)
 
 
 def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = None) -> Markup:
@@ -72,10 +100,8 @@ def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Markup:
     """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup."""
     names = [element("th", column.name, scope="col", class_="number" if column.number else None) for column in columns]
-    head = element("thead", element("tr", *names))
-    body = element("tbody", *(element("tr", *_cells(row, columns)) for row in rows))
-    content = element("table", element("caption", element("span", caption)), head, body)
-    return element("div", content, class_="scrolled", role="region", aria_label=caption, tabindex="0")
+    lines = [element("tr", *_cells(row, columns)) for row in rows]
+    return html(TABLE, caption=caption, names=names, rows=lines)
 
 
 def document_table(caption: str, document: Document) -> Markup:
@@ -125,17 +151,11 @@ def page(
     connected = "; connect-src 'self'" if asks else ""
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}{connected}"
     shared = files("bertcli.report").joinpath("page.css").read_text(encoding="utf-8")
-    head = [
-        Markup('<meta charset="utf-8">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-        element("title", title),
-        Markup(f"<style>{shared}{style}</style>"),
-    ]
     named = [element("p", f"Model: {model}")] if model else []
-    header = element("header", element("h1", title), *named, element("p", lead))
-    body = element("body", header, element("main", *content), *scripts)
-    return f"<!DOCTYPE html>\n{element('html', element('head', *head), body, lang='en')}\n"
+    return html(
+        PAGE, policy=Markup(policy), title=title, style=Markup(shared + style), model=named, lead=lead,
+        content=list(content), scripts=scripts,
+    )  # fmt: skip
 
 
 def _in_script(data: Any) -> str:

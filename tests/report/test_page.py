@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.report.page import element, marked, page, table
+from bertcli.report.page import element, html, marked, page, table
 from bertcli.report.shades import Mark
 from bertcli.report.terminal import CONTROLS, Column, visible
 
@@ -45,6 +45,21 @@ def test_page_elements_hold_any_text_as_text(text: str, title: str) -> None:
     assert found.attributes == {"title": [visible(title, lines=True)]}
     assert "".join(found.text) == visible(text, lines=True)
     assert set(re.findall(f"[{CONTROLS}]", "".join(found.text))) <= {"\t", "\n"}
+
+
+@given(text=texts, title=texts)
+def test_page_templates_hold_any_text_as_text(text: str, title: str) -> None:
+    made = html('<p title="a {title}" class="b">{text}{inner}</p>', text=text, title=title, inner=[element("b", "c")])
+    found = Found(made)
+    assert found.elements == ["p", "b"]
+    assert found.attributes == {"title": ["a " + visible(title, lines=True)], "class": ["b"]}
+    assert "".join(found.text) == visible(text, lines=True) + "c"
+
+
+def test_page_templates_format_numbers_and_know_their_places() -> None:
+    assert html('<i x="{x:.1f}">{x:.3f} "{y}"</i>', x=1.25, y='"') == '<i x="1.2">1.250 """</i>'
+    with pytest.raises(KeyError, match="z"):
+        html("{z}", y=1)
 
 
 def test_page_elements_nest_and_leave_attributes_out() -> None:

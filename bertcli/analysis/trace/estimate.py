@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step, folded
 from bertcli.errors import BertcliError
-from bertcli.report.page import Markup, element, page, table
+from bertcli.report.page import Markup, element, html, page, table
 from bertcli.report.terminal import Column
 
 CALL = 40e-6  # seconds, measured
@@ -95,6 +95,12 @@ def roofline(trace: Account) -> str:
     return page("Roofline of a pass", picture, numbers, lead=LEAD, model=trace.model, style=STYLE)
 
 
+DOT = (
+    '<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="{bound}">'
+    "<title>{name}: {gflops:.3g} GFLOP/s, {intensity:.3g} FLOP/byte</title></circle>"
+)
+LINE = '<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"></line>'
+TEXT = '<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 STYLE = """
 .roof { max-width: 60rem; width: 100%; height: auto; }
 .roof text { font-size: 12px; fill: currentColor; }
@@ -129,11 +135,7 @@ def _picture(rates: Rates, points: Sequence[Point]) -> Markup:
         _text(x(10.0**high), y(rates.gflops) - 6, f"products: {rates.gflops:.4g} GFLOP/s", "end"),
         _text(x(middle) - 10, y(middle * rates.gbps) - 6, f"memory: {rates.gbps:.4g} GB/s", "end"),  # no step is there
     ]
-    dots = []
-    for point in points:
-        title = f"{point.name}: {point.gflops:.3g} GFLOP/s, {point.intensity:.3g} FLOP/byte"
-        cx, cy = f"{x(point.intensity):.1f}", f"{y(point.gflops):.1f}"
-        dots.append(element("circle", element("title", title), cx=cx, cy=cy, r="5", class_=point.bound))
+    dots = [html(DOT, x=x(point.intensity), y=y(point.gflops), **point._asdict()) for point in points]
     label = "Steps by arithmetic intensity and rate, under what memory and products allow; all numbers are below."
     parts = [*grid, *marks, *names, *lines, *dots]
     return element("svg", *parts, class_="roof", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label)
@@ -146,8 +148,8 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
 
 def _line(start: tuple[float, float], end: tuple[float, float], kind: str = "roof-line") -> Markup:
     (x1, y1), (x2, y2) = start, end
-    return element("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", class_=kind)
+    return html(LINE, x1=x1, y1=y1, x2=x2, y2=y2, kind=kind)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> Markup:
-    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
+    return html(TEXT, x=x, y=y, text=text, anchor=anchor)

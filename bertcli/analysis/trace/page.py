@@ -23,7 +23,7 @@ from bertcli.analysis.trace.selection import Chosen, Selection, choose
 from bertcli.analysis.trace.steps import Step
 from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
-from bertcli.report.page import COLORS, Markup, element, page
+from bertcli.report.page import COLORS, Markup, element, html, page
 from bertcli.report.terminal import visible
 
 if TYPE_CHECKING:
@@ -57,6 +57,25 @@ class PageOptions(NamedTuple):
 
 
 DEFAULT = PageOptions()
+
+
+CHIP = '<button type="button" class="chip" data-token="{token}">{piece}<small>{id}</small></button>'
+CHIPS = '<div id="{name}tokens" class="{kind}" role="group" aria-label="Tokens and their ids">{chips}</div>'
+RESULT = '<li style="--share: {share:.3f}"><span>{name}</span> <b>{value:.4f}</b></li>'
+BOX = (
+    '<form id="ask" method="get" action="{ask}">'
+    '<input type="text" name="text" value="{text}" aria-label="The text" dir="auto"><button>Read this</button></form>'
+)
+SECTION = '<section class="stop" data-stop="{stop}" id="stop-{stop}"><h2>{name}</h2>{cards}</section>'
+CARD = (
+    '<article class="card {width}" id="{path}"><h4><a href="#{path}">{operation}</a></h4>{notes}{formula}'
+    '<div class="picture" data-step="{index}"></div><p class="shapes">{shapes}</p>'
+    "<details><summary>Statistics and costs</summary><dl>{facts}</dl></details></article>"
+)
+PASS = (
+    '<div id="pass"><nav id="line" aria-label="The pass"></nav><div id="cards">{sections}</div>'
+    '<aside id="side"><h2>One number</h2><div id="worked" aria-live="polite"></div></aside></div>'
+)
 
 
 def page_of_text(
@@ -110,7 +129,10 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     read = "a text" if run.inputs.mask is not None else f"{len(run.ids)} random tokens"
     title = f"{run.model.name} reads {read}" if run.inputs.pieces else f"A pass through {run.model.name}"
     stops = [[step for step in run.trace.steps if run.stops[step.index] == stop] for stop in range(run.layers + 2)]
-    sections = [_section(stop, steps, run) for stop, steps in enumerate(stops)]
+    sections = [
+        html(SECTION, stop=stop, name=stop_name(stop, run.layers), cards=[*_cards(steps, run)])
+        for stop, steps in enumerate(stops)
+    ]
     here = files(__package__)
     style, worked, drawn = (
         here.joinpath(name).read_text(encoding="utf-8") for name in ("pass.css", "worked.js", "pass.js")
@@ -118,19 +140,8 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     chips = [_chips(each, name) for each, name in zip(runs, ("", "versus-"), strict=False)]
     said = [element("section", *_result(each), class_="result") for each in runs]
     top = element("div", *(part for both in zip(chips, said, strict=True) for part in both), id="top")
-    body = element(
-        "div",
-        element("nav", id="line", aria_label="The pass"),
-        element("div", *sections, id="cards"),
-        element(
-            "aside",
-            element("h2", "One number"),
-            element("div", id="worked", aria_live="polite"),
-            id="side",
-        ),
-        id="pass",
-    )
-    box = [] if options.ask is None else [_box(options.ask, text)]
+    body = html(PASS, sections=sections)
+    box = [] if options.ask is None else [html(BOX, ask=options.ask, text=text)]
     notes = _totals(run), element("p", _note(run, kept[0]), class_="note")
     return page(title, *box, top, *notes, body, lead=LEAD, style=style, script=worked + drawn, data=data)
 
@@ -185,18 +196,10 @@ def stop_name(stop: int, layers: int) -> str:
     return "Embeddings" if stop == 0 else "Head" if stop > layers else f"Layer {stop}"
 
 
-def _box(ask: str, text: str) -> Markup:
-    field = element("input", type="text", name_="text", value=text, aria_label="The text", dir="auto")
-    return element("form", field, element("button", "Read this"), id="ask", method="get", action=ask)
-
-
 def _chips(run: Pass, name: str) -> Markup:
-    chips = [
-        element("button", piece, element("small", str(id)), type="button", class_="chip", data_token=str(i))
-        for i, (piece, id) in enumerate(zip(run.inputs.pieces, run.ids, strict=True))
-    ]
-    many = "chips many" if len(chips) > MANY else "chips"
-    return element("div", *chips, id=f"{name}tokens", class_=many, role="group", aria_label="Tokens and their ids")
+    tokens = enumerate(zip(run.inputs.pieces, run.ids, strict=True))
+    chips = [html(CHIP, token=i, piece=piece, id=id) for i, (piece, id) in tokens]
+    return html(CHIPS, name=name, kind="chips many" if len(chips) > MANY else "chips", chips=chips)
 
 
 def _totals(run: Pass) -> Markup:
@@ -220,12 +223,6 @@ def _note(run: Pass, kept: Selection) -> str:
     text += ", of the vocabulary's logits those of the best tokens" if len(first) < len(features) else ""
     missing = len(results) - len(arrays)
     return text + (f", {missing} only as statistics." if missing else ".")
-
-
-def _section(stop: int, steps: Sequence[Step], run: Pass) -> Markup:
-    cards = list(_cards(steps, run))
-    name = stop_name(stop, run.layers)
-    return element("section", element("h2", name), *cards, class_="stop", data_stop=str(stop), id=f"stop-{stop}")
 
 
 def _cards(steps: Sequence[Step], run: Pass) -> Iterator[Markup]:
@@ -255,17 +252,11 @@ def _card(step: Step, width: str, numbers: Array | None) -> Markup:
         names = {"min": "Minimum", "mean": "Mean", "max": "Maximum", "std": "Standard deviation"}
         facts += [(title, _short(step.stats[name])) for name, title in names.items()]
     listed = [part for name, value in facts for part in (element("dt", name), element("dd", value))]
-    notes = [] if numbers is None else [*_alarms(numbers)]
-    return element(
-        "article",
-        element("h4", element("a", step.operation, href=f"#{step.path}")),
-        *notes,
-        mathml(formula(step.op, inputs, step.output.name, step.settings)),
-        element("div", class_="picture", data_step=str(step.index)),
-        element("p", " · ".join(shapes), f" → {step.output.name} {step.output.size}", class_="shapes"),
-        element("details", element("summary", "Statistics and costs"), element("dl", *listed)),
-        class_=f"card {width}",
-        id=step.path,
+    return html(
+        CARD, width=width, path=step.path, operation=step.operation, index=step.index,
+        notes=[] if numbers is None else [*_alarms(numbers)],
+        formula=mathml(formula(step.op, inputs, step.output.name, step.settings)),
+        shapes=f"{' · '.join(shapes)} → {step.output.name} {step.output.size}", facts=listed,
     )  # fmt: skip
 
 
@@ -283,10 +274,7 @@ def _short(value: float | None) -> str:
 
 def _result(run: Pass) -> Iterator[Markup]:
     for title, entries in results(run):
-        items = [
-            element("li", element("span", name), " ", element("b", f"{value:.4f}"), style=f"--share: {abs(value):.3f}")
-            for name, value in entries
-        ]
+        items = [html(RESULT, name=name, value=value, share=abs(value)) for name, value in entries]
         yield element("div", element("h2", title), element("ol", *items))
 
 
