@@ -68,7 +68,7 @@ def html(template: str, **values: Any) -> Markup:
         if isinstance(value, Markup | list):
             made += "".join(value)
         else:
-            in_attribute = literal[literal.rfind("<") :].count('"') % 2 == 1
+            in_attribute = literal.rfind("<") > literal.rfind(">")
             made += escape(visible(format(value, form or ""), lines=True), quote=in_attribute)
     return Markup(made)
 
