@@ -5,7 +5,6 @@ Hub client, so a cached model needs neither its import nor the network.
 """
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,11 +14,7 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.modules import is_routed, missing_files, network_place
 from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
-from bertcli.checkpoint.untrusted import read_whole
 from bertcli.errors import BertcliError
-
-COMMIT = re.compile("[0-9a-f]{40}")
-REF_LIMIT = 1000  # bytes of a file below refs/
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
@@ -39,14 +34,9 @@ def repo_folder(cache: Path, repo: str) -> Path:
 def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
     """The cached folder of that revision, complete or not."""
     storage = repo_folder(cache, repo)
-    commit = revision
-    if not COMMIT.fullmatch(revision):
-        try:
-            commit = read_whole(storage / "refs" / revision, REF_LIMIT).decode("ascii").strip()
-        except (BertcliError, ValueError):
-            return None
-    folder = storage / "snapshots" / commit
-    return folder if COMMIT.fullmatch(commit) and folder.is_dir() else None
+    ref = storage / "refs" / revision
+    folder = storage / "snapshots" / (ref.read_text(encoding="ascii").strip() if ref.is_file() else revision)
+    return folder if folder.is_dir() else None
 
 
 def cached(cache: Path) -> Iterator[tuple[str, str, Path]]:

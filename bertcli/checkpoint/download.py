@@ -11,22 +11,22 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from huggingface_hub import constants, errors  # the package itself prints what goes wrong in a lazy import
-from huggingface_hub.file_download import get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub.file_download import hf_hub_download
 from huggingface_hub.hf_api import HfApi
 from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from bertcli.checkpoint import folders
-from bertcli.checkpoint.cache import COMMIT, missing, point, repo_folder
+from bertcli.checkpoint.cache import missing, point, repo_folder
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import SINGLE_FILE, WEIGHT_FILES
-from bertcli.errors import BertcliError, first_line, shown
+from bertcli.errors import BertcliError, first_line
 
-ETAG = re.compile(r"[\w-]{1,128}", re.ASCII)  # becomes the name of a file below blobs/
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
@@ -48,7 +48,9 @@ def download(repos: list[str], revision: str | None, cache: Path, progress: bool
     except BertcliError:
         raise
     except Exception as error:  # the client's errors have no common class
-        raise BertcliError(_explained(error, repos[0], revision)) from error
+        cause = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) else None
+        why = cause if isinstance(cause, Exception) else error
+        raise BertcliError(_explained(why, repos[0], revision)) from error
 
 
 def _download(repos: list[str], revision: str | None, cache: Path, weights: bool) -> Path:
@@ -60,32 +62,22 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
             if isinstance(error, errors.GatedRepoError) or repo == repos[-1]:
                 raise
     commit, names = info.sha, {file.rfilename for file in info.siblings or ()}
-    if commit is None or not COMMIT.fullmatch(commit):
-        raise BertcliError(f"{constants.ENDPOINT} says that {repo} is at commit {shown(commit)}: check HF_ENDPOINT.")
     storage = repo_folder(cache, repo)
-    folder = storage / "snapshots" / commit
+    folder = storage / "snapshots" / str(commit)
     _check(repo, names, weights)
-
-    def fetch(name: str) -> None:
-        if (folder / name).is_file():
-            return
-        metadata = get_hf_file_metadata(hf_hub_url(repo, name, revision=commit))
-        if metadata.commit_hash != commit or not ETAG.fullmatch(metadata.etag or ""):
-            raise BertcliError(f"{constants.ENDPOINT} does not answer like a Hub about {repo}: check HF_ENDPOINT.")
-        hf_hub_download(repo, name, revision=commit, cache_dir=cache)
-
+    fetch = partial(hf_hub_download, repo, revision=commit, cache_dir=cache)  # nothing for a file that is there
     for name in sorted(names):
         vocabulary = VOCABULARY.fullmatch(name)
         if SMALL_FILES.fullmatch(name) or (vocabulary and f"{vocabulary[1]}tokenizer.json" not in names):
             fetch(name)
     if "modules.json" not in names:
         with suppress(errors.EntryNotFoundError):  # leaves the mark that it was asked for
-            hf_hub_download(repo, "modules.json", revision=commit, cache_dir=cache)
+            fetch("modules.json")
     while lost := missing(Folder(folder), weights):
         for name in [_offered(repo, name, names) for name in lost]:
             fetch(name)
     if revision != commit:
-        point(storage / "refs" / (revision or "main"), commit)
+        point(storage / "refs" / (revision or "main"), str(commit))
     return folder
 
 

@@ -5,10 +5,9 @@ Beside each of them lies a note, v-00003-of-00007.npy.shard: which part it is, o
 
 import glob
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
@@ -18,9 +17,6 @@ from bertcli.files.kinds import format_of
 from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
 
 NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
-
-
-MANY = 99_999  # shards, whose names have five digits
 
 
 class Note(NamedTuple):
@@ -93,17 +89,13 @@ def _note(file: str) -> Note:
         raise BertcliError(f"{file} is missing.")
     if not Path(f"{file}.shard").is_file():
         raise BertcliError(f"{file} is not a whole shard: {file}.shard, which a run with --shard writes, is missing.")
-    note: Mapping[str, Any] = {}
-    kinds = {"shard": int, "of": int, "fingerprint": dict, "digest": str}
-    with suppress(BertcliError):
-        note = read_object(Path(f"{file}.shard"))
-    if note.keys() != kinds.keys() or not all(type(note[name]) is kind for name, kind in kinds.items()):
-        raise BertcliError(f"{file}.shard is damaged: run this shard again.")
-    if not 0 <= note["shard"] < note["of"] <= MANY:
-        raise BertcliError(f"{file}.shard is damaged ({note['shard']}/{note['of']}): run this shard again.")
-    if note["digest"] != _digest(file):
-        raise BertcliError(f"{file} or its list of errors has changed: run shard {note['shard']}/{note['of']} again.")
-    return Note(**note)
+    try:
+        note = Note(**read_object(Path(f"{file}.shard")))
+    except (BertcliError, TypeError):
+        raise BertcliError(f"{file}.shard is damaged: run this shard again.") from None
+    if note.digest != _digest(file):
+        raise BertcliError(f"{file} or its list of errors has changed: run shard {note.shard}/{note.of} again.")
+    return note
 
 
 def _errors(file: str) -> Path:

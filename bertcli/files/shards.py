@@ -18,7 +18,6 @@ import json
 import logging
 import os
 import time
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,7 +41,6 @@ SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so 
 LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
 WORTH_KEEPING = 10.0  # seconds of work from which shards are kept after an error even without --resume
 LOCKED = (errno.EWOULDBLOCK, errno.EACCES)  # by another process; any other error: a file system without locks
-UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
 WEIGHTS = (".safetensors", ".bin")
 BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
@@ -121,15 +119,8 @@ class Shards:
     def rows(self, name: str) -> Iterator[NDArray[Any]]:
         """The rows of an array, some at a time."""
         for number in range(self._kept.number):
-            try:
-                with np.load(self._shard(number), allow_pickle=False) as shard:
-                    rows = shard[name]
-            except UNREADABLE as error:
-                self._held, self._kept = [], Kept(number)  # the shards before it are good
-                self._shard(number).unlink(missing_ok=True)
-                raise BertcliError(
-                    f"{self._shard(number)} was damaged ({error}) and is removed: repeat the command with --resume."
-                ) from None
+            with np.load(self._shard(number), allow_pickle=False) as shard:
+                rows = shard[name]
             yield rows
         yield from (block[name] for block, _ in self._held)
 
@@ -187,7 +178,7 @@ class Shards:
     def _begin(self) -> None:
         """Count the shards of an earlier run, if this one is to continue it; remove what is left of any other."""
         earlier = None
-        with suppress(FileNotFoundError, ValueError):
+        with suppress(FileNotFoundError):
             earlier = json.loads((self._folder / "fingerprint.json").read_bytes())
         if earlier and self._resume:
             self._check(earlier)
@@ -212,7 +203,7 @@ class Shards:
 
     def _finished(self) -> bool:
         """Whether an earlier run like this one has written the result; its last state is then that of this run."""
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(FileNotFoundError):
             done = Done(*json.loads(self._done.read_bytes()))
             self.complete = done.stamp == _stamp(self._path) and self._changed(done.fingerprint) is None
             self._kept = Kept(0, done.state if self.complete else None)
@@ -231,7 +222,7 @@ class Shards:
             raise BertcliError(f"Cannot resume {self.file}: {why}; restore that, or leave out --resume to start over.")
 
     def _count(self) -> None:
-        with suppress(*UNREADABLE):  # the first one that is not there
+        with suppress(FileNotFoundError):  # the first one that is not there
             while True:
                 with np.load(self._shard(self._kept.number), allow_pickle=False) as shard:
                     kept = Kept(*json.loads(shard[PROGRESS].tobytes()))

@@ -23,6 +23,7 @@ They may be quantized, each vector on its own, so a stream gives the same result
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,17 +111,20 @@ class VectorForm:
 
         vectors: one a text [text, width], a list of [token, width], or of sparse ones with `indices` and `values`.
         """
-        places, origins = _order(items, failures)
+        entries: list[Item | Failure] = [*items, *failures]
+        entries.sort(key=attrgetter("index"))  # chunks of a text keep their order
+        used = np.array([isinstance(entry, Item) for entry in entries], bool)
         values, lengths = self._values(vectors)
         arrays = {}
-        if self._origin:
-            arrays = dict(zip(ORIGIN, np.array(origins, np.int64).reshape(-1, len(ORIGIN)).T, strict=True))
+        if self.chunked:
+            origins = np.array([_origin(entry) for entry in entries], np.int64).reshape(-1, len(ORIGIN))
+            arrays = dict(zip(ORIGIN, origins.T, strict=True))
         if self.ends:
-            arrays |= values | {LENGTHS: _spread(np.array(lengths, np.int64), places, len(origins))}
+            arrays |= values | {LENGTHS: _spread(np.array(lengths, np.int64), used)}
         else:
-            arrays |= {name: _spread(array, places, len(origins)) for name, array in values.items()}
+            arrays |= {name: _spread(array, used) for name, array in values.items()}
         if self.in_table:
-            return arrays | {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in self._rows(items, failures))}
+            return arrays | {LINES: b"".join(json.dumps(self._row(entry)).encode() + b"\n" for entry in entries)}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
     def write(self, stream: Stream, shards: Shards) -> None:
@@ -130,7 +134,10 @@ class VectorForm:
             return
         from bertcli.files.parquet import Column, write_parquet
 
-        columns: dict[str, type | None] = {"id": None if self.own_ids else int, **dict.fromkeys(self._origin, int)}
+        columns: dict[str, type | None] = {
+            "id": None if self.own_ids else int,
+            **dict.fromkeys(ORIGIN if self.chunked else (), int),
+        }
         columns |= dict.fromkeys(["text", *self.paired * ["text_pair"], *self.keep_going * ["error"]])
         vectors = [
             Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
@@ -144,10 +151,6 @@ class VectorForm:
         return self.ending not in ARRAYS
 
     @property
-    def _origin(self) -> tuple[str, ...]:
-        return ORIGIN if self.chunked else ()
-
-    @property
     def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The arrays of numbers: the type of each, and the shape of a row."""
         if self.sparse:
@@ -156,7 +159,10 @@ class VectorForm:
         return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
 
     def _stored(self, shards: Shards) -> Iterator[Stored]:
-        for name, (dtype, row) in {**self._numbers, **dict.fromkeys(self._origin, ("<i8", ()))}.items():
+        for name, (dtype, row) in {
+            **self._numbers,
+            **dict.fromkeys(ORIGIN if self.chunked else (), ("<i8", ())),
+        }.items():
             yield Stored(name, dtype, (shards.row_count(name), *row), shards.rows(name))
         if self.ends:
             count = shards.row_count(LENGTHS)
@@ -178,36 +184,26 @@ class VectorForm:
         arrays = {"embeddings": values} if scales is None else {"embeddings": values, "scales": scales}
         return arrays, [len(vector) for vector in vectors]
 
-    def _rows(self, items: Sequence[Item], failures: Sequence[Failure]) -> list[dict[str, Any]]:
-        """The rows of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""
-        places, origins = _order(items, failures)
-        rows: list[dict[str, Any]] = [{**dict(zip(ORIGIN, origin, strict=True)), "id": origin[0]} for origin in origins]
-        for place, item in zip(places, items, strict=True):
-            rows[place] |= {"text": item.shown, "text_pair": item.text.pair, "error": None}
-            rows[place] |= {} if item.text.id is None else {"id": item.text.id}
-        by_index = dict(zip((origin[0] for origin in origins), rows, strict=True))
-        for failure in failures:
-            by_index[failure.index] |= {"text": None, "text_pair": None, "error": failure.error}
-            by_index[failure.index] |= {"id": failure.text.id} if self.own_ids else {}
-        return rows
+    def _row(self, entry: Item | Failure) -> dict[str, Any]:
+        """The row of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""
+        row: dict[str, Any] = dict(zip(ORIGIN, _origin(entry), strict=True))
+        if isinstance(entry, Failure):
+            id = entry.text.id if self.own_ids else entry.index
+            return row | {"id": id, "text": None, "text_pair": None, "error": entry.error}
+        id = entry.index if entry.text.id is None else entry.text.id
+        return row | {"id": id, "text": entry.shown, "text_pair": entry.text.pair, "error": None}
 
 
-def _order(items: Sequence[Item], failures: Sequence[Failure]) -> tuple[list[int], list[tuple[int, int, int, int]]]:
-    """Which row each item has, and what each row is: ORIGIN, zeros after the index of a whole text."""
-    chunks = [item.chunk for item in items]
-    parts = [(chunk.number, chunk.start, chunk.end) if chunk else (0, 0, 0) for chunk in chunks]
-    used = [(item.index, *part) for item, part in zip(items, parts, strict=True)]
-    origins = sorted([*used, *((failure.index, 0, 0, 0) for failure in failures)])
-    place = {origin[:2]: row for row, origin in enumerate(origins)}
-    return [place[origin[:2]] for origin in used], origins
+def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
+    """ORIGIN; zeros after the index of a whole text."""
+    chunk = entry.chunk if isinstance(entry, Item) else None
+    return (entry.index, *(chunk or (0, 0, 0)))
 
 
-def _spread(rows: NDArray[Any], places: list[int], count: int) -> NDArray[Any]:
-    """Rows at their places among `count`, zeros elsewhere."""
-    if len(rows) == count:
-        return rows
-    spread = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    spread[places] = rows
+def _spread(rows: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[Any]:
+    """Rows at their places, zeros elsewhere."""
+    spread = np.zeros((len(used), *rows.shape[1:]), rows.dtype)
+    spread[used] = rows
     return spread
 
 

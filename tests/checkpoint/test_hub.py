@@ -261,31 +261,9 @@ def test_a_cache_of_ones_own(start: Start, tmp_path: Path) -> None:
     assert start(HF_HUB_CACHE=str(tmp_path / "theirs")).folder().is_relative_to(tmp_path / "theirs")
 
 
-@pytest.mark.parametrize("commit", ["../../../x", "/abs/x", "0" * 39, "main"])
-def test_a_commit_that_is_none_is_not_made_a_path(hub: Hub, start: Start, tmp_path: Path, commit: str) -> None:
-    hub.faults.sha = commit
-    assert f"says that {MODEL} is at commit '{commit}': check HF_ENDPOINT." in start().error()
-    assert not (tmp_path / "hf" / "hub").exists()
-
-
-@pytest.mark.parametrize("commit", ["../../../mine", "0" * 40])
-def test_a_commit_in_a_header_becomes_no_path(hub: Hub, start: Start, tmp_path: Path, commit: str) -> None:
-    (tmp_path / "mine").write_text("precious")
-    hub.faults.commit = commit
-    assert f"{hub.url} does not answer like a Hub about {MODEL}: check HF_ENDPOINT." in start().error()
-    assert (tmp_path / "mine").read_text() == "precious"
-
-
 def test_a_setting_of_the_client_that_is_none(start: Start) -> None:
     assert "The Hub client cannot be loaded (invalid literal" in start(HF_HUB_ETAG_TIMEOUT="abc").error()
     assert start(HF_HUB_ENABLE_HF_TRANSFER="1").folder()  # that it is read no more is not worth a warning
-
-
-@pytest.mark.parametrize("etag", ["../../x", "/abs/x", "a/b", "..", "a" * 200])
-def test_an_etag_that_is_no_plain_name_becomes_no_path(hub: Hub, start: Start, tmp_path: Path, etag: str) -> None:
-    hub.faults.etag = etag
-    assert f"{hub.url} does not answer like a Hub about {MODEL}: check HF_ENDPOINT." in start().error()
-    assert not [path for path in tmp_path.rglob("blobs/*") if path.is_file()]
 
 
 def test_weights_that_are_only_a_pickle_come_as_they_are(hub: Hub, start: Start, tmp_path: Path) -> None:
@@ -634,27 +612,6 @@ def test_the_cache_is_where_its_client_has_it(
         monkeypatch.setenv(name, value)
     assert cache_folder() == Path(expected)
     assert cache_folder("~/mine") == Path("/home/me/mine")
-
-
-def test_a_ref_that_never_ends(tmp_path: Path) -> None:
-    refs = tmp_path / "models--someone--model" / "refs"
-    refs.mkdir(parents=True)
-    os.mkfifo(refs / "main")
-    (refs / "zero").symlink_to("/dev/zero")
-    (refs / "long").write_bytes(b"0" * 10_000)
-    for revision in ("main", "zero", "long"):
-        with pytest.raises(BertcliError, match="is not in the cache"):
-            find_model(MODEL, revision=revision, offline=True, cache_dir=tmp_path)
-
-
-@pytest.mark.parametrize("ref", ["", "..", "../../../elsewhere", "0" * 70])
-def test_a_cache_whose_refs_are_damaged(tmp_path: Path, ref: str) -> None:
-    storage = tmp_path / "models--someone--model"
-    (storage / "refs").mkdir(parents=True)
-    (storage / "refs" / "main").write_text(ref)
-    make(storage / "snapshots")
-    with pytest.raises(BertcliError, match="is not in the cache"):
-        find_model(MODEL, offline=True, cache_dir=tmp_path)
 
 
 def test_hub_ref_in_the_cache_can_be_read_by_others(tmp_path: Path) -> None:

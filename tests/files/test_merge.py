@@ -212,12 +212,3 @@ def test_merge_names_what_is_wrong_and_writes_nothing(model: Path, made: Made, s
     bertcli(*arguments, "-o", tmp_path / "v.npy", "--shard", "1/3")
     assert bertcli("merge", tmp_path / "v-0*", "-o", target).status == 0  # with the notes beside them
     assert len(np.load(target)) == 40
-
-
-@pytest.mark.parametrize(("shard", "of"), [(0, 0), (0, 10**9), (2, 2), (-1, 2), (5, 2)])
-def test_merge_names_a_note_that_no_run_writes(shard: int, of: int, model: Path, source: Path, tmp_path: Path) -> None:
-    file, note = tmp_path / "v-00000-of-00001.npy", tmp_path / "v-00000-of-00001.npy.shard"
-    assert bertcli("encode", "-m", model, "-i", source, "-o", tmp_path / "v.npy", "--shard", "0/1").status == 0
-    note.write_text(json.dumps({**json.loads(note.read_text(encoding="utf-8")), "shard": shard, "of": of}))
-    error = bertcli("merge", file, "-o", tmp_path / "v.npy").error
-    assert error == f"Error: {note} is damaged ({shard}/{of}): run this shard again."

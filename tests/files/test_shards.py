@@ -59,12 +59,10 @@ def test_shards_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("fingerprint", [b"", b"{", b"[]", b"{}", None])
-def test_shards_without_a_fingerprint_are_removed(fingerprint: bytes | None, tmp_path: Path) -> None:
+def test_shards_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
-    place = tmp_path / ".v.json.parts" / "fingerprint.json"
-    place.unlink() if fingerprint is None else place.write_bytes(fingerprint)
+    (tmp_path / ".v.json.parts" / "fingerprint.json").unlink()
     with unfinished(file) as resumed:
         assert resumed.state is None
         assert resumed.row_count("lines") == 0

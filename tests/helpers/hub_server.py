@@ -30,9 +30,6 @@ class Faults:
     cuts: int = 1000  # so many times, then no more
     short: dict[str, int] = field(default_factory=dict)  # file -> so many bytes fewer come than HEAD announced
     delay: float = 0.0  # seconds before every answer
-    sha: str | None = None  # the commit that model info claims
-    etag: str | None = None  # of every file
-    commit: str | None = None  # of every file, as its header says
 
 
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = {
                 "id": repo,
                 "modelId": repo,
-                "sha": self.hub.faults.sha or commit_of(files),
+                "sha": commit_of(files),
                 "private": False,
                 "tags": [],
                 "downloads": 0,
@@ -181,13 +178,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         data = files[name]
         headers = {
-            "X-Repo-Commit": self.hub.faults.commit or commit,
-            "ETag": f'"{self.hub.faults.etag or name_in_git(data)}"',
+            "X-Repo-Commit": commit,
+            "ETag": f'"{name_in_git(data)}"',
         }
         if name.endswith(LARGE):
             headers |= {
                 "X-Linked-Size": str(len(data)),
-                "X-Linked-Etag": f'"{self.hub.faults.etag or sha256(data).hexdigest()}"',
+                "X-Linked-Etag": f'"{sha256(data).hexdigest()}"',
             }
             self._send(302, b"", headers | {"Location": f"{self.hub.storage}/large/{commit}/{name}"})
         else:
