@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bertcli.analysis.patch import patch
     from bertcli.analysis.trace import trace
     from bertcli.errors import BertcliError
+    from bertcli.evaluate.probe import probe
     from bertcli.files.merge import merge
     from bertcli.mapped import Answer, Classify, Encode, EncodeSparse, FillMask, Score, Tag
     from bertcli.model import Model, load, variant
@@ -32,14 +33,15 @@ choose_threads()
 
 __all__ = [
     "Answer", "BertConfig", "BertcliError", "Classify", "Encode", "EncodeSparse", "FillMask", "Model", "Score", "Tag",
-    "__version__", "diff", "explain", "functional", "heads", "lens", "load", "merge", "params", "patch", "search",
-    "trace", "variant",
+    "__version__", "diff", "explain", "functional", "heads", "lens", "load", "merge", "params", "patch", "probe",
+    "search", "trace", "variant",
 ]  # fmt: skip
 _HOMES = {  # of the names that are not in bertcli.mapped
     **dict.fromkeys(("diff", "explain", "heads", "lens", "params", "patch", "trace"), "bertcli.analysis.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
     "merge": "bertcli.files.merge", "search": "bertcli.tasks.compute.search",
+    "probe": "bertcli.evaluate.probe",
 }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
+CONSTANT = "a constant"
 OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
@@ -251,7 +252,7 @@ class _Loader:
             if name == PROJECTION and STANFORD in self.config.architectures:
                 note = "for encode and rank"
             elif bare_name.endswith(CONSTANTS):
-                note = "a constant"
+                note = CONSTANT
             elif bare_name.startswith(self.family.unread):
                 note = UNREAD
             else:

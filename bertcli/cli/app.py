@@ -37,6 +37,7 @@ COMMANDS: dict[str, dict[str, str]] = {  # that are no task's, modules of this p
         "lens": "Show what each layer would predict for a mask: when does the answer appear?",
         "heads": "Show where each attention head looks, and what the result loses without it.",
         "patch": "Show where in the network two texts begin to be treated differently.",
+        "probe": "Show what each layer knows of labels, and make a classifier of it.",
         "diff": "Show what differs between two models on a text, step by step, and where it begins.",
     },
     "Judge": {"evaluate": "Say how good a model is on labelled texts, and which of two is better."},

@@ -87,6 +87,11 @@ def tags(value: Any) -> list[str]:
     return found
 
 
+def names(value: Any) -> list[str]:
+    """A list of names, which may be numbers."""
+    return texts([str(one) if isinstance(one, int) else one for one in value] if isinstance(value, list) else value)
+
+
 def words(value: Any) -> list[str]:
     """A word, or a list of words that are as good."""
     if not value:
@@ -170,6 +175,7 @@ SHAPES = {
         (Part(("query",), text), Part(("documents", "passages"), texts), Part(("labels", "relevance"), numbers)),
     ),
     "tag": Shape("sentences", (Part(("tokens", "words"), texts), NOTHING, Part(("tags", "ner_tags", "labels"), tags))),
+    "words": Shape("words", (Part(("tokens", "words"), texts), NOTHING, Part(("tags", "ner_tags", "labels"), names))),
     "answer": Shape(
         "questions", (Part(("question",), text), Part(("context",), text), Part(("answers", "answer"), texts))
     ),
@@ -184,7 +190,7 @@ OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields th
 TAG = re.compile(r"O|[BIESLU]-\S+")
 
 
-def table(file: str, wanted: Evaluate) -> tuple[str, str, list[Text]]:
+def table(file: str, wanted: Evaluate, any_tag: bool) -> tuple[str, str, list[Text]]:
     """The task of a table, why it is this one, and its rows. Errors: BertcliError."""
     rows = [*rows_in([file], Wanted(whole=True), keep_going=True)]
     good = [row.label for row in rows if not row.error]
@@ -196,8 +202,9 @@ def table(file: str, wanted: Evaluate) -> tuple[str, str, list[Text]]:
         task = task if any("mask" in str(values.get(names[0])).lower() for values in good) else "classification"
     if wanted.task is None and task == "sts":
         task = _of_values(str(names[2]), [values.get(names[2]) for values in good])
+    kind = "words" if any_tag else task
     why = f"its fields are {', '.join(shown(name) for name in names if name is not None)}"
-    return task, why, [row if row.error else read_row(row, task, names, wanted.by) for row in rows]
+    return task, why, [row if row.error else read_row(row, kind, names, wanted.by) for row in rows]
 
 
 def read_row(row: Text, task: str, names: Sequence[str | None], by: str | None) -> Text:
@@ -210,11 +217,11 @@ def read_row(row: Text, task: str, names: Sequence[str | None], by: str | None) 
     try:
         values: list[Any] = [None if name is None else part.read(row.label[name]) for part, name in named]
         text, pair, label = values
-        if task in ("tag", "rank") and len(pair or text) != len(label):
+        if task in ("tag", "words", "rank") and len(pair or text) != len(label):
             raise ValueError(f"{names[1] or names[0]} and {names[2]} must be two lists of one length.")
     except ValueError as error:
         return unusable(place, str(error))
-    if task == "tag":
+    if task in ("tag", "words"):
         text, label = " ".join(text), (text, label)
     if task == "rank":
         ids = [f"{i:06d}" for i in range(len(pair))]
@@ -237,7 +244,7 @@ def _told(file: str, names: Sequence[str], wanted: Evaluate) -> tuple[str, list[
     what = f"not have the fields of {wanted.task}" if wanted.task else "not say by its fields what the task is"
     raise BertcliError(
         f"{file} does {what}; they are {', '.join(map(shown, names[:20]))}: name them with --column, "
-        "--pair-column and --label-column, and the task with --task."
+        f"--pair-column and --label-column{'' if wanted.task else ', and the task with --task'}."
     )
 
 

@@ -96,8 +96,11 @@ class Evaluation:
         }
 
 
-def read(file: str, wanted: Evaluate) -> Labelled:
-    """Labelled data from a file or folder. Errors: BertcliError, with file and line, for what cannot be used."""
+def read(file: str, wanted: Evaluate, any_tag: bool = False) -> Labelled:
+    """Labelled data from a file or folder; with `any_tag` the tags of words may be anything.
+
+    Errors: BertcliError, with file and line, for what cannot be used.
+    """
     left_out, corpus = LeftOut(wanted.keep_going), None
     ending, asked = ending_of(file), wanted.task
     rows: Iterable[Text]
@@ -109,13 +112,13 @@ def read(file: str, wanted: Evaluate) -> Labelled:
     elif ending == ".json":
         task, why, rows = "answer", "it is a file as SQuAD's", answers.read_squad(file, wanted.by, left_out)
     elif takes_columns([file], "txt") and not (asked == "tag" and ending == ".tsv"):
-        task, why, rows = table(file, wanted)
+        task, why, rows = table(file, wanted, any_tag)
     elif wanted.by is not None:
         raise BertcliError(f"{file} has no named fields, of which one could say the group: leave out --by.")
     elif wanted.run is not None:
         task, why, rows = "retrieval", "there is a run for it", read_queries(file, TREC, wanted, left_out)
     elif asked == "tag" or (asked is None and (ending in TAGGED or tagging.looks_tagged(file))):
-        task, why, rows = "tag", "its lines end in tags", tagging.read_columns(file, left_out)
+        task, why, rows = "tag", "its lines end in tags", tagging.read_columns(file, left_out, wanted, any_tag)
     else:
         task, why, rows = "score", "it has a text a line", text_lines(LineFile(file), Wanted())
     if asked not in (None, task):

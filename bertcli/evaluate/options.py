@@ -4,6 +4,7 @@ from dataclasses import KW_ONLY, fields
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
+from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading, numbers, option, separated
 
@@ -101,3 +102,23 @@ class Evaluate(Reading):
     def cutoffs(self) -> list[int]:
         """The ranks at which figures are cut, ascending."""
         return sorted({*(self.k or CUTOFFS)})
+
+
+@lean_dataclass
+class ProbeOptions(Reading):
+    """The true `labels`, and how probes are made. Errors: BertcliError for more than 10 folds, and words to save."""
+
+    labels: Any = ()
+    pairs: Pairs = None
+    _: KW_ONLY
+    words: bool = option(False, "", "Tell the tag of every word: FILE has CoNLL's columns, or tokens and tags.")
+    folds: int = option(5, "N", "In how many parts the texts are divided, 3 to 10. (default: 5)", least=3)
+    layer: int | None = option(None, "N", "The layer that is saved, and looked at closer. (default: the best)")
+    save: str | None = option(None, "FOLDER", "Write a model whose classifier is the probe of that layer.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.folds > 10:
+            raise BertcliError(f"folds (--folds) is {self.folds}: choose 3 to 10.")
+        if self.words and (self.pairs is not None or self.save is not None):
+            raise BertcliError("Words have no pairs, and a saved probe classifies texts: leave out --save, or --words.")

@@ -1,6 +1,6 @@
 """An evaluation as a web page: figures with their intervals as a picture, confusion matrix, curves, worst cases."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bertcli.evaluate.intervals import Figure
 from bertcli.evaluate.judge import Evaluation, Verdict
@@ -66,19 +66,23 @@ def strip(figure: Figure) -> Markup | str:
 def _of_model(verdict: Verdict, worst: str) -> Iterator[Markup]:
     name, (labels, confusion, curve) = verdict.outcome.name, verdict.details
     if confusion:
-        names = [row["label"] for row in labels]
-        rows = [
-            [label, *(shaded(f"{count:,}", count / max(1, sum(counts))) for count in counts)]
-            for label, counts in zip(names, confusion, strict=True)
-        ]
-        columns = [Column("True"), *(Column(label, number=True) for label in names)]
-        yield table(f"{name}: true labels down, found ones across", columns, rows)
+        yield confused(name, [row["label"] for row in labels], confusion)
     if curve is not None:
         yield element("h2", f"{name}: {curve.title}")
         yield _drawn(curve)
     if verdict.worst:
         columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in verdict.worst[0]]
         yield table(f"{name}: {worst}", *tabled(columns, [tuple(one.values()) for one in verdict.worst]))
+
+
+def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]]) -> Markup:
+    """A confusion matrix [true][found], shaded by the share of the row."""
+    rows = [
+        [label, *(shaded(f"{count:,}", count / max(1, sum(counts))) for count in counts)]
+        for label, counts in zip(labels, confusion, strict=True)
+    ]
+    columns = [Column("True"), *(Column(label, number=True) for label in labels)]
+    return table(f"{name}: true labels down, found ones across", columns, rows)
 
 
 def _drawn(curve: Curve) -> Markup:

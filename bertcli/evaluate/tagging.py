@@ -129,8 +129,16 @@ def _spelled(some: Iterable[Entity], words: Sequence[str]) -> str:
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-def read_columns(file: str, left_out: LeftOut) -> Iterator[Text]:
-    """CoNLL: a word a line, its tag in the last column; an empty line ends a sentence."""
+def read_columns(file: str, left_out: LeftOut, wanted: Evaluate, any_tag: bool) -> Iterator[Text]:
+    """CoNLL: a word a line, its tag in the last column; an empty line ends a sentence.
+
+    Other columns are named by their numbers, from 1. In CoNLL-U words are in the second and tags in the fourth, and a
+    line that does not begin with a number is a comment, or no word of its own.
+    """
+    of_conllu = file.lower().endswith((".conllu", ".conllu.gz"))
+    word = _column(file, "column", wanted, 2 if of_conllu else 1) - 1
+    tag = _column(file, "label_column", wanted, 4 if of_conllu else 0) - 1
+    known = re.compile(r"\S+") if any_tag else TAG
     words: list[str] = []
     tags: list[str] = []
     place = bad = ""
@@ -142,12 +150,25 @@ def read_columns(file: str, left_out: LeftOut) -> Iterator[Text]:
             elif words:
                 yield Text(" ".join(words), None, place, label=(words, tags))
             words, tags, bad = [], [], ""
-        elif len(cells) > 1 and TAG.fullmatch(cells[-1]):
+        elif (of_conllu and not cells[0].isdecimal()) or (any_tag and cells[0] == "#" and not words):
+            continue
+        elif len(cells) > max(1, word, tag) and known.fullmatch(cells[tag]):
             place = place if words else line.place
-            words.append(cells[0])
-            tags.append(cells[-1])
+            words.append(cells[word])
+            tags.append(cells[tag])
         elif not cells[0].startswith("#"):
             bad = bad or line.error or f"{line.place}: {shown(line.text)} has no word and a tag such as O or B-PER."
+
+
+def _column(file: str, name: str, wanted: Evaluate, usual: int) -> int:
+    """The number of a column that is asked for, from 1, or the usual one."""
+    given = getattr(wanted, name)
+    if given is None:
+        return usual
+    if not given.isdecimal() or given == "0":
+        option = name.replace("_", "-")
+        raise BertcliError(f"{file} has columns without names: give the number of one, from 1 (--{option}).")
+    return int(given)
 
 
 def looks_tagged(file: str) -> bool:

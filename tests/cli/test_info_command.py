@@ -30,7 +30,8 @@ OF_HEADS = {
 }
 VECTORS = {"encode", "search", "similarity"}
 ALWAYS = VECTORS | {
-    "params", "trace", "neighbors", "explain", "heads", "patch", "diff", "tokenize", "evaluate", "serve", "export"
+    "params", "trace", "neighbors", "explain", "heads", "patch", "probe", "diff", "tokenize", "evaluate", "serve",
+    "export",
 }  # fmt: skip
 
 

@@ -134,6 +134,12 @@ def patched(record: Any) -> Iterator[Row]:
             yield {"of": "layers", "direction": "denoise", "layer": layer, "position": position, "effect": effect}
 
 
+def known(record: Any) -> Iterator[Row]:
+    for layer in record["layers"]:
+        yield {"layer": layer["layer"], "accuracy_value": layer["accuracy"]["value"], "control": layer["control"]}
+
+
+REVIEWS = str(Path(__file__).parents[1] / "data" / "reviews.csv")
 SCORED = {"score": four}
 DOORS = [
     Door(
@@ -165,6 +171,7 @@ DOORS = [
          {"rollout": "{:.1%}".format}, VIEWS, (".html", ".json")),
     Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+.3f}".format}, VIEWS,
          (".html", ".json")),
+    Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, VIEWS, (".html", ".json")),
     Door("diff", ("OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, VIEWS, (".html", ".json")),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".html", ".md")),

@@ -20,6 +20,7 @@ LABELLED = {
     }),
     "masks.csv": "text,word\na MASK,king",
     "labels.csv": "text,text2,label\ntea,coffee,0",
+    "probe": "text,label\n" + "a cup of tea,1\nthe king,0\n" * 5,
     "pairs.csv": "text,text2,score\ntea,coffee,0.9\ntea,the king,0.2",
 }  # fmt: skip
 
@@ -50,9 +51,10 @@ def try_each(record: dict[str, Any], folder: Path) -> None:
         if words[0] == "serve":
             Served(load(folder), "model").check()
             continue
-        if words[0] == "evaluate":
+        if words[0] in ("evaluate", "probe"):
+            data = LABELLED["probe" if words[0] == "probe" else words[-1]]
             words[-1] = str(folder.parent / words[-1])
-            Path(words[-1]).write_text(LABELLED[Path(words[-1]).name].replace("MASK", str(record["mask_token"])))
+            Path(words[-1]).write_text(data.replace("MASK", str(record["mask_token"])))
         result = run(*words)
         if use["command"] == "patch" and "so there is no difference" in result.err:
             continue  # random weights may say the same of both texts

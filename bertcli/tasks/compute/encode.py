@@ -214,13 +214,13 @@ class EncodeTask(PreparedTask[Block]):
         elif plan.pooling == ("lasttoken",) and plan.last_layer_only and (np.diff(packed.offsets) > 0).all():
             pooled = [hidden_states(self.model, packed, packed.offsets[1:] - 1)]
         else:
-            states = self._states(packed)
+            states = self.states(packed)
             pooled = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
         vectors = plan.finish(np.concatenate(pooled, axis=1))
         check_finite(vectors)
         return vectors if plan.pooling else np.split(vectors, packed.offsets[1:-1])
 
-    def _states(self, packed: Packed) -> list[Array]:
+    def states(self, packed: Packed) -> list[Array]:
         """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
         if self.plan.last_layer_only:
             return [hidden_states(self.model, packed)]
@@ -267,7 +267,7 @@ class Plan:
         if own.ranks and pooling == "auto":
             raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
         last = model.config.num_hidden_layers
-        layers = _layers(wanted.layer, last)
+        layers = layer_numbers(wanted.layer, last)
         modes, reason = _modes(pooling, own)
         role = None
         if own.late is not None and not modes:
@@ -391,7 +391,7 @@ def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
     return (), reason
 
 
-def _layers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
+def layer_numbers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Layer numbers from 0 to `count`, from numbers that may be negative."""
     wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
     if not wanted:

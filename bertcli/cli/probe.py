@@ -1,0 +1,85 @@
+"""bertcli probe"""
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from bertcli.cli.job import open_model, set_threads
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, ThreadOptions, wrong
+from bertcli.cli.views import DocumentOptions, show_document
+from bertcli.evaluate.options import Evaluate, ProbeOptions
+from bertcli.files.formats import PAGE, check_output
+from bertcli.files.texts import Texts
+from bertcli.lean import lean_dataclass
+from bertcli.tasks.options import option
+
+logger = logging.getLogger("bertcli")
+
+
+@lean_dataclass
+class DataOptions:
+    """The texts, and what is true of them."""
+
+    input: str | None = option(
+        None, "FILE", "Labelled texts: .csv, .tsv, .jsonl or .parquet; with --words .jsonl, or CoNLL's columns.",
+        "-i", "--input", panel="Input",
+    )  # fmt: skip
+    column: str | None = option(
+        None, "NAME", "The field, or the number of the column, of texts or words.", panel="Input"
+    )
+    pair_column: str | None = option(None, "NAME", "The field of second texts.", panel="Input")
+    label_column: str | None = option(None, "NAME", "The field, or the column, of labels or tags.", panel="Input")
+
+
+def probe(
+    data: DataOptions, model: ModelOptions, threads: ThreadOptions, wanted: ProbeOptions, output: DocumentOptions
+) -> None:
+    """Show what each layer knows of labels, and make a classifier of it.
+
+    bertcli probe -i reviews.csv --column text --label-column label
+    bertcli probe -i reviews.csv -m my-encoder --save my-classifier
+    bertcli probe -i train.conllu --words -o probe.html
+
+    A linear classifier (logistic regression with L2) reads each layer's states,
+    pooled as encode pools them; of a word the mean of its pieces. Texts are in
+    folds: each is told by a probe of the others, C is chosen by a fold of these,
+    and figures are means over folds. Control is the accuracy of the same probe
+    where every distinct text, or word, has a label drawn at random; selectivity
+    is accuracy less control. All layers' vectors are in memory at once.
+
+    A probe shows what can be read from a state, not that the model uses it.
+
+    --save writes the model up to the best layer (or --layer), with the probe as
+    its classifier: classify, serve and transformers open the folder. The probes
+    then read what the family's classification head reads: the first token, in
+    EuroBERT the mean. ModernBERT, Gemma 3, Qwen3 and static models have no head
+    that can hold a probe.
+    """
+    set_threads(threads)
+    if data.input is None:
+        raise wrong("--input", "give a file of labelled texts (-i).")
+    if output.output is not None:
+        check_output(output.output, (PAGE, ".json"))
+    from bertcli.evaluate.judge import read
+    from bertcli.evaluate.probe import probed
+    from bertcli.evaluate.probe_page import probe_page
+    from bertcli.report.progress import counted
+
+    columns = {name: value for name, value in vars(data).items() if name != "input"}
+    asked = Evaluate(task="tag" if wanted.words else "classification", keep_going=wanted.keep_going, **columns)
+    labelled = read(data.input, asked, any_tag=wanted.words)
+    rows, left_out = [row for row in labelled.rows if row.label != ""], labelled.left_out
+    for row in labelled.rows:
+        if row.label == "":
+            left_out.add(f"{row.place}: there is no label.")
+    if left_out.count:
+        logger.info("%d left out; the first: %s", left_out.count, left_out.first)
+    opened = open_model(model, MASKED_SAMPLE)
+    texts: Any = Texts(rows, at_hand=True, count=len(rows))
+    labels = [row.label for row in rows]
+    if wanted.words:
+        texts, labels = ([label[i] for label in labels] for i in range(2))
+    view = probed(
+        opened, texts, replace(wanted, labels=labels), lambda items, unit: counted(items, "probe", unit, len(items))
+    )
+    show_document(view, output, lambda view: probe_page(view, opened.name))

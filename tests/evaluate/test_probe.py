@@ -1,0 +1,343 @@
+"""Probes: as scikit-learn has them on transformers' states (`tests/reference/record_probe.py`), and as a command."""
+
+import json
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.checkpoint_files import Sentence, write_weights
+from helpers.static_models import write_static
+from helpers.terminal import bertcli
+from reference.probe_cases import DATA, MODEL, labelled, reviews, sentences
+
+import bertcli as library
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.tensors import open_tensors
+from bertcli.errors import BertcliError
+from bertcli.evaluate import logistic
+from bertcli.evaluate.options import ProbeOptions
+from bertcli.evaluate.probe import bar, folds_of, parts_of, probing_of, reading
+from bertcli.files.texts import from_values
+from bertcli.model import Model
+
+RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
+SENTIMENT = ("-m", MODEL)
+CONLL = "".join(f"a DT O\n{word} {tag} O\n\n" for word, tag in 6 * (("king", "NN"), ("cat", "NN"), ("sat", "VB")))
+
+
+def model_of(made: Made, **others: Any) -> Model:
+    return library.load(made(seed=7, tokenizer="both", **others))
+
+
+@pytest.mark.parametrize("unit", ["texts", "words"])
+def test_figures_are_those_of_scikit_learn_on_the_states_of_transformers(unit: str) -> None:
+    data = reviews() if unit == "texts" else sentences()
+    found = library.probe(library.load(MODEL), *data, words=unit == "words").record
+    assert len(found["layers"]) == len(RECORDED[unit]) == 5
+    for layer, expected in zip(found["layers"], RECORDED[unit], strict=True):
+        assert layer["accuracy"]["value"] == pytest.approx(expected["accuracy"], abs=0.005)
+        assert layer["macro_f1"]["value"] == pytest.approx(expected["macro_f1"], abs=0.01)
+    assert found["best"] == int(np.argmax([layer["accuracy"] for layer in RECORDED[unit]]))
+
+
+def test_record_says_what_each_layer_knows() -> None:
+    texts, labels = reviews()
+    labels[:3] = ["positive", "positive", "positive"]
+    found = library.probe(library.load(MODEL), texts, labels)
+    record = found.record
+    assert [*record] == ["layers", "best", "count", "labels"]
+    assert (record["count"], record["labels"]) == (40, ["negative", "positive"])
+    for number, layer in enumerate(record["layers"]):
+        assert [*layer] == ["layer", "accuracy", "macro_f1", "majority", "control", "selectivity"]
+        assert layer["layer"] == number
+        assert layer["majority"] == labels.count("positive") / 40 == 21 / 40
+        assert layer["selectivity"] == pytest.approx(layer["accuracy"]["value"] - layer["control"])
+        assert 0 <= layer["control"] <= 1
+    best = found.layers[record["best"]]
+    assert best.accuracy.value == max(layer.accuracy.value for layer in found.layers)
+    assert best.confusion.sum() == 40
+    assert best.confusion.sum(axis=1).tolist() == [19, 21]
+    assert best.confusion.trace() / 40 == pytest.approx(best.accuracy.value, abs=0.01)
+
+
+def test_intervals_are_student_s_over_folds() -> None:
+    found = library.probe(library.load(MODEL), *reviews(), folds=4)
+    for figure in (found.layers[2].accuracy, found.layers[2].macro_f1):
+        assert len(figure.drawn) == 4
+        reach = 3.182 * np.std(figure.drawn, ddof=1) / 2  # t of three degrees of freedom
+        assert reach > 0
+        low, high = max(0, np.mean(figure.drawn) - reach), min(1, np.mean(figure.drawn) + reach)
+        assert list(figure.interval) == pytest.approx([low, high])
+
+
+@pytest.mark.parametrize("mode", ["mean", "cls"])
+def test_states_are_pooled_as_encode_pools_them(made: Made, mode: str) -> None:
+    model, (texts, labels) = model_of(made, sentence=Sentence((mode,), normalize=True)), labelled()
+    parts = list(parts_of(reading(model, ProbeOptions(labels), None), from_values(texts), labels, []))
+    for layer in range(3):
+        expected = model.encode(texts, layer=layer, normalize=False)
+        found = np.concatenate([part.states for part in parts]).reshape(40, 3, -1)[:, layer]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert [part.labels for part in parts] == [[label] for label in labels]
+
+
+def test_a_word_is_the_mean_of_its_pieces(made: Made) -> None:
+    model, words = model_of(made), ["the", "unbelievably", "good", "New", "king", "of Paris"]
+    task = reading(model, ProbeOptions(words=True), None)
+    (part,) = parts_of(task, from_values([" ".join(words)]), [["1", "2", "3", "4", "5", "6"]], [words])
+    (block,) = model.encode_blocks([" ".join(words)], pooling="none", layer=[0, 1, 2])
+    pieces = block.records()[0]["tokens"]
+    owners = [1 if piece.startswith(("##", "un")) else None for piece in pieces]
+    first, last = owners.index(1), len(owners) - owners[::-1].index(1)
+    assert last - first > 1
+    np.testing.assert_allclose(part.states[1], np.mean(block.vectors[0][first:last], axis=0), atol=1e-6)
+    np.testing.assert_allclose(part.states[0], block.vectors[0][1], atol=1e-6)
+    np.testing.assert_allclose(part.states[5], np.mean(block.vectors[0][-3:-1], axis=0), atol=1e-6)
+    assert (part.labels, part.types) == (["1", "2", "3", "4", "5", "6"], words)
+
+
+def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -> None:
+    labels = np.repeat([0, 1, 2], [23, 11, 7])
+    for seed in range(3):
+        folds = folds_of(labels, 5, np.random.default_rng(seed))
+        counts = np.array([np.bincount(folds[labels == label], minlength=5) for label in range(3)])
+        assert np.ptp(counts, axis=1).max() <= 1
+        assert np.ptp(counts.sum(axis=0)) <= 1
+    model, (words, tags) = model_of(made), sentences()
+    wanted = ProbeOptions(tags, words=True)
+    parts = list(parts_of(reading(model, wanted, None), from_values(map(" ".join, words)), tags, words))
+    probing = probing_of(parts, wanted)
+    ends = np.cumsum([*map(len, words)])
+    of_sentences = np.split(probing.folds, ends[:-1])
+    assert all(len({*some}) == 1 for some in map(np.ndarray.tolist, of_sentences))
+    assert sorted({*probing.folds.tolist()}) == [0, 1, 2, 3, 4]
+    types: dict[str, int] = {}
+    spelled = [word for some in words for word in some]
+    for word, label in zip(spelled, probing.control.tolist(), strict=True):
+        assert types.setdefault(word, label) == label, "a word has one label in the control task"
+    assert {*types.values()} == {0, 1}
+    assert probing.control.tolist() != probing.labels.tolist()
+
+
+def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) -> None:
+    texts = [f"the king {'tea ' * (i % 7)}{i}" for i in range(40)]
+    labels = ["a"] * 32 + ["b"] * 8
+    probing = probing_of(
+        list(parts_of(reading(model_of(made), ProbeOptions(labels), None), from_values(texts), labels, [])),
+        ProbeOptions(labels),
+    )
+    assert 4 <= np.count_nonzero(probing.control) <= 13
+    assert probing.names == ["a", "b"]
+
+
+def test_what_cannot_be_used_is_left_out_with_its_label(made: Made) -> None:
+    model, (texts, labels) = model_of(made), labelled()
+    more = [text for one in texts for text in (one, " ".join([one] * 8))]
+    both = [label for one in labels for label in (one, "long")]
+    found = library.probe(model, more, both, truncation="error", keep_going=True)
+    assert found.record == library.probe(model, texts, labels).record
+    words, tags = sentences()
+    cut = library.probe(model, words, tags, words=True, max_length=5, truncation="silent")
+    assert cut.record["count"] < sum(map(len, words))
+
+
+def test_second_texts_are_read(made: Made) -> None:
+    model, (texts, labels) = model_of(made), labelled()
+    alone, paired = library.probe(model, texts, labels), library.probe(model, texts, labels, texts[::-1])
+    assert alone.record != paired.record
+
+
+def test_a_static_model_has_one_layer(tmp_path: Path) -> None:
+    write_static(tmp_path, "root")
+    found = library.probe(library.load(tmp_path), *labelled(), folds=3).record
+    assert [layer["layer"] for layer in found["layers"]] == [0]
+    assert found["best"] == 0
+
+
+def test_what_does_not_fit_is_refused(made: Made) -> None:
+    model, (texts, labels) = model_of(made), labelled()
+    few = ["rare" if i < 2 else label for i, label in enumerate(labels)]
+    for call, message in (
+        ((texts, labels[1:]), "39 labels do not fit 40 texts"),
+        ((texts, ["x"] * 40), "tells labels apart, and here is 'x' alone"),
+        (([], []), "here is none alone"),
+        ((["a", "b"], [["x", "y"], ["x"]]), r"one label of each text, not \['x', 'y'\]"),
+        ((texts, few), r"fewer texts with the label 'rare' \(2\) than folds \(5\)"),
+        (([["a"], ["b"]], [["x"], ["y"]], None, True), r"fewer texts \(2\) than folds"),
+        (([["a", "b"]], [["x"]], None, True), "do not fit"),
+    ):
+        with pytest.raises(BertcliError, match=message):
+            library.probe(model, *call[:3], words=len(call) > 3)
+    for options, message in (
+        ({"folds": 2}, "folds"),
+        ({"folds": 11}, "choose 3 to 10"),
+        ({"layer": 3}, "There is no layer 3"),
+        ({"words": True, "save": "x"}, "a saved probe classifies texts"),
+    ):
+        with pytest.raises(BertcliError, match=message):
+            library.probe(model, texts, labels, **options)
+    with pytest.raises(BertcliError, match="not a model"):
+        library.probe("bert", texts, labels)  # type: ignore[arg-type]
+
+
+def test_damaged_weights_are_an_error(made: Made, tmp_path: Path) -> None:
+    folder = copytree(made(seed=7, tokenizer="both"), tmp_path / "model")
+    arrays = {name: ("F32", tensor.float32().copy()) for name, tensor in open_tensors(Folder(folder)).items()}
+    arrays["bert.encoder.layer.1.output.dense.weight"][1][3, 3] = np.nan
+    (folder / "model.safetensors").unlink()
+    write_weights(folder, arrays, 0)
+    assert "holds NaN or infinite numbers" in bertcli("probe", "-i", DATA, "-m", folder).error
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    assert [bar(share) for share in (0, 1 / 64, 0.5, 0.99, 1)] == ["", "▏", "████", "███████▉", "████████"]
+
+
+# ------------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
+    left = bertcli("probe", "-i", DATA, *SENTIMENT, environment={"COLUMNS": "80"})
+    assert left.status == 0
+    lines = left.out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert [line.split("  ")[0].strip() for line in lines[3:8]] == [
+        "embeddings",
+        *(f"after layer {i}" for i in (1, 2, 3, 4)),
+    ]
+    assert "after layer 2  0.8500 ██████▊  [0.7202, 0.9798]" in left.out
+    assert "Best: after layer 2, 0.8500 [0.7202, 0.9798]. Majority: 0.5000 of 40 texts, 2" in left.out
+    assert "50 fits: all have converged within" in left.out
+    record = json.loads(bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "json").out)
+    assert record == library.probe(library.load(MODEL), *reviews()).record
+    head, first = bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "csv").out.splitlines()[:2]
+    assert head.startswith("layer,accuracy_value,accuracy_low,accuracy_high,macro_f1_value,")
+    assert first.startswith("0,0.625,0.515")
+
+
+def test_fits_that_did_not_converge_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic, "MOST_STEPS", 2)
+    left = bertcli("probe", "-i", DATA, *SENTIMENT)
+    assert "50 have not converged" in left.out
+
+
+def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -> None:
+    file = tmp_path / "probe.html"
+    data = tmp_path / "data.csv"
+    data.write_text(DATA.read_text(encoding="utf-8").replace("negative", "<b>bad"), encoding="utf-8")
+    assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file).out == ""
+    page = file.read_text(encoding="utf-8")
+    assert "<title>after layer 2: 0.8500 [0.7202, 0.9798]</title>" in page
+    assert "not that the model uses it" in page
+    assert "Probe (after layer 2): true labels down" in page
+    assert "&lt;b&gt;bad" in page
+    assert "<b>bad" not in page
+    assert page.count("<circle") == 5
+    assert "█" not in page
+    control, accuracy = (page.split(f'class="{kind}"')[0].rpartition('points="')[2] for kind in ("control", "accuracy"))
+    assert accuracy.startswith("44.0,74.8 ")  # 0.625 of 178 units up, from 186
+    assert control.count(",") == accuracy.count(",") == 5
+    assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file, "--layer", "-1").status == 0
+    assert "Probe (after layer 4): true labels down" in file.read_text(encoding="utf-8")
+
+
+def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:
+    words, tags = sentences()
+    model = ("-m", made(seed=7, tokenizer="both"))
+    expected = library.probe(library.load(made(seed=7, tokenizer="both")), words, tags, words=True).record
+    both = [list(zip(*pair, strict=True)) for pair in zip(words, tags, strict=True)]
+    files = {
+        "a.conll": "\n".join("".join(f"{word}\tX\t{tag}\n" for word, tag in some) for some in both),
+        "b.conllu": "\n".join(
+            "# text = x\n1-2\tx\t_\t_\n"
+            + "".join(f"{i}\t{word}\t{word}\t{tag}\tX\n" for i, (word, tag) in enumerate(some, 1))
+            for some in both
+        ),
+        "c.jsonl": "\n".join(
+            json.dumps({"tokens": some, "ner_tags": own}) for some, own in zip(words, tags, strict=True)
+        ),
+        "d.txt": "# a comment\n" + "\n".join("".join(f"{tag} {word} _\n" for word, tag in some) for some in both),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        columns = ("--column", "2", "--label-column", "1") if name == "d.txt" else ()
+        left = bertcli("probe", "-i", tmp_path / name, *model, "--words", *columns, "--format", "json")
+        assert json.loads(left.out) == expected, name
+
+
+def test_any_tag_is_one_and_columns_have_numbers(made: Made, tmp_path: Path) -> None:
+    file, model = tmp_path / "data.conll", ("-m", made(seed=7, tokenizer="both"))
+    file.write_text("# begins\n" + CONLL)
+    record = json.loads(bertcli("probe", "-i", file, *model, "--words", "--label-column", "2", "--format", "json").out)
+    assert (record["labels"], record["count"]) == (["DT", "NN", "VB"], 36)
+    assert "here is 'O' alone" in bertcli("probe", "-i", file, *model, "--words").error
+    wrong = bertcli("probe", "-i", file, *model, "--words", "--label-column", "tag")
+    assert "has columns without names: give the number of one, from 1 (--label-column)" in wrong.error
+    left = bertcli("probe", "-i", file, *model, "--words", "--label-column", "9")
+    assert "line 2: 'a DT O' has no word and a tag" in left.error
+
+
+def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_path: Path) -> None:
+    texts, _ = labelled()
+    file, model = tmp_path / "data.jsonl", ("-m", made(seed=7, tokenizer="both"))
+    rows = [json.dumps({"text": text, "label": i % 2}) for i, text in enumerate(texts)]
+    file.write_text("\n".join([*rows, json.dumps({"text": "x", "label": ""})]))
+    assert (
+        "line 41: there is no label: mend it, or leave such rows out (--keep-going)"
+        in bertcli("probe", "-i", file, *model).error
+    )
+    file.write_text("\n".join([*rows, json.dumps({"text": "x", "label": ""}), "{}"]))
+    left = bertcli("probe", "-i", file, *model, "--keep-going", "--format", "json")
+    record = json.loads(left.out)
+    assert (record["labels"], record["count"]) == (["0", "1"], 40)
+    assert "Note: 2 left out; the first: " in left.err
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text(json.dumps({"tokens": ["a", "b"], "tags": ["x", None]}) + "\n")
+    assert "line 1: null is not a text" in bertcli("probe", "-i", lists, *model, "--words").error
+    lists.write_text(json.dumps({"tokens": ["a", "b"], "tags": [1]}) + "\n")
+    assert "two lists of one length" in bertcli("probe", "-i", lists, *model, "--words").error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-i", DATA, "--label-column", "nope"), "name them with --column, --pair-column and --label-column."),
+        (("-i", "nowhere.csv"), "Cannot read nowhere.csv"),
+        (("-i", DATA, "--words"), "does not have the fields of tag"),
+        (("-i", DATA, "--layer", "9"), "There is no layer 9: layers are 0 (the embeddings) to 4"),
+        (("-i", DATA, "-o", "page.txt"), "the ending must be one of .html, .json"),
+    ],
+)
+def test_the_command_says_in_a_line_what_is_wrong(arguments: tuple[str | Path, ...], message: str) -> None:
+    assert message in bertcli("probe", *arguments, *SENTIMENT).error
+
+
+def test_the_command_refuses_a_file_without_labels_and_wrong_usage(tmp_path: Path) -> None:
+    file = tmp_path / "texts.txt"
+    file.write_text("one\ntwo\n")
+    assert (
+        "is for score, since it has a text a line, and not for classification"
+        in bertcli("probe", "-i", file, *SENTIMENT).error
+    )
+    for arguments in (
+        (),
+        ("-i", DATA, "--folds", "2"),
+        ("-i", DATA, "--folds", "11"),
+        ("-i", DATA, "--words", "--save", "x"),
+    ):
+        assert bertcli("probe", *arguments).status == 2
+
+
+def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    totals = []
+
+    def counted(items: Any, task: str, unit: str, total: int | None) -> Any:
+        totals.append((task, unit, total))
+        return items
+
+    monkeypatch.setattr("bertcli.report.progress.counted", counted)
+    assert bertcli("probe", "-i", DATA, *SENTIMENT).status == 0
+    assert totals == [("probe", "texts", 40), ("probe", "layers", 5)]
