@@ -98,7 +98,7 @@ def evaluate(
     evaluation = judged(labelled, () if alone else _opened(models, labelled.task, engine), wanted)
     _show(evaluation, report)
     if wanted.at_least is not None:
-        check_bound(evaluation, *wanted.at_least)
+        check_bound(evaluation.record, *wanted.at_least)
 
 
 def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
@@ -131,7 +131,7 @@ def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
     elif ending == RUN:
         from bertcli.evaluate.collection import run_of
 
-        save(file, run_of(evaluation.models[-1].outcome))
+        save(file, run_of(evaluation.outcomes[-1]))
     else:
         some = documents(evaluation)[: None if ending == ".md" else 1]
         save(file, b"\n".join(as_bytes(document, FORMS[ending]) for document in some))

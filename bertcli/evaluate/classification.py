@@ -62,16 +62,14 @@ def _true(row: Text, names: Sequence[str], renamed: Mapping[str, str], several: 
     return found
 
 
-def _sums(counts: Numbers, chosen: Numbers, true: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """How many texts of each label are right, said, and true [draw, label]."""
-    return counts @ (chosen * true), counts @ chosen, counts @ true
+def _sums(counts: Numbers, chosen: Numbers, true: Numbers) -> metrics.Sums:
+    return metrics.Sums(counts @ (chosen * true), counts @ chosen, counts @ true)
 
 
 def of_several(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figures:
     """F1 over all labels, and the share of texts with all labels right, and no others."""
     right = np.asarray((chosen == true).all(axis=1), float)
-    averages = metrics.averaged(*_sums(counts, chosen, true), every=True)
-    return {**averages, "accuracy": metrics.mean(right, counts)}
+    return {**_sums(counts, chosen, true).averages(every=True), "accuracy": metrics.mean(right, counts)}
 
 
 def of_one(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figures:
@@ -80,8 +78,8 @@ def of_one(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figur
     covered = metrics.covered_accuracy(confidence, right, counts, COVERAGES)
     return {
         "accuracy": metrics.mean(right, counts),
-        **metrics.averaged(*sums),
-        "mcc": metrics.mcc(*sums),
+        **sums.averages(),
+        "mcc": sums.mcc,
         "ece": metrics.ece(confidence, right, counts),
         "brier": metrics.mean(metrics.brier(p, true), counts),
         "log_loss": metrics.mean(metrics.log_loss(p, true), counts),
@@ -90,14 +88,14 @@ def of_one(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figur
 
 
 def _of_labels(names: Sequence[str], p: Numbers, chosen: Numbers, true: Numbers) -> Details:
-    return Details(metrics.by_label(names, *_sums(np.ones(len(p)), chosen, true)))
+    return Details(_sums(np.ones((1, len(p))), chosen, true).by_label(names))
 
 
 def _of_one(names: Sequence[str], p: Numbers, chosen: Numbers, true: Numbers) -> Details:
     """Labels, the confusion matrix of those that occur, and accuracy by confidence."""
-    occurs = (chosen + true).any(axis=0)
+    occurs, once = (chosen + true).any(axis=0), np.ones((1, len(p)))
     confusion = (true.T @ chosen)[np.ix_(occurs, occurs)].astype(int).tolist()
-    items, confident, right = metrics.calibration(p.max(axis=1), (chosen * true).sum(axis=1), np.ones(len(p)))
-    points = np.stack([confident, right], 1)[items > 0] / items[items > 0, None]
+    items, *sums = metrics.calibration(p.max(axis=1), (chosen * true).sum(axis=1), once)
+    points = np.concatenate(sums).T[items[0] > 0] / items.T[items[0] > 0]
     curve = Curve("reliability", "mean confidence", "accuracy", points.tolist(), ideal=True)
     return _of_labels(names, p, chosen, true)._replace(confusion=confusion, curve=curve)

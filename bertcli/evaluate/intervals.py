@@ -5,13 +5,13 @@ the same for all models on the same data, so that differences are paired.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.evaluate.metrics import Figures, Numbers
 
+Record = dict[str, Any]
 DRAWS, SEED = 1000, 0
 NUMBERS = 1 << 22  # counts at a time: 32 MiB
 LESS_IS_BETTER = ("ece", "brier", "log_loss", "loss", "pseudo_perplexity")
@@ -27,27 +27,20 @@ def draws(count: int) -> Iterator[Numbers]:
         yield np.bincount(picked.ravel(), minlength=some * count).reshape(some, count).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A figure, and what it is in each draw [draw]; NaN where it is not defined."""
 
     value: float
     drawn: Numbers
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """What 95 % of the draws lie between."""
+    def record(self) -> Record:
+        """{value, low, high}: 95 % of the draws lie between these; None where the figure is not defined."""
         defined = self.drawn[np.isfinite(self.drawn)]
         if not defined.size or not np.isfinite(self.value):
-            return float("nan"), float("nan")
-        low, high = np.percentile(defined, [2.5, 97.5])
-        return float(low), float(high)
-
-    @property
-    def record(self) -> dict[str, float | None]:
-        """{value, low, high}; None where the figure is not defined."""
-        numbers = dict(zip(("value", "low", "high"), (self.value, *self.interval), strict=True))
-        return {name: number if np.isfinite(number) else None for name, number in numbers.items()}
+            return dict.fromkeys(("value", "low", "high"))
+        low, high = np.percentile(defined, [2.5, 97.5]).tolist()
+        return {"value": self.value, "low": low, "high": high}
 
 
 def figures_of(make: Callable[[Numbers], Figures], count: int) -> dict[str, Figure]:
@@ -59,39 +52,29 @@ def figures_of(make: Callable[[Numbers], Figures], count: int) -> dict[str, Figu
     }
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How much a figure of b is above that of a; `ahead`: the share of draws in which b is better, equal ones half."""
+def differences(a: str, of_a: Mapping[str, Figure], b: str, of_b: Mapping[str, Figure]) -> list[Record]:
+    """Of each figure that is better or worse the paired difference: {metric, a, b, value, low, high, ahead}.
 
-    metric: str
-    a: str
-    b: str
-    figure: Figure
-    ahead: float
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {"metric": self.metric, "a": self.a, "b": self.b, **self.figure.record, "ahead": self.ahead}
-
-    def sentence(self, count: int, unit: str) -> str:
-        """Which is better, and by how much, if the interval leaves out 0."""
-        value, (low, high) = self.figure.value, self.figure.interval
-        if not (low > 0 or high < 0):
-            numbers = f"{value:+.3f} {self.metric} [{low:+.3f}, {high:+.3f}]"
-            return f"{self.a} and {self.b}: no difference that {count:,} {unit} can show ({numbers})."
-        better = self.b
-        if (low > 0) == (self.metric in LESS_IS_BETTER):
-            better, value, low, high = self.a, -value, -high, -low
-        return f"{better} is better: {value:+.3f} {self.metric} [{low:+.3f}, {high:+.3f}]."
-
-
-def differences(a: str, of_a: Mapping[str, Figure], b: str, of_b: Mapping[str, Figure]) -> list[Difference]:
-    """Of each figure that is better or worse, the paired difference."""
+    value: how much b's figure is above a's; ahead: the share of draws in which b is better, equal ones half.
+    """
     found = []
     for metric in (name for name in of_a if name in of_b and name not in NEITHER):
         first, second = of_a[metric], of_b[metric]
-        figure = Figure(second.value - first.value, second.drawn - first.drawn)
-        gains = figure.drawn[np.isfinite(figure.drawn)] * (-1 if metric in LESS_IS_BETTER else 1)
+        apart = Figure(second.value - first.value, second.drawn - first.drawn)
+        gains = apart.drawn[np.isfinite(apart.drawn)] * (-1 if metric in LESS_IS_BETTER else 1)
         ahead = float(np.mean((gains > 0) + 0.5 * (gains == 0))) if gains.size else 0.5
-        found.append(Difference(metric, a, b, figure, ahead))
+        found.append({"metric": metric, "a": a, "b": b, **apart.record, "ahead": ahead})
     return found
+
+
+def sentence(difference: Record, count: int, unit: str) -> str:
+    """Which of two is better, and by how much, if the interval leaves out 0."""
+    metric, a, b, value, low, high, _ = difference.values()
+    worse = value is not None and (low > 0) == (metric in LESS_IS_BETTER)
+    shows = value is not None and (low > 0 or high < 0)
+    if shows and worse:
+        a, b, value, low, high = b, a, -value, -high, -low
+    numbers = "" if value is None else f"{value:+.3f} {metric} [{low:+.3f}, {high:+.3f}]"
+    if shows:
+        return f"{b} is better: {numbers}."
+    return f"{a} and {b}: no difference that {count:,} {unit} can show ({numbers or f'{metric} is not defined'})."

@@ -1,10 +1,9 @@
 """Models judged on labelled data: which task it is, what each model did, figures with intervals, differences."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,9 @@ from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import answers, classification, masked, ranking, similarity, tagging
 from bertcli.evaluate.collection import TREC, read_folder, read_queries
 from bertcli.evaluate.data import SHAPES, Labelled, LeftOut, table
-from bertcli.evaluate.intervals import SEED, Difference, Figure, differences, figures_of
+from bertcli.evaluate.intervals import SEED, Figure, Record, differences, figures_of
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Details, Outcome
+from bertcli.evaluate.outcome import Curve, Outcome
 from bertcli.files.formats import ending_of
 from bertcli.files.inputs import takes_columns
 from bertcli.files.lines import LineFile
@@ -37,63 +36,18 @@ JUDGES: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A model's figures, those of every group, what else is said of it, and the texts it did worst on."""
-
-    outcome: Outcome
-    figures: dict[str, Figure]
-    by: dict[str, dict[str, Figure]]
-    details: Details
-    worst: list[dict[str, Any]]
-
-    def of(self, group: str | None) -> dict[str, Figure]:
-        """The figures of a group, or (None) of all texts."""
-        return self.figures if group is None else self.by[group]
-
-    @property
-    def record(self) -> dict[str, Any]:
-        tables = {name: some for name, some in zip(("labels", "confusion"), self.details, strict=False) if some}
-        by = {group: _records(figures) for group, figures in self.by.items()}
-        named = {"model": self.outcome.name, "metrics": _records(self.figures), "by": by}
-        return {**named, **(self.outcome.way._asdict() if self.outcome.way else {}), **tables, "worst": self.worst}
-
-
-def _records(figures: dict[str, Figure]) -> dict[str, Any]:
-    return {name: figure.record for name, figure in figures.items()}
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What `bertcli evaluate` reports; the first model is the one that others are compared with."""
+class Evaluation(NamedTuple):
+    """What `bertcli evaluate` reports: a record, and what it does not hold, a curve of each model."""
 
     data: Labelled
-    count: int
-    models: list[Verdict]
-    differences: list[Difference]
+    outcomes: Sequence[Outcome]
+    curves: Sequence[Curve | None]
+    record: Record
 
     @property
     def unit(self) -> str:
         """What is counted."""
         return SHAPES[self.data.task].unit
-
-    @property
-    def left_out(self) -> int:
-        """How many rows could not be used."""
-        return self.data.left_out.count + len(self.data.rows) - self.count
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The JSON record."""
-        return {
-            "task": self.data.task,
-            "data": self.data.file,
-            "count": self.count,
-            "left_out": self.left_out,
-            "seed": SEED,
-            "models": [verdict.record for verdict in self.models],
-            "differences": [difference.record for difference in self.differences],
-        }
 
 
 def read(file: str, wanted: Evaluate, any_tag: bool = False) -> Labelled:
@@ -146,40 +100,59 @@ def judged(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
     kept = np.flatnonzero(np.logical_and.reduce([outcome.usable for outcome in outcomes]))
     if not len(kept):
         raise BertcliError(f"No text of {data.file} could be used by every model.")
-    verdicts = [_verdict(outcome, data.rows, kept) for outcome in outcomes]
-    if data.corpus:
-        data.corpus.tell(entry for verdict in verdicts for entry in verdict.worst)
-    first, *others = ((verdict.outcome.name, verdict.figures) for verdict in verdicts)
-    between = [difference for other in others for difference in differences(*first, *other)]
-    return Evaluation(data, len(kept), verdicts, between)
-
-
-def _verdict(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> Verdict:
     groups: dict[str, list[int]] = {}
     for i in kept.tolist():
-        if rows[i].id is not None:
-            groups.setdefault(str(rows[i].id), []).append(i)
-    figures, *by = (
-        figures_of(partial(outcome.figures, texts=np.array(texts)), len(texts))
-        for texts in [kept.tolist(), *groups.values()]
-    )
-    worst = [
+        if data.rows[i].id is not None:
+            groups.setdefault(str(data.rows[i].id), []).append(i)
+    models, curves, every = [], [], []
+    for outcome in outcomes:
+        labels, confusion, curve = outcome.details(*(array[kept] for array in outcome.arrays))
+        figures, *by = (
+            figures_of(partial(outcome.figures, texts=np.array(texts)), len(texts))
+            for texts in [kept.tolist(), *(groups[name] for name in sorted(groups))]
+        )
+        record: Record = {"model": outcome.name, "metrics": _records(figures)}
+        record |= {"by": dict(zip(sorted(groups), map(_records, by), strict=True))}
+        record |= outcome.way._asdict() if outcome.way else {}
+        record |= {name: some for name, some in (("labels", labels), ("confusion", confusion)) if some}
+        models.append({**record, "worst": _worst(outcome, data.rows, kept)})
+        curves.append(curve)
+        every.append((outcome.name, figures))
+    if data.corpus:
+        data.corpus.tell(entry for model in models for entry in model["worst"])
+    whole = {
+        "task": data.task,
+        "data": data.file,
+        "count": len(kept),
+        "left_out": data.left_out.count + len(data.rows) - len(kept),
+        "seed": SEED,
+        "models": models,
+        "differences": [difference for other in every[1:] for difference in differences(*every[0], *other)],
+    }
+    return Evaluation(data, outcomes, curves, whole)
+
+
+def _records(figures: Mapping[str, Figure]) -> Record:
+    return {name: figure.record for name, figure in figures.items()}
+
+
+def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> list[Record]:
+    """The texts that a model did worst on."""
+    return [
         {"place": rows[i].place, "text": rows[i].text, **({} if rows[i].pair is None else {"text_pair": rows[i].pair})}
         | {"expected": outcome.expected[i], "found": outcome.found[i]}
         for i in kept[np.argsort(-outcome.losses[kept], kind="stable")][:WORST].tolist()
         if outcome.losses[i] > 0
     ]
-    details = outcome.details(*(array[kept] for array in outcome.arrays))
-    return Verdict(outcome, figures, dict(sorted(zip(groups, by, strict=True))), details, worst)
 
 
-def check_bound(evaluation: Evaluation, name: str, least: float) -> None:
+def check_bound(record: Record, name: str, least: float) -> None:
     """Raise BertcliError if a model's figure falls short."""
-    for verdict in evaluation.models:
-        if name not in verdict.figures:
-            raise BertcliError(
-                f"There is no figure {shown(name)} (--at-least); choose from {', '.join(verdict.figures)}."
-            )
-        value = verdict.figures[name].value
-        if not value >= least:
-            raise BertcliError(f"{name} of {verdict.outcome.name} is {value:.4f}, less than {least:g} (--at-least).")
+    for model in record["models"]:
+        if name not in model["metrics"]:
+            known = ", ".join(model["metrics"])
+            raise BertcliError(f"There is no figure {shown(name)} (--at-least); choose from {known}.")
+        value = model["metrics"][name]["value"]
+        if value is None or value < least:
+            found = "not defined" if value is None else f"{value:.4f}, less than {least:g}"
+            raise BertcliError(f"{name} of {model['model']} is {found} (--at-least).")

@@ -5,7 +5,7 @@ is written once, and what is resampled is what is reported. Results are [draw]; 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,90 +81,105 @@ def ranks(values: Numbers, counts: Numbers) -> Numbers:
 # ---------------------------------------------------------------------------------------------------- two classes
 
 
-def cut_pairs(scores: Numbers, labels: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+class Cuts(NamedTuple):
     """What lies above each distinct score, the highest first: these scores [cut], true and all items [draw, cut]."""
-    order = np.argsort(-scores, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
-    weights = counts[:, order]
-    right = (weights * labels[order]).cumsum(axis=1)[:, ends]
-    return scores[order][ends], right, weights.cumsum(axis=1)[:, ends]
 
+    scores: Numbers
+    right: Numbers
+    taken: Numbers
 
-def average_precision(right: Numbers, taken: Numbers) -> Numbers:
-    """Σ (R_n − R_{n−1}) · P_n over the cuts n, with precision P and recall R; 0 where nothing is true.
+    @classmethod
+    def of(cls, scores: Numbers, labels: Numbers, counts: Numbers) -> "Cuts":
+        """From scores and labels, 1 or 0 [item]."""
+        order = np.argsort(-scores, kind="stable")
+        ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
+        weights = counts[:, order]
+        right = (weights * labels[order]).cumsum(axis=1)[:, ends]
+        return cls(scores[order][ends], right, weights.cumsum(axis=1)[:, ends])
 
-    scikit-learn's average_precision_score.
-    """
-    steps = np.diff(right, axis=1, prepend=0)
-    return ratio((steps * ratio(right, taken)).sum(axis=1), right[:, -1])
+    @property
+    def curve(self) -> tuple[Numbers, Numbers]:
+        """Recall and precision at each cut [draw, cut]."""
+        return ratio(self.right, self.right[:, -1:]), ratio(self.right, self.taken)
 
+    @property
+    def figures(self) -> Figures:
+        """Of all cuts, and of the best.
 
-def best_f1(scores: Numbers, right: Numbers, taken: Numbers) -> tuple[Numbers, Numbers]:
-    """The largest F1 = 2 · right / (taken + true) of all cuts, and the score half-way to the next below the cut.
-
-    sentence-transformers' BinaryClassificationEvaluator.
-    """
-    f1 = ratio(2 * right, taken + right[:, -1:])
-    best = f1.argmax(axis=1)
-    between = (scores + np.append(scores[1:], scores[-1])) / 2
-    return f1.max(axis=1), between[best]
-
-
-def best_accuracy(right: Numbers, taken: Numbers) -> Numbers:
-    """The largest share of items on their side of a cut, or with nothing above it; source as in `best_f1`."""
-    total, true = taken[:, -1], right[:, -1]
-    correct = right + (total - true)[:, None] - (taken - right)
-    return ratio(np.maximum(correct.max(axis=1), total - true), total)
+        average precision Σ (R_n − R_{n−1}) · P_n over the cuts n, 0 where nothing is true: scikit-learn's
+        average_precision_score. Of sentence-transformers' BinaryClassificationEvaluator the largest F1 = 2 · right /
+        (taken + true), with the score half-way to the next below its cut, and the largest share of items on their side
+        of a cut, or with nothing above it.
+        """
+        scores, right, taken = self
+        recall, precision = self.curve
+        true, total = right[:, -1:], taken[:, -1:]
+        f1 = ratio(2 * right, taken + true)
+        correct = np.maximum(2 * right - taken + total - true, total - true)
+        return {
+            "average_precision": (np.diff(recall, axis=1, prepend=0) * precision).sum(axis=1),
+            "best_f1": f1.max(axis=1),
+            "best_f1_threshold": ((scores + np.append(scores[1:], scores[-1])) / 2)[f1.argmax(axis=1)],
+            "best_accuracy": ratio(correct.max(axis=1), total[:, 0]),
+        }
 
 
 # ------------------------------------------------------------------------------------------------------------- labels
 
 
 def one_hot(values: Whole, size: int) -> Numbers:
-    """A row for each value with 1 in its place [item, size]; all 0 for −1."""
+    """A row for each value with 1 in its place [item, size]."""
     return np.asarray(values[:, None] == np.arange(size), np.float64)
 
 
-def label_figures(right: Numbers, said: Numbers, true: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """P = right / said, R = right / true, F1 = 2 · right / (said + true), of counts [draw, label]; 0 / 0 is 0.
+class Sums(NamedTuple):
+    """How often each label is found where it is true, found, and true [draw, label]; 0 / 0 is 0.
 
-    van Rijsbergen 1979; scikit-learn's precision_recall_fscore_support.
+    precision = right / found, recall = right / true, F1 = 2 · right / (found + true): van Rijsbergen 1979;
+    scikit-learn's precision_recall_fscore_support.
     """
-    return ratio(right, said), ratio(right, true), ratio(2 * right, said + true)
 
+    right: Numbers
+    found: Numbers
+    true: Numbers
 
-def averaged(right: Numbers, said: Numbers, true: Numbers, every: bool = False) -> Figures:
-    """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support.
+    @property
+    def scores(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Precision, recall and F1."""
+        right, found, true = self
+        return ratio(right, found), ratio(right, true), ratio(2 * right, found + true)
 
-    every: the mean is that of all labels, as scikit-learn takes it where an item may have several.
-    """
-    f1 = label_figures(right, said, true)[2]
-    occurs = ((said + true) > 0) | every
-    micro = label_figures(right.sum(axis=1), said.sum(axis=1), true.sum(axis=1))[2]
-    weighted = ratio((f1 * true).sum(axis=1), true.sum(axis=1))
-    return {"macro_f1": ratio(f1.sum(axis=1), occurs.sum(axis=1)), "micro_f1": micro, "weighted_f1": weighted}
+    @property
+    def together(self) -> "Sums":
+        """Those of all labels as if they were one [draw]: what is called micro."""
+        return Sums(*(some.sum(axis=1) for some in self))
 
+    def averages(self, every: bool = False) -> Figures:
+        """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support.
 
-def by_label(names: Sequence[str], right: Numbers, said: Numbers, true: Numbers) -> list[dict[str, Any]]:
-    """The figures of each label that occurs, from counts [label]; support: how often it is true."""
-    rows = zip(names, *label_figures(right, said, true), true.astype(int), said + true > 0, strict=True)
-    keys = ("label", "precision", "recall", "f1", "support")
-    return [
-        dict(zip(keys, (name, *map(float, figures), int(support)), strict=True))
-        for name, *figures, support, occurs in rows
-        if occurs
-    ]
+        every: the mean is that of all labels, as scikit-learn takes it where an item may have several.
+        """
+        f1, occurs = self.scores[2], (self.found + self.true > 0) | every
+        weighted = ratio((f1 * self.true).sum(axis=1), self.true.sum(axis=1))
+        macro = ratio(f1.sum(axis=1), occurs.sum(axis=1))
+        return {"macro_f1": macro, "micro_f1": self.together.scores[2], "weighted_f1": weighted}
 
+    def by_label(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The figures of each label that occurs in the first draw; support: how often it is true."""
+        keys = ("label", "precision", "recall", "f1", "support")
+        rows = zip(names, *(some[0].tolist() for some in (*self.scores, self.true, self.found)), strict=True)
+        return [dict(zip(keys, (*row, int(true)), strict=True)) for *row, true, found in rows if true + found]
 
-def mcc(right: Numbers, said: Numbers, true: Numbers) -> Numbers:
-    """(c·s − Σ p_k t_k) / √((s² − Σ p_k²)(s² − Σ t_k²)) of s items, c right, p_k said and t_k true; 0 / 0 is 0.
+    @property
+    def mcc(self) -> Numbers:
+        """(c·s − Σ p_k t_k) / √((s² − Σ p_k²)(s² − Σ t_k²)) of s items, c right, p_k found and t_k true; 0 / 0 is 0.
 
-    Gorodkin 2004; scikit-learn's matthews_corrcoef.
-    """
-    total = true.sum(axis=1)
-    covariance = right.sum(axis=1) * total - (said * true).sum(axis=1)
-    spread = (total**2 - (said**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1))
-    return ratio(covariance, np.sqrt(spread))
+        Gorodkin 2004; scikit-learn's matthews_corrcoef.
+        """
+        right, found, true = self
+        total = true.sum(axis=1)
+        spread = (total**2 - (found**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1))
+        return ratio(right.sum(axis=1) * total - (found * true).sum(axis=1), np.sqrt(spread))
 
 
 def calibration(confidence: Numbers, right: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
@@ -200,7 +215,7 @@ def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, perce
     El-Yaniv and Wiener 2010 (risk and coverage).
     """
     _, correct, taken = (
-        np.pad(values, [(0, 0)] * (values.ndim - 1) + [(1, 0)]) for values in cut_pairs(confidence, right, counts)
+        np.pad(values, [(0, 0)] * (values.ndim - 1) + [(1, 0)]) for values in Cuts.of(confidence, right, counts)
     )
     wanted = [taken[:, -1] * percent / 100 for percent in percents]
     return [

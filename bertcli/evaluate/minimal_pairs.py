@@ -9,7 +9,7 @@ import numpy as np
 from bertcli.evaluate.data import Labelled, LeftOut
 from bertcli.evaluate.judge import Evaluation, judged
 from bertcli.evaluate.outcome import Outcome, means_of, usable
-from bertcli.evaluate.report import interval
+from bertcli.evaluate.report import figures_of, interval
 from bertcli.files.texts import Text
 
 CAUTION = "The figures say which of two wordings is likelier; not what a model built on this one will do."
@@ -32,9 +32,9 @@ def preferences(records: Sequence[Mapping[str, Any]], model: str) -> Evaluation:
 
 def sentences(evaluation: Evaluation) -> Iterator[str]:
     """In words, for all pairs and for each group."""
-    (verdict,), counts = evaluation.models, Counter(str(row.id) for row in evaluation.data.rows)
-    for group, figures in {"": verdict.figures, **verdict.by}.items():
+    (model,), counts = evaluation.record["models"], Counter(str(row.id) for row in evaluation.data.rows)
+    for group, figures in figures_of(model).items():
         share, mean = figures["preferred"], figures["difference"]
-        count = counts[group] if group else evaluation.count
-        likelier = f"the first text is likelier in {share.value:.1%} of {count:,} pairs {interval(share)}"
-        yield f"{f'{group}: ' if group else ''}{likelier}, by {mean.value:+.3f} in the mean {interval(mean)}."
+        count = evaluation.record["count"] if group is None else counts[group]
+        likelier = f"the first text is likelier in {share['value']:.1%} of {count:,} pairs {interval(share)}"
+        yield f"{f'{group}: ' if group else ''}{likelier}, by {mean['value']:+.3f} in the mean {interval(mean)}."

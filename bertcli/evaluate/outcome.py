@@ -14,13 +14,19 @@ from bertcli.lean import lean_dataclass
 
 
 class Curve(NamedTuple):
-    """Points in a square from 0 to 1, in the order in which they are joined; `ideal`: its diagonal is."""
+    """Points in a square from 0 to 1, in the order in which they are joined; `ideal`: its diagonal is.
+
+    names: what stands below each point; ranges: from where to where its value may lie; beside: more points, dashed.
+    """
 
     title: str
     across: str
     up: str
     points: Iterable[tuple[float, float]]
     ideal: bool = False
+    names: Sequence[str] = ()
+    ranges: Sequence[tuple[float, float]] = ()
+    beside: Sequence[Iterable[tuple[float, float]]] = ()
 
 
 class Details(NamedTuple):

@@ -23,7 +23,7 @@ from bertcli.engine.seam import Array
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.classification import of_one
-from bertcli.evaluate.intervals import Figure
+from bertcli.evaluate.intervals import Figure, Record
 from bertcli.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Fit, fits
 from bertcli.evaluate.metrics import Numbers, Whole, log_loss, mean, one_hot
 from bertcli.evaluate.options import ProbeOptions
@@ -115,10 +115,10 @@ class OverFolds(Figure):
     """A mean over folds, of which `drawn` are the values [fold]."""
 
     @property
-    def interval(self) -> tuple[float, float]:
+    def record(self) -> Record:
         folds = len(self.drawn)
         reach = STUDENT[folds - 3] * float(self.drawn.std(ddof=1)) / folds**0.5
-        return max(0.0, self.value - reach), min(1.0, self.value + reach)
+        return {"value": self.value, "low": max(0.0, self.value - reach), "high": min(1.0, self.value + reach)}
 
 
 class Knowledge(NamedTuple):
@@ -291,16 +291,18 @@ class Probe(View):
         columns, rows, lines = [Column(name, number=i > 1) for i, name in enumerate(names)], [], []
         for layer in self.layers:
             record, of_layer = layer.record, [state_name(layer.layer)]
-            of_layer += [f"{value(layer.accuracy)} {bar(layer.accuracy.value)}", interval(layer.accuracy)]
-            rows.append([*of_layer, value(layer.macro_f1), f"{layer.control:.4f}", f"{record['selectivity']:+.4f}"])
             figures = {name: record.pop(name) for name in ("accuracy", "macro_f1")}
+            accuracy, f1 = figures.values()
+            of_layer += [f"{value(accuracy)} {bar(accuracy['value'])}", interval(accuracy)]
+            rows.append([*of_layer, value(f1), f"{layer.control:.4f}", f"{record['selectivity']:+.4f}"])
             flat = {f"{name}_{part}": number for name, one in figures.items() for part, number in one.items()}
             lines.append({"layer": record.pop("layer"), **flat, **record})
         best, made = self.layers[self.best], [fit for layer in self.layers for fit in layer.fits]
+        accuracy = best.accuracy.record
         slow, most = sum(not fit.converged for fit in made), max(fit.steps for fit in made)
         fitted = f"{slow} have not converged" if slow else f"all have converged within {most} steps"
         below = [
-            f"Best: {state_name(self.best)}, {value(best.accuracy)} {interval(best.accuracy)}. Majority: "
+            f"Best: {state_name(self.best)}, {value(accuracy)} {interval(accuracy)}. Majority: "
             f"{best.majority:.4f} of {self.count:,} {self.unit}, {len(self.labels)} labels.",
             f"Intervals are 95 % over {len(best.accuracy.drawn)} folds. {len(made)} fits: {fitted} of L-BFGS, to a "
             f"gradient of {TOLERANCE:g}.",

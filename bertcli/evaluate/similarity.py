@@ -106,15 +106,11 @@ def correlations(counts: Numbers, truth: Numbers, scores: Numbers, dots: Numbers
 
 
 def of_pairs(counts: Numbers, truth: Numbers, scores: Numbers) -> Figures:
-    """The figures of all cuts, and of the best."""
-    cuts, right, taken = metrics.cut_pairs(scores, truth, counts)
-    f1, threshold = metrics.best_f1(cuts, right, taken)
-    precision, accuracy = metrics.average_precision(right, taken), metrics.best_accuracy(right, taken)
-    return {"average_precision": precision, "best_f1": f1, "best_f1_threshold": threshold, "best_accuracy": accuracy}
+    """How well a cut of the scores tells the pairs that belong together."""
+    return metrics.Cuts.of(scores, truth, counts).figures
 
 
 def over_recall(truth: Numbers, scores: Numbers) -> Details:
-    """Precision and recall at every cut."""
-    _, right, taken = metrics.cut_pairs(scores, truth, np.ones((1, len(truth))))
-    points = np.concatenate([metrics.ratio(right, right[:, -1:]), metrics.ratio(right, taken)]).T.tolist()
+    """Precision over recall, at every cut."""
+    points = np.concatenate(metrics.Cuts.of(scores, truth, np.ones((1, len(truth)))).curve).T.tolist()
     return Details(curve=Curve("precision over recall", "recall", "precision", points))

@@ -78,17 +78,16 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     return [Outcome(model.name, make, arrays, usable(records), losses, expected, spelled, details)]
 
 
-def figures(types: Sequence[str], counts: Numbers, right: Numbers, found: Numbers, there: Numbers) -> Figures:
+def figures(types: Sequence[str], counts: Numbers, *arrays: Numbers) -> Figures:
     """From how many entities of each type are right, found, there: micro averages, the mean over types, F1 by type."""
-    sums = counts @ right, counts @ found, counts @ there
-    precision, recall, f1 = metrics.label_figures(*(values.sum(axis=1) for values in sums))
-    by_type = metrics.label_figures(*sums)[2].T
-    averages = {"f1": f1, "precision": precision, "recall": recall, "macro_f1": metrics.averaged(*sums)["macro_f1"]}
-    return averages | {f"f1:{kind}": figure for kind, figure in zip(types, by_type, strict=True)}
+    sums = metrics.Sums(*(counts @ some for some in arrays))
+    precision, recall, f1 = sums.together.scores
+    averages = {"f1": f1, "precision": precision, "recall": recall, "macro_f1": sums.averages()["macro_f1"]}
+    return averages | {f"f1:{kind}": figure for kind, figure in zip(types, sums.scores[2].T, strict=True)}
 
 
 def _of_types(types: Sequence[str], *arrays: Numbers) -> Details:
-    return Details(metrics.by_label(types, *(values.sum(axis=0) for values in arrays)))
+    return Details(metrics.Sums(*(some.sum(axis=0, keepdims=True) for some in arrays)).by_label(types))
 
 
 def counted(sentences: Iterable[Iterable[Entity]], types: Sequence[str]) -> Numbers:

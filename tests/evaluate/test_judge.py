@@ -41,9 +41,10 @@ BLANKS = [Text(f"{i} [MASK]", None, f"line {i}", label=["Tea", "coffee"]) for i 
 def test_words_are_compared_without_case_and_spaces() -> None:
     model: Any = Answering("m", [filled(" TEA"), filled("milk", "Coffee "), filled("milk")])
     found = evaluate(labelled("fill-mask", *BLANKS), [model], Evaluate(k=[1, 2]))
-    values = {name: figure.value for name, figure in found.models[0].figures.items()}
+    (model,) = found.record["models"]
+    values = {name: figure["value"] for name, figure in model["metrics"].items()}
     assert values == pytest.approx({"accuracy@1": 1 / 3, "accuracy@2": 2 / 3, "mrr": 1 / 2})
-    assert [one["place"] for one in found.models[0].worst] == ["line 2", "line 1"]
+    assert [one["place"] for one in model["worst"]] == ["line 2", "line 1"]
 
 
 def test_what_one_model_could_not_use_is_left_out_for_both() -> None:
@@ -53,8 +54,8 @@ def test_what_one_model_could_not_use_is_left_out_for_both() -> None:
         Answering("b", [filled("tea"), bad, filled("milk")]),
     ]
     found = evaluate(labelled("fill-mask", *BLANKS), models, Evaluate())
-    assert (found.count, found.left_out) == (1, 2)
-    assert [verdict.figures["accuracy@1"].value for verdict in found.models] == [1, 0]
+    assert (found.record["count"], found.record["left_out"]) == (1, 2)
+    assert [model["metrics"]["accuracy@1"]["value"] for model in found.record["models"]] == [1, 0]
 
 
 def test_no_answer_competes_only_where_some_question_has_none() -> None:
@@ -64,7 +65,7 @@ def test_no_answer_competes_only_where_some_question_has_none() -> None:
         model: Any = Answering("m", answered)
         found = evaluate(labelled("answer", *items), [model], Evaluate())
         assert model.asked["no_answer"] is has_none
-        assert found.models[0].figures["exact_match"].value == (1 if has_none else 0.5)
+        assert found.record["models"][0]["metrics"]["exact_match"]["value"] == (1 if has_none else 0.5)
 
 
 def test_the_answer_that_suits_best_counts() -> None:

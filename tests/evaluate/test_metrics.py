@@ -10,7 +10,7 @@ import pytest
 from bertcli.evaluate import metrics
 from bertcli.evaluate.answers import exact_match, f1
 from bertcli.evaluate.classification import LIKELY, _of_labels, _of_one, of_one, of_several
-from bertcli.evaluate.intervals import DRAWS, Figure, differences, draws, figures_of
+from bertcli.evaluate.intervals import DRAWS, Figure, differences, draws, figures_of, sentence
 from bertcli.evaluate.ranking import in_order
 from bertcli.evaluate.similarity import of_pairs
 from bertcli.evaluate.tagging import _of_types, counted, entities, figures
@@ -180,8 +180,8 @@ def test_draws_are_the_same_each_time_and_have_as_many_items() -> None:
 def test_the_interval_of_a_share_is_that_of_the_binomial_distribution() -> None:
     values = np.array([1.0] * 300 + [0.0] * 700)
     figure = figures_of(lambda counts: {"share": metrics.mean(values, counts)}, 1000)["share"]
-    low, high = figure.interval
-    assert figure.value == 0.3
+    value, low, high = figure.record.values()
+    assert value == 0.3
     assert low == pytest.approx(0.3 - 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
     assert high == pytest.approx(0.3 + 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
 
@@ -193,12 +193,12 @@ def test_which_of_two_is_better_is_said_by_the_interval() -> None:
     ):  # fmt: skip
         of = {"old": a, "new": b}
         (found,) = differences(first, {metric: of[first]}, second, {metric: of[second]})
-        assert found.sentence(9, "texts").startswith(f"{winner} is better: ")
-        assert found.ahead == (winner == second)
-        assert f"{0.2 if metric == 'accuracy' else -0.2:+.3f} {metric}" in found.sentence(9, "texts")
+        assert sentence(found, 9, "texts").startswith(f"{winner} is better: ")
+        assert found["ahead"] == (winner == second)
+        assert f"{0.2 if metric == 'accuracy' else -0.2:+.3f} {metric}" in sentence(found, 9, "texts")
     (equal,) = differences("old", {"accuracy": a}, "same", {"accuracy": a})
-    assert equal.ahead == 0.5
-    assert equal.sentence(9, "texts") == (
+    assert equal["ahead"] == 0.5
+    assert sentence(equal, 9, "texts") == (
         "old and same: no difference that 9 texts can show (+0.000 accuracy [+0.000, +0.000])."
     )
     assert differences("old", {"best_f1_threshold": a}, "new", {"best_f1_threshold": b}) == []

@@ -83,7 +83,7 @@ def test_the_mean_difference_is_that_of_the_scores() -> None:
         }
         for i, (a, b) in enumerate(scores)
     ]
-    (verdict,) = preferences(records, "a model").models
-    assert verdict.figures["difference"].value == pytest.approx(np.mean([a - b for a, b in scores]))
-    assert verdict.figures["preferred"].value == pytest.approx(2 / 3)
-    assert [*verdict.by] == ["0", "1", "2"]
+    (model,) = preferences(records, "a model").record["models"]
+    assert model["metrics"]["difference"]["value"] == pytest.approx(np.mean([a - b for a, b in scores]))
+    assert model["metrics"]["preferred"]["value"] == pytest.approx(2 / 3)
+    assert [*model["by"]] == ["0", "1", "2"]

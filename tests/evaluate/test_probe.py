@@ -70,7 +70,7 @@ def test_intervals_are_student_s_over_folds() -> None:
         reach = 3.182 * np.std(figure.drawn, ddof=1) / 2  # t of three degrees of freedom
         assert reach > 0
         low, high = max(0, np.mean(figure.drawn) - reach), min(1, np.mean(figure.drawn) + reach)
-        assert list(figure.interval) == pytest.approx([low, high])
+        assert [figure.record[end] for end in ("low", "high")] == pytest.approx([low, high])
 
 
 @pytest.mark.parametrize("mode", ["mean", "cls"])
@@ -230,16 +230,17 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     data.write_text(DATA.read_text(encoding="utf-8").replace("negative", "<b>bad"), encoding="utf-8")
     assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file).out == ""
     page = file.read_text(encoding="utf-8")
-    assert "<title>after layer 2: 0.8500 [0.7202, 0.9798]</title>" in page
+    assert "<title>0.8500 [0.7202, 0.9798]</title>" in page
     assert "not that the model uses it" in page
     assert "Probe (after layer 2): true labels down" in page
     assert "&lt;b&gt;bad" in page
     assert "<b>bad" not in page
     assert page.count("<circle") == 5
     assert "█" not in page
-    control, accuracy = (page.split(f'class="{kind}"')[0].rpartition('points="')[2] for kind in ("control", "accuracy"))
-    assert accuracy.startswith("44.0,74.8 ")  # 0.625 of 178 units up, from 186
-    assert control.count(",") == accuracy.count(",") == 5
+    accuracy, majority, control = (one.partition('"')[0] for one in page.split('<polyline points="')[1:])
+    assert accuracy.startswith("0.00,37.50 ")  # of the embeddings 0.625
+    assert accuracy.count(",") == control.count(",") == 5
+    assert {point.partition(",")[2] for point in majority.split()} == {"50.00"}
     assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file, "--layer", "-1").status == 0
     assert "Probe (after layer 4): true labels down" in file.read_text(encoding="utf-8")
 

@@ -172,6 +172,19 @@ def test_a_grid_of_widths_and_types_is_judged_in_one_run() -> None:
     assert "cannot be cut to 300" in bertcli("evaluate", DATA / "triplets.jsonl", "--truncate-dim", "300").error
 
 
+def test_a_grid_fits_a_terminal_of_80_columns() -> None:
+    asked = ("evaluate", DATA / "triplets.jsonl", "--truncate-dim", "64", "--dtype", "binary")
+    shown = bertcli(*asked, terminal=True, environment={"COLUMNS": "80", "NO_COLOR": "1"}).out.splitlines()
+    assert [line for line in shown if not line.startswith("Note")][:6] == [
+        " Dims  Type     Bytes              accuracy               Difference  Ahead",
+        "─" * 76,
+        "  256  float32   1024  0.117 [0.067, 0.175]",
+        "  256  binary      32  0.067 [0.025, 0.117]  -0.050 [-0.092, -0.017]     0%",
+        "   64  float32    256  0.275 [0.200, 0.350]    +0.158 [0.092, 0.225]   100%",
+        "   64  binary       8  0.225 [0.158, 0.300]    +0.108 [0.042, 0.175]   100%",
+    ]
+
+
 # ------------------------------------------------------------------------------------------------------------ words
 
 
