@@ -24,6 +24,7 @@ ORDER = re.compile(
     "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling|Transformer LogitScore"
     "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
 )
+SENTENCE, SCORES = "sentence_embedding", "scores"  # what modules give; those of a cross-encoder
 PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 

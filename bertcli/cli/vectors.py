@@ -12,8 +12,6 @@ from bertcli.cli.options import changed, id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
-from bertcli.tasks import encode_sparse
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import Prepared, option
 from bertcli.tasks.registry import Page
 
@@ -54,9 +52,11 @@ class StorageOptions(More):
         self._refuse_contradictions(page, job, wanted)
         if not self.sparse:
             return page, job, wanted
+        from bertcli.tasks.encode_sparse import PAGE, EncodeSparseOptions
+
         words = self.tokens or (job.output.output is None and job.output.format == "table")
         shared = {field.name: getattr(wanted, field.name) for field in fields(Prepared)}
-        return encode_sparse.PAGE, job, EncodeSparseOptions(**shared, words=words)
+        return PAGE, job, EncodeSparseOptions(**shared, words=words)
 
     def _refuse_contradictions(self, page: Page, job: Job, wanted: Any) -> None:
         """Wrong usage is a typer.BadParameter."""

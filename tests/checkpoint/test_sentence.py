@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from bertcli import load
 from bertcli.checkpoint.cache import missing
 from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.layers import read_cross_encoder
 from bertcli.checkpoint.modules import missing_files
-from bertcli.checkpoint.sentence import SentenceConfig, SparsePooling, read_cross_encoder, read_sentence_config
+from bertcli.checkpoint.sentence import SentenceConfig, SparsePooling, read_sentence_config
 from bertcli.checkpoint.transformer import read_limit
 from bertcli.errors import BertcliError
 

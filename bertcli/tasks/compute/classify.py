@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from bertcli.checkpoint.sentence import read_cross_encoder
+from bertcli.checkpoint.layers import read_cross_encoder
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass

@@ -16,7 +16,6 @@ from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.models.registry import family
-from bertcli.network.after_pooling import Dense
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.compute.prepared import Chunking, prepare
@@ -27,6 +26,7 @@ from bertcli.tokens import Tokenizer
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.late import Role
+    from bertcli.network.after_pooling import Dense
     from bertcli.tasks.compute.late import TokenVectors
 
 logger = logging.getLogger("bertcli")
@@ -241,7 +241,7 @@ class Plan:
     pooling: tuple[str, ...]
     layers: tuple[int, ...]
     normalize: bool
-    dense: tuple[Dense, ...]
+    dense: "tuple[Dense, ...]"
     width: int
     reason: str
     last_layer_only: bool

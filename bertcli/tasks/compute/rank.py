@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bertcli.checkpoint.late import LateInteraction
+from bertcli.checkpoint.layers import read_cross_encoder
 from bertcli.checkpoint.modules import kinds_of, network_place
-from bertcli.checkpoint.sentence import SentenceConfig, read_cross_encoder
+from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass

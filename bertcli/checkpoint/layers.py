@@ -1,0 +1,124 @@
+"""What few sentence-transformers folders have after the network: Dense, LayerNorm, LogitScore, an activation."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.checkpoint.folder import Folder
+from bertcli.checkpoint.modules import MODEL_FILE, PROJECTION, SCORES, SENTENCE
+from bertcli.checkpoint.tensors import open_tensors
+from bertcli.checkpoint.untrusted import unusable
+from bertcli.engine.seam import Array
+from bertcli.errors import BertcliError, shown
+from bertcli.network.after_pooling import Dense, LayerNorm
+
+CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
+ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
+
+
+class LogitScore(NamedTuple):
+    """A pair's logit: that of the next token being `true`, less that of its being `false`, if one is named."""
+
+    true: int
+    false: int | None
+
+
+def read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, str]:
+    """The layer in a Dense module's folder, and what it gives; `size`: of its input, if known.
+
+    input_name: what sentence-transformers calls its input.
+    """
+    config = at.object("config.json")
+    config.one_of("module_input_name", (input_name,))
+    output = config.one_of("module_output_name", (input_name, SCORES) if input_name == SENTENCE else (input_name,))
+    name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    activation = _activation(name, ACTIVATIONS, "has the activation_function", config.file)
+    shape = (config.get("out_features"), config.get("in_features"))
+    shapes: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
+    if config.flag("bias", True):
+        shapes["linear.bias"] = shape[:1]
+    residual = config.flag("use_residual", False)
+    if residual and activation != "identity":
+        raise unusable(config.file, "has use_residual with an activation_function; bertcli supports it with Identity")
+    if residual and shape[0] != shape[1]:
+        shapes["residual.weight"] = shape
+    arrays = _arrays(at, shapes, size)
+    weight = arrays["linear.weight"]
+    if residual:  # W x + x, or W x + R x, are one product
+        weight = weight + arrays.get("residual.weight", np.eye(len(weight), dtype=np.float32))
+    return Dense(weight, arrays.get("linear.bias"), activation), output
+
+
+def read_projection(folder: Folder) -> Dense:
+    """The layer of one of Stanford's models, whose tensor stands beside those of the network."""
+    tensors, width = open_tensors(folder), folder.object("config.json").get("hidden_size", 768)
+    if PROJECTION not in tensors:
+        raise BertcliError(f"{folder.path} lacks tensor {PROJECTION}: fetch the model again.")
+    tensor = tensors[PROJECTION]
+    if len(tensor.shape) != 2 or tensor.shape[1] != width:
+        raise BertcliError(
+            f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size is {width}."
+        )
+    return Dense(tensor.float32(), None, "identity")
+
+
+def read_norm(at: Folder, size: int | None) -> LayerNorm:
+    """The layer in a LayerNorm module's folder."""
+    shape = (at.object("config.json").positive("dimension"),)
+    arrays = _arrays(at, {"norm.weight": shape, "norm.bias": shape}, size)
+    return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
+
+
+def read_logit_score(at: Folder) -> LogitScore:
+    config = at.object("config.json")
+    config.one_of("module_input_name", ("causal_logits",))
+    true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))
+    if type(true) is not int or not (false is None or type(false) is int) or min(true, false or 0) < 0:
+        raise config.refused("true_token_id", f" and the false_token_id {shown(false)}, not two ids")
+    return LogitScore(true, false)
+
+
+def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None) -> dict[str, Array]:
+    """The tensors in a module's folder, of the shapes that its config.json gives them.
+
+    The first ends with the length of the input vectors, which the previous module gives as `size`, if it is known.
+    """
+    tensors, file = open_tensors(at), at.file("config.json")
+    for name, shape in shapes.items():
+        if name not in tensors:
+            raise BertcliError(f"{at.path} lacks tensor {name}: fetch the model again.")
+        tensor = tensors[name]
+        if tensor.shape != shape:
+            raise BertcliError(f"{tensor.file} has tensor {name} of shape {tensor.shape}; {file} says {shown(shape)}.")
+    width = next(iter(shapes.values()))[-1]
+    if size not in (None, width):
+        raise BertcliError(f"{file} takes vectors of length {width}, but the previous module gives {size}.")
+    return {name: tensors[name].float32() for name in shapes}
+
+
+def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> str:
+    """The name of an activation, from the path of its class in torch.nn."""
+    package, _, name = path.rpartition(".") if isinstance(path, str) else ("", "", "")
+    if not f"{package}.".startswith("torch.nn.") or name not in names:
+        raise unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(names)}")
+    return names[name]
+
+
+def read_cross_encoder(folder: Folder) -> str:
+    """What the logit of a cross-encoder with one label goes through: "identity", "sigmoid" or "tanh".
+
+    Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid.
+    Errors: BertcliError naming the file, for any other class than these three of torch.nn.
+    """
+    config = folder.object("config.json")
+    nested = config.get("sentence_transformers")
+    for name, path in (
+        (MODEL_FILE, folder.optional(MODEL_FILE).get("activation_fn")),
+        ("config.json", nested.get("activation_fn") if isinstance(nested, dict) else None),
+        ("config.json", config.get("sbert_ce_default_activation_function")),
+    ):
+        if path is not None:
+            return _activation(path, CROSS_ENCODER_ACTIVATIONS, "asks for the activation", folder.file(name))
+    return "sigmoid"
