@@ -262,7 +262,7 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
     yield "lens", [masked], layers and reads and fills
     yield "heads", [CAT], layers and reads
     yield "patch", [explained[0], contrast, *explained[1:]], layers and has_result and not own.late
-    yield "probe", ["-i", "labels.csv"], reads
+    yield "probe", ["-i", "labels.csv"], runs("encode", pooling="auto" if own.pooling and not own.ranks else "mean")
     yield "diff", ["my-fine-tune", CAT], reads
     yield "tokenize", [CAT], reads
     yield "evaluate", [fitting], fitting

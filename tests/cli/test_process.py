@@ -122,7 +122,7 @@ def test_process_signals_leave_nothing_behind(number: signal.Signals, status: in
     assert target.read_text(encoding="utf-8") == "old"
 
 
-@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.compute.encode"])
+@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.compute.batches"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_process_signals_that_an_import_turns_into_an_error(
     number: signal.Signals, status: int, place: str, model: Path
