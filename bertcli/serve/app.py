@@ -26,7 +26,7 @@ from bertcli.serve.vectors import shortest
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 HEADERS = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
-OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)")  # the names on the command line that a message gives
+OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
 
 
 class Server(Service):

@@ -1,7 +1,7 @@
 """A model that is served: its names, what it can answer, and what computes a task with certain options."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ MOST_PLANS = 64  # sets of options that are kept ready
 TASKS = {"tokens": "encode", "late": "rank", "zero-shot": "classify"}  # of a use that is no task's name, the task
 
 
+@cache
 def page_of_use(use: str) -> Page:
     """The task that a use of a model is."""
     found = page(TASKS.get(use, use))

@@ -38,11 +38,16 @@ class Call:
         """Whether it has items for a batch."""
         return self.taken < len(self.items) and not self.future.done()
 
+    @property
+    def next(self) -> Item:
+        """The first item that no batch has."""
+        return self.items[self.taken]
+
     def take(self) -> Item:
-        """The next item."""
-        self.begun = self.begun or monotonic()
+        """That item, for a batch."""
+        item, self.begun = self.next, self.begun or monotonic()
         self.taken += 1
-        return self.items[self.taken - 1]
+        return item
 
 
 class Stream:
@@ -100,15 +105,14 @@ class Stream:
                 self._changed.wait()
             alike = [call for call in calls if call.task is calls[0].task]
             turns, tokens = deque(alike), 0
-            while turns and (not batch or tokens < self._batch_tokens):
+            while turns and (not batch or tokens + len(turns[0].next.tokens.ids) <= self._batch_tokens):
                 call = turns.popleft()
-                item = call.take()
-                batch.append((call, item))
-                tokens += len(item.tokens.ids)
+                batch.append((call, call.take()))
+                tokens += len(batch[-1][1].tokens.ids)
                 if call.waits:
                     turns.append(call)
-            # Those of this task have had their turn: another task's requests are next.
-            self._calls = [call for call in calls if call not in alike] + alike
+            # Those of this task have had their turn: another task's requests are next, then whose turn it would be now.
+            self._calls = [*(call for call in calls if call not in alike), *turns]
         return batch
 
 

@@ -90,6 +90,18 @@ def test_a_long_request_takes_turns_with_short_ones(task: Echo) -> None:
     stream.end()
 
 
+def test_a_batch_has_no_more_tokens_than_it_may(task: Echo) -> None:
+    """But for a text that alone has more."""
+    stream = Stream(25)
+    first = begun(stream, task)
+    some, long = Waiting(stream, task, *"abc"), Waiting(stream, task, "x", tokens=30)
+    task.open.set()
+    for one in (first, some, long):
+        one.result()
+    assert task.batches == [["first"], ["a"], ["x"], ["b", "c"]]
+    stream.end()
+
+
 def test_other_tasks_have_their_turn_in_between(task: Echo) -> None:
     stream = Stream(20)
     other = Echo(task.open, task.batches)

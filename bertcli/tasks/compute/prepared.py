@@ -43,7 +43,7 @@ def prepare(model: Opened, wanted: Prepared) -> Preparation:
         )
     if prompt_name is not None and prompt_name not in own.prompts:
         names = f"it has {', '.join(map(shown, own.prompts))}"
-        choices = names if own.prompts else "it has none: give the words with --prompt"
+        choices = names if own.prompts else "it has none (give its words: --prompt)"
         raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {choices}.")
     if chunking is not None:
         if chunking.size > model.config.max_tokens:
