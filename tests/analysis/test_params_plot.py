@@ -10,7 +10,7 @@ import pytest
 import bertcli
 from bertcli.analysis.params import Row, Summary
 from bertcli.analysis.params.compare import comparison
-from bertcli.analysis.params.plot import Graph, plot
+from bertcli.analysis.params.plot import TEXTS, drawn, plot
 from bertcli.errors import BertcliError
 
 
@@ -27,44 +27,42 @@ def edges(text: str, arrow: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("depth", [0, 1, 3, 5])
 def test_params_plot_every_connection_is_an_edge_between_nodes(style: str, collapse: bool, depth: int) -> None:
     found = summary(style, depth, collapse)
-    graph = Graph.of(found)
-    wanted = {
-        (graph.ids[source], graph.ids[row.path])
-        for row in found.rows
-        if row.path in graph.nodes
-        for source in row.connected_to
-    }
-    dot, mermaid = graph.dot(), graph.mermaid()
+    ids = {row.path: f"n{i}" for i, row in enumerate(found.rows)}
+    frames = {a.path for a in found.rows for b in found.rows if a is not b and f"{b.path}.".startswith(f"{a.path}.")}
+    frames |= {row.path for row in found.rows if not row.path and len(found.rows) > 1}
+    feeding = {path for row in found.rows for path in row.connected_to}
+    working = [row for row in found.rows if row.path not in frames or row.params or row.path in feeding]
+    nodes = {ids[row.path] for row in working}
+    wanted = {(ids[source], ids[row.path]) for row in working for source in row.connected_to}
+    dot, mermaid = drawn(found, TEXTS[".dot"]), drawn(found, TEXTS[".mmd"])
     assert edges(dot, "->") == edges(mermaid, "-->") == wanted
-    nodes = {graph.ids[path] for path in graph.nodes}
     assert {one for edge in wanted for one in edge} <= nodes
     assert set(re.findall(r"^ *(n\d+) \[label=", dot, re.MULTILINE)) == nodes
     assert set(re.findall(r'^ *(n\d+)\["', mermaid, re.MULTILINE)) == nodes
     assert dot.count("{") == dot.count("}")
-    assert mermaid.count("subgraph") == len(re.findall(r"^ *end$", mermaid, re.MULTILINE)) == len(graph.frames)
+    assert mermaid.count("subgraph") == len(re.findall(r"^ *end$", mermaid, re.MULTILINE)) == len(frames)
 
 
 def test_params_plot_boxes_show_name_type_shape_and_number() -> None:
     label = r"encoder.layers.0.attention\nSelfAttention\n(None, 512, 128)\n66,048 params"
-    assert f'[label="{label}"]' in Graph.of(summary()).dot()
-    assert '["MLM<br/>Masked<br/>(None, 512, 30522)"]' in Graph.of(summary("keras")).mermaid()
+    assert f'[label="{label}"]' in drawn(summary(), TEXTS[".dot"])
+    assert '["MLM<br/>Masked<br/>(None, 512, 30522)"]' in drawn(summary("keras"), TEXTS[".mmd"])
 
 
 def test_params_plot_labels_are_escaped() -> None:
     row = Row('a"b\\c<d>&', "T|x", "(1,)", 0, 0, "", "", (), None)
-    graph = Graph.of(Summary('my "model" \\ <b>', (row,)))
-    assert r'label="a\"b\\c<d>&\nT|x\n(1,)"' in graph.dot()
-    assert r'digraph "my \"model\" \\ <b>" {' in graph.dot()
-    assert "a#34;b#92;c#60;d#62;#38;<br/>T#124;x<br/>(1,)" in graph.mermaid()
-    assert r'title: "my \"model\" \\ <b>"' in graph.mermaid()
+    dot, mermaid = (drawn(Summary('my "model" \\ <b>', (row,)), TEXTS[ending]) for ending in (".dot", ".mmd"))
+    assert r'label="a\"b\\c<d>&\nT|x\n(1,)"' in dot
+    assert r'digraph "my \"model\" \\ <b>" {' in dot
+    assert "a#34;b#92;c#60;d#62;#38;<br/>T#124;x<br/>(1,)" in mermaid
+    assert r'title: "my \"model\" \\ <b>"' in mermaid
 
 
 @pytest.mark.parametrize("ending", ["dot", "mmd"])
 def test_params_plot_text_is_written_whole_or_not_at_all(tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"graph.{ending}"
     plot(summary(), str(file))
-    written = Graph.of(summary())
-    assert file.read_text(encoding="utf-8") == (written.dot() if ending == "dot" else written.mermaid())
+    assert file.read_text(encoding="utf-8") == drawn(summary(), TEXTS[f".{ending}"])
     assert [one.name for one in tmp_path.iterdir()] == [file.name]
     with pytest.raises(BertcliError, match="no folder"):
         plot(summary(), str(tmp_path / "none" / f"graph.{ending}"))
