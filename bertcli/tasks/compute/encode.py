@@ -251,31 +251,12 @@ class Plan:
     @classmethod
     def make(cls, model: Opened, wanted: EncodeOptions) -> "Plan":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
-        pooling, truncate_dim = wanted.pooling or "auto", wanted.truncate_dim
-        own = model.sentence
-        if own.sparse is not None and pooling == "auto":
-            raise BertcliError(
-                "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
-            )
-        if own.late is not None and pooling == "auto":
-            raise BertcliError(
-                "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
-                "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
-            )
-        if not own.pooling and pooling == "auto":
-            _refuse_projection(model)
-        if own.ranks and pooling == "auto":
-            raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
-        last = model.config.num_hidden_layers
-        layers = layer_numbers(wanted.layer, last)
-        modes, reason = _modes(pooling, own)
-        role = None
-        if own.late is not None and not modes:
-            if layers != (last,):
-                raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
-            kind = "query" if wanted.prompt_name == "query" else "document"
-            role, reason = getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
-        projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
+        own, last = model.sentence, model.config.num_hidden_layers
+        if wanted.pooling in (None, "auto"):
+            _check_made_for_vectors(model)
+        layers, (modes, role, reason) = layer_numbers(wanted.layer, last), _modes(wanted, own)
+        if role is not None and layers != (last,):
+            raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
         if "pooler" in modes:
             check_head(model, "pooler", "The pooling 'pooler'")
             if layers != (last,):
@@ -283,32 +264,20 @@ class Plan:
                     "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "
                     "pooling."
                 )
-        width = model.config.hidden_size * len(layers) * max(1, len(modes))
+        projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
         dense = own.dense if projected else ()
-        if dense and dense[0].weight.shape[1] != width:
-            raise BertcliError(
-                f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
-                f"gives {width}: leave out pooling and layer (--pooling, --layer)."
-            )
-        width = dense[-1].weight.shape[0] if dense else width
-        if truncate_dim is not None and truncate_dim > width:
-            raise BertcliError(
-                f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
-            )
-        own_cut = own.truncate_dim if modes and truncate_dim is None else None
-        cut_last = False
-        if own_cut is not None and own_cut < width:
-            width, reason = own_cut, f"{reason}; cut to {own_cut} numbers, as the checkpoint specifies"
-            cut_last = wanted.normalize is None
+        width = _width(model.config.hidden_size * len(layers) * max(1, len(modes)), dense, wanted.truncate_dim)
+        cut = own.truncate_dim if modes and wanted.truncate_dim is None else None
+        cut = None if cut is None or cut >= width else cut
         return cls(
             pooling=modes,
             layers=layers,
             normalize=(own.normalize and projected) if wanted.normalize is None else wanted.normalize,
             dense=dense,
-            width=truncate_dim or width,
-            reason=reason,
+            width=cut or width,
+            reason=reason if cut is None else f"{reason}; cut to {cut} numbers, as the checkpoint specifies",
             last_layer_only=layers == (last,),
-            cut_last=cut_last,
+            cut_last=cut is not None and wanted.normalize is None,
             role=role,
         )
 
@@ -378,17 +347,54 @@ def _refuse_projection(model: Opened) -> None:
             )
 
 
-def _modes(pooling: str, own: SentenceConfig) -> tuple[tuple[str, ...], str]:
-    """The kinds of pooling to concatenate, none to keep every token, and why, for the user."""
+def _check_made_for_vectors(model: Opened) -> None:
+    """Raise BertcliError for a checkpoint that is made for something else, where no pooling is asked for."""
+    own = model.sentence
+    if own.sparse is not None:
+        raise BertcliError(
+            "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
+        )
+    if own.late is not None:
+        raise BertcliError(
+            "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
+            "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
+        )
+    if not own.pooling:
+        _refuse_projection(model)
+    if own.ranks:
+        raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
+
+
+def _modes(wanted: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
+    """The kinds of pooling to concatenate, none to keep every token; of what role those are; and why, for the user."""
+    pooling = wanted.pooling or "auto"
     if pooling == "auto":
-        return own.pooling or ("mean",), own.reason
+        return own.pooling or ("mean",), None, own.reason
     if pooling != "none":
-        return (pooling,), f"{pooling}, as requested"
+        return (pooling,), None, f"{pooling}, as requested"
+    if own.late is not None:
+        kind = "query" if wanted.prompt_name == "query" else "document"
+        return (), getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
     reason = "none, as requested: a vector for every token"
     left_out = [name for name, step in (("Dense layers", own.dense), ("normalization", own.normalize)) if step]
     if left_out:
         reason += f"; without the checkpoint's {' and '.join(left_out)}, made for one vector per text"
-    return (), reason
+    return (), None, reason
+
+
+def _width(pooled: int, dense: "Sequence[Dense]", truncate_dim: int | None) -> int:
+    """How many numbers come of so many through Dense layers, cut as asked for."""
+    if dense and dense[0].weight.shape[1] != pooled:
+        raise BertcliError(
+            f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
+            f"gives {pooled}: leave out pooling and layer (--pooling, --layer)."
+        )
+    width: int = dense[-1].weight.shape[0] if dense else pooled
+    if truncate_dim is not None and truncate_dim > width:
+        raise BertcliError(
+            f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
+        )
+    return truncate_dim or width
 
 
 def layer_numbers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
