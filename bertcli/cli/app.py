@@ -173,6 +173,7 @@ def _parameters(group: Any) -> Iterator[Parameter]:
             if "argument" in metadata:
                 info, default = typer.Argument(**settings), Parameter.empty if default is ... else default
             else:
+                settings["rich_help_panel"] = settings["rich_help_panel"] or getattr(group, "panel", None)
                 info = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
             if metadata["read"]:
                 kind, default = str | None, None

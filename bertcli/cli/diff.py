@@ -19,8 +19,8 @@ class BothModels(ModelOptions):
 
     model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
     other: str = argument(..., "OTHER", "Another model, or a .npz or .safetensors file of arrays (trace --save).")
-    revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.", panel="Model")
-    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.", panel="Model")
+    revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.")
+    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
 
 
 @lean_dataclass

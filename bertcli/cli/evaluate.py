@@ -45,7 +45,7 @@ class Models(ModelOptions):
     data: str = argument(..., "DATA", "A file of labelled texts, or a folder as BEIR has them.")
     model: list[str] | None = option(
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
-        "(default: a bundled model, if one fits)", "-m", "--model", panel="Model",
+        "(default: a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
     adapter: None = field(default=None, init=False)
 

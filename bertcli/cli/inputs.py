@@ -28,7 +28,6 @@ class _LinesOutput(OutputOptions):
     format: Literal["table", "json", "jsonl", "text"] = option(  # type: ignore[assignment]
         "table", "FORMAT",
         "table (default), json: one array, jsonl: one object per line, text: one text per line (with --redact).",
-        panel="Output",
     )  # fmt: skip
 
 
@@ -43,11 +42,10 @@ class _Questions(InputOptions):
     """Questions, and the contexts that hold their answers."""
 
     texts: list[str] | None = argument(None, "[QUESTION]...", "Questions; if none, one per line from standard input.")
-    column: str | None = option(None, "NAME", "The field that holds the question. (default: question)", panel="Input")
-    text_pair: str | None = option(None, "TEXT", "The text that answers all questions.", "--context", panel="Input")
+    column: str | None = option(None, "NAME", "The field that holds the question. (default: question)")
+    text_pair: str | None = option(None, "TEXT", "The text that answers all questions.", "--context")
     pair_column: str | None = option(
         None, "NAME", "The field that holds the context. (default: context, without --context)", "--context-column",
-        panel="Input",
     )  # fmt: skip
 
 
@@ -75,9 +73,9 @@ class _Documents(_Single):
     texts: list[str] | None = argument(
         None, "[QUERY] [DOCUMENT]...", "The query, and the documents; if none, one per line from standard input."
     )
-    column: str | None = option(None, "NAME", "The field that holds the document. (default: text)", panel="Input")
+    column: str | None = option(None, "NAME", "The field that holds the document. (default: text)")
     query_column: str | None = option(
-        None, "NAME", "The field that holds the query; the rows of one query stand together.", panel="Input"
+        None, "NAME", "The field that holds the query; the rows of one query stand together."
     )
 
 

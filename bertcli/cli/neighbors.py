@@ -1,13 +1,12 @@
 """bertcli neighbors"""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Cell, Table
+from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
 
@@ -51,6 +50,6 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
     write_records(records, output.format, output.output, Table(COLUMNS, _rows))
 
 
-def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+def _rows(record: Record) -> Iterator[tuple[Cell, ...]]:
     for neighbor in record["neighbors"]:
         yield record["token"], neighbor["token"], neighbor["id"], neighbor["cosine"]

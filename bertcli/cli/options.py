@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Container
 from dataclasses import Field, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import typer
 
@@ -79,14 +79,15 @@ def _shard(text: str) -> tuple[int, int]:
 class ModelOptions:
     """Which model runs."""
 
+    panel: ClassVar = "Model"
     model: str | None = option(
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub. (default: a bundled model, if one fits)",
-        "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
+        "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
     )  # fmt: skip
-    revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.", panel="Model")
-    cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.", panel="Model")
-    offline: bool = option(False, "", "Never use the network: folder or cache only.", panel="Model")
-    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.", panel="Model")
+    revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.")
+    cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.")
+    offline: bool = option(False, "", "Never use the network: folder or cache only.")
+    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.")
 
     def wanted(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
         """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
@@ -109,6 +110,7 @@ class ModelOptions:
 class InputOptions:
     """Which texts are read."""
 
+    panel: ClassVar = "Input"
     texts: list[str] | None = argument(
         None, "[TEXT]...", "Texts to work on; if none, one per line from standard input."
     )
@@ -116,30 +118,30 @@ class InputOptions:
         None, "FILE",
         "Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .fasta file, a .gz of these, or .parquet; "
         "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input.",
-        "-i", "--input", panel="Input",
+        "-i", "--input",
     )  # fmt: skip
     format_in: Literal["txt", "jsonl", "csv", "tsv", "fasta"] = option(
         "txt", "FORMAT",
         "What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column; or fasta.",
-        panel="Input",
     )  # fmt: skip
-    column: str | None = option(None, "NAME", "The field that holds the text. (default: text)", panel="Input")
-    text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.", panel="Input")
-    pair_column: str | None = option(None, "NAME", "The field that holds the second text.", panel="Input")
+    column: str | None = option(None, "NAME", "The field that holds the text. (default: text)")
+    text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.")
+    pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
 
 
 @lean_dataclass
 class OutputOptions:
     """Where results go."""
 
+    panel: ClassVar = "Output"
     format: Literal["table", "json", "jsonl"] = option(
-        "table", "FORMAT", "table (default), json: one array, jsonl: one object per line.", panel="Output"
+        "table", "FORMAT", "table (default), json: one array, jsonl: one object per line."
     )
     output: str | None = option(
         None, "FILE",
         "Write to a .json or .jsonl file, or to another kind named above; its ending decides. Cells of a .csv or .tsv "
         "file are the texts as they are, also where one begins with =, which a spreadsheet takes for a formula.",
-        "-o", "--output", panel="Output",
+        "-o", "--output",
     )  # fmt: skip
 
 
@@ -164,21 +166,19 @@ class ThreadOptions:
 class EngineOptions:
     """What computes."""
 
+    panel: ClassVar = "Work"
     engine: Literal["numpy", "onnx"] = option(
         "numpy", "NAME",
         "numpy (default), or onnx: ONNX Runtime, an extra, which starts later and is faster on long runs, but not with "
         "DeBERTa, ModernBERT and Gemma.",
-        panel="Work",
     )  # fmt: skip
     precision: Literal["float32", "int8"] = option(
         "float32", "TYPE",
         "With --engine onnx: float32 (default), or int8, less exact, 1.3 (AVX2) to 2.7 times (VNNI, Zen 4) as fast.",
-        panel="Work",
     )  # fmt: skip
     device: str = option(
         "cpu", "NAME",
         "With --engine onnx: cpu (default; tested), or another by the installed onnxruntime's name, such as cuda.",
-        panel="Work",
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
 from bertcli.errors import BertcliError
@@ -12,9 +12,6 @@ from bertcli.tasks.options import option
 if TYPE_CHECKING:
     from bertcli.opened import Opened
     from bertcli.report.documents import Document
-
-
-PANEL = "Model without weights, and sizes"
 
 
 def _variants(incomplete: str) -> list[str]:
@@ -27,26 +24,26 @@ def _variants(incomplete: str) -> list[str]:
 class AnalyzedOptions:
     """A model given as a variant or configuration, and sizes. An unknown variant is a typer.BadParameter."""
 
+    panel: ClassVar = "Model without weights, and sizes"
     variant: str | None = option(
         None, "NAME",
         "tiny, mini, small, medium, base, large, or a size of another family, such as roberta-base (a wrong name lists "
         "all); textbook is the reduced model of tutorials: no segments, no norm after the embeddings, no biases and no "
-        "output projection in attention. No weights are needed.", panel=PANEL, autocompletion=_variants,
+        "output projection in attention. No weights are needed.", autocompletion=_variants,
     )  # fmt: skip
-    config: str | None = option(None, "FILE", "A config.json; no weights are needed.", panel=PANEL)
+    config: str | None = option(None, "FILE", "A config.json; no weights are needed.")
     heads: str | None = option(
         None, "LIST",
         "Any of pooler, mlm, nsp, classifier, token_classifier, qa, multiple_choice, rtd, sop that the family has, or "
-        "none. (default: what the checkpoint has or config.json names; else the pooler)", panel=PANEL,
+        "none. (default: what the checkpoint has or config.json names; else the pooler)",
     )  # fmt: skip
-    vocab_size: int | None = option(None, "N", "Override the vocabulary size.", panel=PANEL)
-    num_labels: int | None = option(None, "N", "Number of classifier labels.", panel=PANEL)
+    vocab_size: int | None = option(None, "N", "Override the vocabulary size.")
+    num_labels: int | None = option(None, "N", "Number of classifier labels.")
     override: list[str] | None = option(
         None, "KEY=N", "Another size, by its key in config.json: num_hidden_layers=6. Repeat for more.", "--set",
-        panel=PANEL,
     )  # fmt: skip
-    seq_len: int | None = option(None, "N", "Tokens per sentence.", panel=PANEL)
-    batch_size: int | None = option(None, "N", "Number of sentences.", panel=PANEL)
+    seq_len: int | None = option(None, "N", "Tokens per sentence.")
+    batch_size: int | None = option(None, "N", "Number of sentences.")
 
     def __post_init__(self) -> None:
         from bertcli.models.registry import variant_config

@@ -17,7 +17,7 @@ class ServedModels(ModelOptions):
 
     model: list[str] | None = option(  # type: ignore[assignment]
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
-        "sentence model)", "-m", "--model", panel="Model", envvar="BERTCLI_MODEL", show_envvar=True,
+        "sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
     )  # fmt: skip
     adapter: None = field(default=None, init=False)
 

@@ -1,14 +1,12 @@
 """bertcli similarity: how much texts are alike."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.cli.options import changed, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, RECORDS
-from bertcli.report.tables import Table
+from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.registry import SENTENCE_SAMPLE, Needs
@@ -66,6 +64,6 @@ def similarity(job: Job, wanted: EncodeOptions) -> None:
     write_records(similarity(blocks), output.format, output.output, table)
 
 
-def _numbered(record: Mapping[str, Any]) -> str:
+def _numbered(record: Record) -> str:
     """A text's number, and after a dot that of the part of it."""
     return f"{record['index']}.{record['chunk']}" if "chunk" in record else str(record["index"])

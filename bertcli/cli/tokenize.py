@@ -1,15 +1,14 @@
 """bertcli tokenize"""
 
 import logging
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Cell, Table
+from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
 
@@ -65,7 +64,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     write_records(records, output.format, output.output, Table(COLUMNS, _rows))
 
 
-def _rows(record: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+def _rows(record: Record) -> Iterator[tuple[Cell, ...]]:
     fields = zip(record["tokens"], record["ids"], record["segments"], record["offsets"], strict=True)
     for position, (token, id, segment, (start, end)) in enumerate(fields):
         yield record["index"], position, token, id, segment, start, end

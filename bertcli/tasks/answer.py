@@ -1,12 +1,11 @@
 """answer: the ranges of a context that answer a question."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
-from bertcli.report.tables import cell
+from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option
 from bertcli.tasks.registry import QUESTIONS, Fields, Needs, Page
@@ -63,7 +62,7 @@ LEAD = (
 )
 
 
-def passage(record: Mapping[str, Any]) -> Passage:
+def passage(record: Record) -> Passage:
     """The context with the answers marked, after the question."""
     spans = record.get("answers", ())
     marks = [mark(span["start"], span["end"], "", span["score"]) for span in spans]

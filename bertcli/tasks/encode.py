@@ -1,12 +1,12 @@
 """encode: texts to vectors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import OWN_ID, Row, Table
+from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Prepared, numbers, option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, Page
@@ -95,18 +95,18 @@ COLUMNS = (*TEXT_COLUMNS, Column("size", int), BEGINNING)
 TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", int), BEGINNING)
 
 
-def text_cells(record: Mapping[str, Any]) -> Row:
+def text_cells(record: Record) -> Row:
     """The cells of TEXT_COLUMNS."""
     return tuple(record.get(column.name) for column in TEXT_COLUMNS)
 
 
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+def rows(record: Record) -> Iterator[Row]:
     """One, with how the vector begins."""
     vector = record["embedding"]
     yield *text_cells(record), len(vector), _beginning(vector)
 
 
-def token_rows(record: Mapping[str, Any]) -> Iterator[Row]:
+def token_rows(record: Record) -> Iterator[Row]:
     """One for each token."""
     for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
         yield record["index"], record.get("id"), token, len(vector), _beginning(vector)

@@ -1,11 +1,10 @@
 """encode --sparse: a text's weight of every entry of the vocabulary."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Row, Table
+from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import TEXT_COLUMNS, text_cells, text_fields
 from bertcli.tasks.options import Prepared
@@ -30,7 +29,7 @@ HEAVIEST = 5  # pieces that a table shows
 COLUMNS = (*TEXT_COLUMNS, Column("entries", int), Column(f"{HEAVIEST} heaviest"))
 
 
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+def rows(record: Record) -> Iterator[Row]:
     """One, with the heaviest pieces."""
     heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
     words = "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest)

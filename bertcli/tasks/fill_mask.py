@@ -1,12 +1,11 @@
 """fill-mask: the words that a model predicts for a mask."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY
-from typing import Any
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Row, Table
+from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
@@ -63,7 +62,7 @@ COLUMNS = (
 )
 
 
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+def rows(record: Record) -> Iterator[Row]:
     """One for each word at each mask."""
     for mask in record["masks"]:
         for word in mask["predictions"]:

@@ -1,12 +1,12 @@
 """score: how probable each token of a text is, given all the others."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Row, Table
+from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
@@ -79,7 +79,7 @@ COLUMNS = (
 )
 
 
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+def rows(record: Record) -> Iterator[Row]:
     """One for every token, and one for all of them."""
     for token in record["tokens"]:
         yield record["index"], token["token"], token["log_prob"], None, None

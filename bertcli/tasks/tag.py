@@ -7,7 +7,7 @@ from typing import Any, Literal
 from bertcli.errors import BertcliError
 from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
-from bertcli.report.tables import Row, Table
+from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, Page
@@ -86,20 +86,20 @@ LEAD = (
 )
 
 
-def rows(record: Mapping[str, Any]) -> Iterator[Row]:
+def rows(record: Record) -> Iterator[Row]:
     """One for each entity."""
     for entity in record["entities"]:
         yield record["index"], _label(entity), entity["score"], entity["word"], entity["start"], entity["end"]
 
 
-def passage(record: Mapping[str, Any]) -> Passage:
+def passage(record: Record) -> Passage:
     """The text with its entities marked."""
     entities = record.get("entities", ())
     marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in entities]
     return Passage("", record["text"] or "", marks)
 
 
-def redacted_line(record: Mapping[str, Any]) -> str:
+def redacted_line(record: Record) -> str:
     """That text as a line; of one that could not be used, nothing."""
     return " ".join(record.get("redacted", "").splitlines())
 
