@@ -103,9 +103,9 @@ class _DocumentsJob(Job):
         query, *documents = options.texts
         single = InputOptions(documents or None, options.input, options.format_in, options.column)
         source = read_texts(single, self.output, keep_going=keep_going, called="document")
-        from bertcli.tasks.compute.rank import WithQuery
+        from bertcli.tasks.compute.rank import with_query
 
-        return WithQuery(query, source)
+        return with_query(query, source)
 
 
 JOBS: dict[Inputs, type[Job]] = {

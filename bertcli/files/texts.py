@@ -89,7 +89,7 @@ class Texts:
     `at_hand`: all are available, so reading ahead never waits, as it may with a pipe or an iterator that computes.
     `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
     `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many texts there are, if known,
-    and `read` how many have been read.
+    and `read` how many have been read. `change` is made to each text.
     `shard`: (I, N) for the I-th of N contiguous parts alone, as many texts as in the others; windows are those of all
     texts, so that results are the same bytes, and the texts are read twice.
     """
@@ -101,10 +101,11 @@ class Texts:
     at_hand: bool = False
     count: int | None = None
     shard: tuple[int, int] | None = None
+    change: Callable[[Text], Text] = lambda text: text
     read: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Text]:
-        for number, text in enumerate(self.rows, 1):
+        for number, text in enumerate(map(self.change, self.rows), 1):
             self.read = number
             yield text
 

@@ -18,7 +18,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
-from bertcli.tasks.compute.rank import ByQuery, WithQuery, plan
+from bertcli.tasks.compute.rank import ByQuery, plan, with_query
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.rank import RankOptions
 
@@ -112,7 +112,7 @@ def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
     records = [record for block in results(task, Texts(pairs)) for record in block.records()]
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]
     assert records[2] == {"query": "tea", "corpus_id": 1, "text": None, "error": "p:2: bad."}
-    (failed,) = [record for block in results(task, WithQuery("tea", Texts(pairs[1:2]))) for record in block.records()]
+    (failed,) = [record for block in results(task, with_query("tea", Texts(pairs[1:2]))) for record in block.records()]
     assert failed == {**records[2], "corpus_id": 0}
 
 

@@ -6,7 +6,7 @@ or the product of their sparse vectors
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
@@ -32,7 +32,6 @@ from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.options import Reading
 from bertcli.tasks.rank import PAGE, RankOptions
 from bertcli.tokens.chat_template import template_of
 
@@ -49,7 +48,7 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
     if documents is None:
         raise BertcliError("There are no documents to rank.")
     if isinstance(query, str):
-        return WithQuery(query, from_values(documents))
+        return with_query(query, from_values(documents))
     return from_values(query, documents)
 
 
@@ -83,15 +82,9 @@ def _check_template(model: Opened) -> None:
         )
 
 
-class WithQuery(Texts):
+def with_query(query: str, documents: Texts) -> Texts:
     """The pairs of a query with each document, whose place and error they keep."""
-
-    def __init__(self, query: str, rows: Texts) -> None:
-        super().__init__(rows, rows.waiting, rows.files, rows.share, rows.at_hand, rows.count)
-        self._query = query
-
-    def __iter__(self) -> Iterator[Text]:
-        return (text._replace(text=self._query, pair=None if text.error else text.text) for text in super().__iter__())
+    return replace(documents, change=lambda text: text._replace(text=query, pair=None if text.error else text.text))
 
 
 class ByQuery(Texts):
@@ -167,14 +160,15 @@ class RankTask(RecordTask):
             raise BertcliError(f"{item.place} is a query without a document to rank.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        for item, (score, logit) in zip(items, self.scores(items), strict=True):
+        for item, logit in zip(items, self.logits(items), strict=True):
+            score = float(ACTIVATIONS[self.activation](np.array([logit]))[0])
             record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
             yield {**record, LOGIT: logit}
 
-    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
-        """Each pair's score, and the number that pairs are ordered by."""
+    def logits(self, items: list[Item]) -> Iterator[float]:
+        """What pairs are ordered by, each pair's score before the activation."""
         for logits in logits_of_pairs(self.model, [item.tokens for item in items], self.reading.batch_tokens):
-            yield float(ACTIVATIONS[self.activation](logits)[0]), float(logits[0])
+            yield float(logits[0])
 
     def failed(self, failure: Failure) -> Record:
         text = failure.text
@@ -226,8 +220,7 @@ class ApartRankTask(RankTask):
 
 def _of_queries(wanted: RankOptions) -> dict[str, Any]:
     """How queries are read: how long they may be is their own, and what is cut is said by `check` and `compared`."""
-    options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
-    return {**options, "max_length": None, "keep_going": False, "truncation": "silent"}
+    return {**vars(wanted.reading), "max_length": None, "keep_going": False, "truncation": "silent"}
 
 
 @lean_dataclass
@@ -241,16 +234,12 @@ class LateRankTask(ApartRankTask):
     @classmethod
     def of(cls, model: Opened, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
         """How a model ranks that has these settings."""
-        options = {item.name: getattr(wanted, item.name) for item in fields(Reading)}
-        documents = encode.plan(model, EncodeOptions(pooling="none", **options))
+        documents = encode.plan(model, EncodeOptions(pooling="none", **vars(wanted.reading)))
         queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(wanted)))
         return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, late.mean)
 
-    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
-        """Each document's score, twice."""
-        for match in self.matching(items):
-            score = sum(match.products)
-            yield score, score
+    def logits(self, items: list[Item]) -> Iterator[float]:
+        return (sum(match.products) for match in self.matching(items))
 
     def matching(self, items: list[Item]) -> Iterator[Matching]:
         """What the tokens of each document's query find in it."""
@@ -269,25 +258,23 @@ class SparseRankTask(ApartRankTask):
         """How a model of sparse vectors ranks: queries and documents have the prompts and the route of that name."""
         from bertcli.tasks.compute import encode_sparse
 
-        own, options = model.sentence, {item.name: getattr(wanted, item.name) for item in fields(Reading)}
+        own = model.sentence
         of_query = "query" if own.routed or "query" in own.prompts else None
         of_document = next((name for name in DOCUMENT_PROMPTS if name in own.prompts), None)
-        documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **options))
+        documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **vars(wanted.reading)))
         queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(wanted)))
         check_choice("similarity", own.similarity, Literal["dot", "cosine"])
         cosine = own.similarity == "cosine"
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
         return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, cosine)
 
-    def scores(self, items: list[Item]) -> Iterator[tuple[float, float]]:
-        """Each document's score, twice."""
+    def logits(self, items: list[Item]) -> Iterator[float]:
         for query, document, _ in self.compared(items):
             _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
             x, y = (vector.values.astype(np.float64) for vector in (query, document))
             score = float(x[of_query] @ y[of_document])
             lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
-            score = score / lengths if lengths else 0.0
-            yield score, score
+            yield score / lengths if lengths else 0.0
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
