@@ -17,6 +17,7 @@ from bertcli.serve.served import Served
 from bertcli.serve.service import Limits
 
 INTERRUPTED = 130
+TURN = 0.0005  # seconds for which a thread that wants the interpreter waits: reading requests takes it between products
 MALLOC = {-8: 1, -1: 64 << 20, -3: 32 << 20}  # M_ARENA_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
 
 
@@ -27,6 +28,7 @@ def serve(models: Sequence[Served], limits: Limits, host: str, port: int, drain:
     damaged weights.
     """
     keep_memory()
+    sys.setswitchinterval(TURN)  # ten times as often as by itself: 4 % more texts a second
     for served in models:
         served.check()
     bound = listening(host, port)
