@@ -18,10 +18,17 @@ Record = dict[str, Any]
 
 
 def groups(
-    folder: Path, quick: bool, texts: Path | None, labeled: Path | None, models: list[str], beside: Path | None
+    folder: Path,
+    quick: bool,
+    texts: Path | None,
+    labeled: Path | None,
+    models: list[str],
+    beside: Path | None,
+    published: Path | None,
 ) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
     from bench.engines import engines, engines_stream, first_results, int8_accuracy
+    from bench.families import families
     from bench.machine import machine
     from bench.passes import passes, where_time_goes
     from bench.processes import processes
@@ -31,6 +38,7 @@ def groups(
     return {
         "machine": machine,
         "passes": lambda: passes(folder, quick, beside),
+        "families": lambda: families(quick, published),
         "time": lambda: where_time_goes(folder),
         "stream": lambda: stream(folder, 120 if quick else 600, texts, beside),
         "alike": lambda: alike(folder, 1 if quick else 4),
@@ -54,11 +62,12 @@ def main() -> None:
     parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="more models, for int8 and served")
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, to measure as a peer")
+    parser.add_argument("--published", type=Path, metavar="FOLDER", help="JinaBERT's code, a peer of families")
     parser.add_argument(
         "--only",
         nargs="+",
         default=[],
-        help="machine, passes, time, stream, alike, workers, growth, processes, engines, engines-stream, "
+        help="machine, passes, families, time, stream, alike, workers, growth, processes, engines, engines-stream, "
         "first-results, served, int8",
     )
     chosen = parser.parse_args()
@@ -73,7 +82,7 @@ def main() -> None:
         return
     records: list[Record] = []
     for name, run in groups(
-        base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.model, chosen.beside
+        base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.model, chosen.beside, chosen.published
     ).items():
         if chosen.only and name not in chosen.only:
             continue
