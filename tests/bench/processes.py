@@ -20,7 +20,7 @@ PEER = "transformers.pipeline, base"
 
 
 class Whole(NamedTuple):
-    """The fastest run of a process, and the most memory of all of them."""
+    """The fastest run of a process, and the memory of one that is looked at."""
 
     seconds: float
     processor: float  # seconds that its threads have worked together
@@ -66,33 +66,38 @@ def processes(folder: Path, times: int, beside: Path | None = None) -> Iterator[
 
 
 def whole(runs: Mapping[str, Sequence[str]], times: int) -> dict[str, Whole | None]:
-    """Python with each of these arguments, so many times in turn; None for one that fails."""
+    """Python with each of these arguments, so many times in turn; None for one that fails.
+
+    Before that once each, for its memory: looking at a process while it runs makes it slower, a short one by a third.
+    """
+    memories = {name: _run(arguments, look=True) for name, arguments in runs.items()}
     found: dict[str, list[Whole | None]] = {name: [] for name in runs}
     for _ in range(times):
         for name, arguments in runs.items():
             found[name].append(_run(arguments))
-    return {name: _best(some) for name, some in found.items()}
+    return {name: _best(some, memories[name]) for name, some in found.items()}
 
 
-def _best(runs: list[Whole | None]) -> Whole | None:
+def _best(runs: list[Whole | None], looked_at: Whole | None) -> Whole | None:
     ended = [run for run in runs if run is not None]
-    if len(ended) < len(runs):
+    if looked_at is None or len(ended) < len(runs):
         return None
-    return min(ended)._replace(peak=max(run.peak for run in ended), own=max(run.own for run in ended))
+    return min(ended)._replace(peak=looked_at.peak, own=looked_at.own)
 
 
-def _run(arguments: Sequence[str]) -> Whole | None:
+def _run(arguments: Sequence[str], look: bool = False) -> Whole | None:
     peak = own = 0.0
     before, start = getrusage(RUSAGE_CHILDREN), perf_counter()
     process = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
     )
-    while process.poll() is None:
+    while look and process.poll() is None:
         peak, own = max(peak, memory(process.pid, "VmHWM")), max(own, memory(process.pid, "RssAnon"))
         sleep(0.002)
+    failed = process.wait()
     seconds, after = perf_counter() - start, getrusage(RUSAGE_CHILDREN)
     processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return None if process.returncode else Whole(seconds, processor, peak, own)
+    return None if failed else Whole(seconds, processor, peak, own)
 
 
 def memory(process: int | str, name: str) -> float:
