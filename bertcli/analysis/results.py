@@ -117,7 +117,7 @@ def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
 def _log_odds(model: "Opened", sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
-    check_head(model, head, "Explaining a label")
+    check_head(model, head, "A label's log-odds (--with TEXT looks at a cosine)")
     labels = labels_of(model, head)
     if label is not None and label not in labels:
         raise BertcliError(f"There is no label {shown(label)}; this model's are {', '.join(map(shown, labels))}.")

@@ -71,8 +71,10 @@ def read_squad(file: str, by: str | None, left_out: LeftOut) -> Iterator[Text]:
     try:
         with open(file, encoding="utf-8") as stream:
             articles = json.load(stream)["data"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BertcliError(f"{file} is no data as SQuAD has it ({type(error).__name__}): give its json.") from None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        raise BertcliError(
+            f'{file} is no data as SQuAD has it: it is no JSON with "data", a list of articles.'
+        ) from None
     for number, article in enumerate(articles, 1):
         try:
             for paragraph in article["paragraphs"]:

@@ -32,7 +32,9 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     scores = [{entry["label"]: entry["score"] for entry in record.get("labels", ())} for record in records]
     names = [*config.labels] if trained else sorted({name for some in scores for name in some})
     p = np.array([[some.get(name, 0.0) for name in names] for some in scores])
-    true = np.array([_true(row, names, wanted.labels or {}, several) for row in data.rows])
+    read = partial(_true, names=names, renamed=wanted.labels or {}, several=several)
+    known, fits = data.left_out.what_fits(data.rows, read, np.zeros(len(names)))
+    true = np.array(known)
     chosen = np.asarray(p > LIKELY, float) if several else metrics.one_hot(p.argmax(axis=1), len(names))
     losses = (chosen != true).any(axis=1) * (np.abs(p - true) if several else p).max(axis=1)
     expected = [", ".join(names[i] for i in np.flatnonzero(row)) or "none" for row in true]
@@ -40,7 +42,7 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
         ", ".join(f"{names[i]} ({p[n, i]:.3f})" for i in np.flatnonzero(row)) or "none" for n, row in enumerate(chosen)
     ]
     make, details = (of_several, partial(_of_labels, names)) if several else (of_one, partial(_of_one, names))
-    return [Outcome(model.name, make, [p, chosen, true], usable(records), losses, expected, found, details)]
+    return [Outcome(model.name, make, [p, chosen, true], usable(records) & fits, losses, expected, found, details)]
 
 
 def _true(row: Text, names: Sequence[str], renamed: Mapping[str, str], several: bool) -> Numbers:
@@ -53,12 +55,10 @@ def _true(row: Text, names: Sequence[str], renamed: Mapping[str, str], several: 
         elif label.isdecimal() and len(label) < 10 and int(label) < len(names):
             found[int(label)] = 1
         else:
-            raise BertcliError(
-                f"{row.place}: the label {shown(label)} is not one of this model's: "
-                f"{', '.join(map(shown, names[:20]))} (--labels a=b says which one is meant)."
-            )
+            known = ", ".join(map(shown, names[:20]))
+            raise ValueError(f"the label {shown(label)} is not one of this model's: {known} (--labels a=b says which).")
     if not several and found.sum() != 1:
-        raise BertcliError(f"{row.place}: {shown(row.label)} is not one label, and this model chooses one.")
+        raise ValueError(f"there is {'more than one' if found.any() else 'no'} label, and this model chooses one.")
     return found
 
 

@@ -14,7 +14,7 @@ from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Text
 
 OF_FOLDER = Wanted(Field("text", ""), id=Field("_id", ""), whole=True)
-# Which fields of a line are a query, a document and a number, by how many fields it has; BEIR's lines have a header.
+# Which fields of a line are a query, a document and a number, by how many fields it has; BEIR's may have a header.
 BEIR, TREC, RUN = 3, 4, 6
 PLACES = {BEIR: (0, 1, 2), TREC: (0, 2, 3), RUN: (0, 2, 4)}
 LONGEST_SHOWN = 300  # characters of a document
@@ -66,7 +66,7 @@ def read_queries(
     queries: Mapping[str, Text] | None = None,
     documents: Collection[str] | None = None,
 ) -> list[Text]:
-    """The queries that have a relevant document, each with its gains and with what a run found; others are counted.
+    """The queries that are judged, each with its gains and with what a run found.
 
     queries, documents: those that are known, with the texts of queries; None: their ids are all that there is.
     """
@@ -81,21 +81,16 @@ def read_queries(
     run: dict[str, dict[str, float]] = {}
     for _, query, document, score in numbers_in(wanted.run, RUN, left_out) if wanted.run else ():
         run.setdefault(query, {})[document] = score
-    rows = []
-    for query, some in gains.items():
-        row = Text(query, None, qrels) if queries is None else queries[query]
-        if max(some.values()) > 0:
-            rows.append(row._replace(label=Relevance(query, some, run.get(query, {}))))
-        else:
-            left_out.skip(f"{row.place}: the query {shown(query)} has no relevant document.")
-    return rows
+    rows = {query: Text(query, None, qrels) if queries is None else queries[query] for query in gains}
+    return [row._replace(label=Relevance(id, gains[id], run.get(id, {}))) for id, row in rows.items()]
 
 
 def numbers_in(file: str, width: int, left_out: LeftOut) -> Iterator[tuple[str, str, str, float]]:
     """The place, query, document and number of each line that can be used."""
     for i, line in enumerate(LineFile(file)):
         cells = line.text.split("\t" if width == BEIR else None)
-        if (i == 0 and width == BEIR) or not line.text.strip():
+        header = i == 0 and width == BEIR and not cells[-1].strip().isdecimal()
+        if header or not line.text.strip():
             continue
         try:
             if line.error or len(cells) != width:

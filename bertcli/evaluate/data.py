@@ -3,8 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.options import Evaluate
@@ -13,6 +16,8 @@ from bertcli.files.rows import Wanted, unusable
 from bertcli.files.texts import Text, Texts, is_unicode
 from bertcli.report.progress import counted
 
+T = TypeVar("T")
+Flags = NDArray[np.bool_]
 Scores = Mapping[str, float]  # by ids of documents
 
 
@@ -26,14 +31,33 @@ class LeftOut:
 
     def add(self, why: str) -> None:
         """Errors: BertcliError, if rows are not to be left out."""
-        if not self._keep_going:
-            raise BertcliError(f"{why.rstrip('.')}: mend it, or leave such rows out (--keep-going).")
+        self._refuse(why)
         self.skip(why)
 
     def skip(self, why: str) -> None:
         """Count a row that says nothing, though nothing is wrong with it."""
         self.count += 1
-        self.first = self.first or why
+        self.first = self.first or why.rstrip(".")
+
+    def what_fits(self, rows: Sequence[Text], read: Callable[[Text], T], instead: T) -> tuple[list[T], Flags]:
+        """What `read` makes of each row for one model, and which it can use: `instead` of a row that it cannot.
+
+        Errors: BertcliError as `add`; that the row is left out is counted with the model's other ones.
+        """
+        found, fits = [], np.ones(len(rows), bool)
+        for i, row in enumerate(rows):
+            try:
+                found.append(read(row))
+            except ValueError as error:
+                self._refuse(why := f"{row.place}: {error}")
+                self.first = self.first or why.rstrip(".")
+                found.append(instead)
+                fits[i] = False
+        return found, fits
+
+    def _refuse(self, why: str) -> None:
+        if not self._keep_going:
+            raise BertcliError(f"{why.rstrip('.')}: mend it, or leave such rows out (--keep-going).")
 
 
 class Labelled(NamedTuple):
@@ -101,10 +125,7 @@ def words(value: Any) -> list[str]:
 
 def number(value: Any) -> float:
     """A finite number."""
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = math.nan
+    found = _number(value)
     if not math.isfinite(found):
         raise ValueError(f"the score {shown(value)} is not a number.")
     return found
@@ -188,6 +209,15 @@ SHAPES = {
 }
 OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields that --column and the like may name
 TAG = re.compile(r"O|[BIESLU]-\S+")
+VECTORS, FOUND = ("sts", "pairs", "triplets", "retrieval"), ("retrieval", "rank")
+OF_TASKS = {  # the options that only some tasks have
+    **dict.fromkeys(("truncate_dim", "dtype"), VECTORS),
+    "run": FOUND,
+    "vectors": ("retrieval",),
+    "k": (*FOUND, "fill-mask"),
+    "scheme": ("tag",),
+    "labels": ("classification", "tag"),
+}
 
 
 def table(file: str, wanted: Evaluate, any_tag: bool) -> tuple[str, str, list[Text]]:
@@ -197,7 +227,7 @@ def table(file: str, wanted: Evaluate, any_tag: bool) -> tuple[str, str, list[Te
     known = good[0] if good else {}
     task, names = _told(file, [*known], wanted) if good else ("score", [None] * 3)
     if good and wanted.by not in (None, *known):
-        raise BertcliError(f"{file} has no field {shown(wanted.by)} (--by); choose from {', '.join(known)}.")
+        raise _unknown(file, wanted.by, "by", known)
     if wanted.task is None and task == "fill-mask":
         task = task if any("mask" in str(values.get(names[0])).lower() for values in good) else "classification"
     if wanted.task is None and task == "sts":
@@ -205,6 +235,10 @@ def table(file: str, wanted: Evaluate, any_tag: bool) -> tuple[str, str, list[Te
     kind = "words" if any_tag else task
     why = f"its fields are {', '.join(shown(name) for name in names if name is not None)}"
     return task, why, [row if row.error else read_row(row, kind, names, wanted.by) for row in rows]
+
+
+def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> BertcliError:
+    return BertcliError(f"{file} has no field {shown(name)} (--{option}); choose from {', '.join(map(shown, known))}.")
 
 
 def read_row(row: Text, task: str, names: Sequence[str | None], by: str | None) -> Text:
@@ -233,6 +267,9 @@ def read_row(row: Text, task: str, names: Sequence[str | None], by: str | None) 
 def _told(file: str, names: Sequence[str], wanted: Evaluate) -> tuple[str, list[str | None]]:
     """The task, and the fields of its rows: the first whose fields are all there, those asked for in their places."""
     asked = (wanted.column, wanted.pair_column, wanted.label_column)
+    for option, name in zip(("column", "pair-column", "label-column"), asked, strict=True):
+        if name not in (None, *names):
+            raise _unknown(file, name, option, names)
     for task in [wanted.task] if wanted.task else SHAPES:
         parts = SHAPES[task].parts
         if wanted.task is None and task not in OF_ANY_NAMES and not {*asked} <= {None}.union(*(p.names for p in parts)):
@@ -248,13 +285,19 @@ def _told(file: str, names: Sequence[str], wanted: Evaluate) -> tuple[str, list[
     )
 
 
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _of_values(name: str, values: Sequence[Any]) -> str:
     """The task of pairs of texts, by the name and the values of their label."""
-    try:
-        found = {float(value) for value in values}
-    except (TypeError, ValueError):
+    found = [*filter(math.isfinite, map(_number, values))]
+    if 2 * len(found) <= len(values):  # some may be mistakes
         return "classification"
-    if found <= {0.0, 1.0}:
+    if {*found} <= {0.0, 1.0}:
         return "pairs"
     whole = all(value.is_integer() for value in found)
     return "classification" if whole and name not in SCORES else "sts"

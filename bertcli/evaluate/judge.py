@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import answers, classification, masked, ranking, similarity, tagging
 from bertcli.evaluate.collection import TREC, read_folder, read_queries
-from bertcli.evaluate.data import SHAPES, Labelled, LeftOut, table
-from bertcli.evaluate.intervals import SEED, Figure, Record, differences, figures_of
+from bertcli.evaluate.data import OF_TASKS, SHAPES, Labelled, LeftOut, Relevance, table
+from bertcli.evaluate.intervals import LESS_IS_BETTER, SEED, Figure, Record, differences, figures_of
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Outcome
 from bertcli.files.formats import ending_of
-from bertcli.files.inputs import takes_columns
+from bertcli.files.inputs import rows_in, takes_columns
 from bertcli.files.lines import LineFile
-from bertcli.files.rows import Wanted, text_lines
+from bertcli.files.rows import Wanted
 from bertcli.files.texts import Text
 from bertcli.model import Model
 
@@ -74,13 +74,19 @@ def read(file: str, wanted: Evaluate, any_tag: bool = False) -> Labelled:
     elif asked == "tag" or (asked is None and (ending in TAGGED or tagging.looks_tagged(file))):
         task, why, rows = "tag", "its lines end in tags", tagging.read_columns(file, left_out, wanted, any_tag)
     else:
-        task, why, rows = "score", "it has a text a line", text_lines(LineFile(file), Wanted())
+        task, why, rows = "score", "it has a text a line", rows_in([file], Wanted(), keep_going=True)
     if asked not in (None, task):
         raise BertcliError(f"{file} is for {task}, since {why}, and not for {asked} (--task).")
+    for name, tasks in OF_TASKS.items():
+        if getattr(wanted, name) is not None and task not in tasks:
+            option = name.replace("_", "-")
+            raise BertcliError(f"--{option} is for {', '.join(tasks)}, and {file} is for {task}: leave it out.")
     kept = []
     for row in rows:
         if row.error:
             left_out.add(row.error)
+        elif isinstance(row.label, Relevance) and max(row.label.gains.values(), default=0) <= 0:
+            left_out.skip(f"{row.place}: the query {shown(row.label.id)} has no relevant document.")
         else:
             kept.append(row)
     if not kept:
@@ -146,13 +152,15 @@ def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> li
     ]
 
 
-def check_bound(record: Record, name: str, least: float) -> None:
-    """Raise BertcliError if a model's figure falls short."""
+def check_bound(record: Record, name: str, bound: float) -> None:
+    """Raise BertcliError if a model's figure is worse."""
     for model in record["models"]:
         if name not in model["metrics"]:
             known = ", ".join(model["metrics"])
             raise BertcliError(f"There is no figure {shown(name)} (--at-least); choose from {known}.")
         value = model["metrics"][name]["value"]
-        if value is None or value < least:
-            found = "not defined" if value is None else f"{value:.4f}, less than {least:g}"
+        less_is_better = name in LESS_IS_BETTER
+        if value is None or (value > bound if less_is_better else value < bound):
+            words = f"{value or 0:.4f}, {'more' if less_is_better else 'less'} than {bound:g}"
+            found = "not defined" if value is None else words
             raise BertcliError(f"{name} of {model['model']} is {found} (--at-least).")

@@ -1,13 +1,15 @@
 """fill-mask and score: how well a masked-language model knows the words that stand in texts."""
 
+from typing import Any
+
 import numpy as np
 
-from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
 from bertcli.evaluate.data import Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, means_of, usable
+from bertcli.files.texts import Text
 from bertcli.model import Model
 
 CUTOFFS = (1, 5, 10)
@@ -22,10 +24,17 @@ def fill(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     cutoffs = sorted({*(wanted.k or CUTOFFS)})
     records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **wanted.doing)
     ranks, best = np.zeros(len(records)), [""] * len(records)
-    for i, (row, record) in enumerate(zip(data.rows, records, strict=True)):
-        masks = record.get("masks", [])
-        if len(masks) > 1:
-            raise BertcliError(f"{row.place}: there are {len(masks)} masks; leave one.")
+    masks_of: dict[str | None, list[Any]] = {
+        row.place: record.get("masks", []) for row, record in zip(data.rows, records, strict=True)
+    }
+
+    def one_mask(row: Text) -> list[Any]:
+        if len(masks := masks_of[row.place]) > 1:
+            raise ValueError(f"there are {len(masks)} masks; leave one.")
+        return masks
+
+    every, fits = data.left_out.what_fits(data.rows, one_mask, list[Any]())
+    for i, (row, masks) in enumerate(zip(data.rows, every, strict=True)):
         accepted = {word.strip().casefold() for word in row.label}
         for mask in masks:
             words = [prediction["token_str"].strip().casefold() for prediction in mask["predictions"]]
@@ -34,7 +43,7 @@ def fill(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     figures = {f"accuracy@{k}": ranks <= k for k in cutoffs} | {"mrr": metrics.ratio(1, ranks)}
     losses = np.minimum(ranks - 1, DEEPEST)
     expected = [", ".join(row.label) for row in data.rows]
-    return [Outcome(model.name, *means_of(figures), usable(records), losses, expected, best)]
+    return [Outcome(model.name, *means_of(figures), usable(records) & fits, losses, expected, best)]
 
 
 def score(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:

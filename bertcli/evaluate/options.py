@@ -1,5 +1,6 @@
 """What `bertcli evaluate` can be asked for."""
 
+import math
 from dataclasses import KW_ONLY, fields
 from typing import Any, Literal
 
@@ -28,9 +29,12 @@ def _bound(text: str) -> tuple[str, float]:
     """METRIC=VALUE."""
     name, _, value = text.rpartition("=")
     try:
-        return name, float(value)
+        bound = float(value)
     except ValueError:
-        raise ValueError("give a figure and the least it may be, as in ndcg@10=0.4.") from None
+        bound = math.nan
+    if not math.isfinite(bound):
+        raise ValueError("give a figure and the least it may be, as in ndcg@10=0.4.")
+    return name, bound
 
 
 def _dtypes(text: str) -> list[str]:
@@ -79,7 +83,10 @@ class Evaluate(Reading):
         None, "TYPE[,TYPE]", "Also with vectors stored as float16, int8 or binary.", read=_dtypes
     )
     at_least: tuple[str, float] | None = option(
-        None, "METRIC=VALUE", "End with status 1 if the figure is less, for CI.", read=_bound
+        None,
+        "METRIC=VALUE",
+        "End with status 1 if the figure is less (of ece, brier, log_loss, loss and pseudo_perplexity: more), for CI.",
+        read=_bound,
     )
 
     def __post_init__(self) -> None:

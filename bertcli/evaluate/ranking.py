@@ -17,6 +17,7 @@ from bertcli.files.search import Best, open_vectors, similarities
 from bertcli.files.texts import Text, Texts
 from bertcli.model import Model
 from bertcli.report.progress import counted
+from bertcli.tasks.compute.search import check_made_alike
 
 Flags = NDArray[np.bool_]
 OWN = "the candidates' own order"
@@ -84,7 +85,7 @@ def _prompt(model: Model, names: Sequence[str]) -> str | None:
 def _blocks(model: Model, corpus: Corpus, width: int, wanted: Evaluate) -> Iterator[Vectors]:
     """The vectors of the corpus, in order; zeros for a document that could not be used."""
     if wanted.vectors is not None:
-        yield from _given(wanted.vectors, len(corpus.ids), width)
+        yield from _given(wanted.vectors, model, len(corpus.ids), width)
         return
     texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
     done = 0
@@ -95,10 +96,11 @@ def _blocks(model: Model, corpus: Corpus, width: int, wanted: Evaluate) -> Itera
         yield from (some[begin : begin + TOGETHER] for begin in range(0, len(some), TOGETHER))
 
 
-def _given(file: str, count: int, width: int) -> Iterator[Vectors]:
-    """Stored vectors of a corpus of so many documents. Errors: BertcliError where they are not of this corpus."""
-    read = 0
-    for block in open_vectors(file).blocks(TOGETHER):
+def _given(file: str, model: Model, count: int, width: int) -> Iterator[Vectors]:
+    """Stored vectors of a corpus of so many documents. Errors: BertcliError for those of another model or corpus."""
+    read, stored = 0, open_vectors(file)
+    check_made_alike(model, stored)
+    for block in stored.blocks(TOGETHER):
         block = signs(block, width) if block.dtype == np.uint8 else block
         if block.shape[1] != width:
             raise BertcliError(f"{file} has vectors of {block.shape[1]} numbers, but this model gives {width}.")

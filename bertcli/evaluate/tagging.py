@@ -61,7 +61,8 @@ def told_scheme(sentences: Iterable[Tags]) -> str:
 def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     """The tag of a word is that of its first piece; a text is its words with a space between."""
     words = [row.label[0] for row in data.rows]
-    gold = [_renamed(row, model.config.labels, wanted.labels or {}) for row in data.rows]
+    read = partial(_renamed, labels=model.config.labels, names=wanted.labels or {})
+    gold, fits = data.left_out.what_fits(data.rows, read, list[str]())
     records = model.tag(data.texts, aggregation="none", ignore=(), **wanted.windowed)
     guessed = [_tags(some, record.get("entities", ())) for some, record in zip(words, records, strict=True)]
     scheme, own = wanted.scheme or told_scheme(gold), told_scheme([[*filter(TAG.fullmatch, model.config.labels)]])
@@ -75,7 +76,7 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     losses = (found + there - 2 * right).sum(axis=1)
     expected, spelled = ([*map(_spelled, every, words)] for every in (true, said))
     make, details = partial(figures, types), partial(_of_types, types)
-    return [Outcome(model.name, make, arrays, usable(records), losses, expected, spelled, details)]
+    return [Outcome(model.name, make, arrays, usable(records) & fits, losses, expected, spelled, details)]
 
 
 def figures(types: Sequence[str], counts: Numbers, *arrays: Numbers) -> Figures:
@@ -96,14 +97,14 @@ def counted(sentences: Iterable[Iterable[Entity]], types: Sequence[str]) -> Numb
     return np.array([[count[kind] for kind in types] for count in numbers], float)
 
 
-def _renamed(row: Text, labels: Sequence[str], names: Mapping[str, str]) -> Tags:
-    """The tags of a row with types as the model calls them. Errors: BertcliError for a type that it lacks."""
-    known, tags = {label.partition("-")[2] for label in labels} - {""}, []
+def _renamed(row: Text, labels: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """The tags of a row with types as the model calls them. Errors: ValueError for a type that it lacks."""
+    known, tags = {label.partition("-")[2] for label in labels} - {""}, list[str]()
     for tag in row.label[1]:
         kind = names.get(tag[2:], tag[2:])
         if kind not in ("", "O", *known):
-            raise BertcliError(
-                f"{row.place}: the type {shown(kind)} is not one of this model's: {', '.join(sorted(known))} "
+            raise ValueError(
+                f"the type {shown(kind)} is not one of this model's: {', '.join(sorted(known))} "
                 "(--labels A=B says which one is meant, A=O that it is none)."
             )
         tags.append("O" if kind in ("", "O") else tag[:2] + kind)

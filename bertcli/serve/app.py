@@ -121,7 +121,7 @@ class Server(Service):
         self.metrics.count("te_request_failure", refused.code or str(refused.status))
         kind = TYPES.get(refused.status, "invalid_request_error")
         said: Answer = {"error": refused.why, "error_type": refused.code or kind}
-        if is_openai(path):
+        if is_openai(path) and not path.startswith("/api/"):  # Ollama's clients read a sentence
             said = {"error": {"message": refused.why, "type": kind, "param": refused.param, "code": refused.code}}
         return JSONResponse(said, refused.status, HEADERS.get(refused.status))
 
@@ -141,7 +141,7 @@ class Server(Service):
             case HTTPException(status_code=404):
                 return Refused(404, "There is no such route; /openapi.json lists them.", code="not_found")
             case HTTPException():
-                return Refused(error.status_code, "This route has another method.", code="not_found")
+                return Refused(error.status_code, "This route has another method.", code="method_not_allowed")
         self.note(f"{path}: {type(error).__name__}: {error}")
         return Refused(500, "Something went wrong here; the log says what.", code="internal")
 

@@ -53,6 +53,65 @@ def test_a_bad_row_is_named_and_can_be_left_out(made: Made, tmp_path: Path, name
     assert f"1 left out (the first: {file}, {why}" in bertcli("evaluate", file, *model, *task, "--keep-going").out
 
 
+OF_MODELS: dict[str, tuple[str, str, str]] = {
+    "an unknown label": ("data.csv", "text,label\nGood.,positive\nBad.,meh\n", "line 3: the label 'meh' is not one"),
+    "no label": (
+        "data.csv",
+        "text,label\nGood.,positive\nBad.,\n",
+        "line 3: there is no label, and this model chooses",
+    ),
+    "a type": ("data.conll", "Paris B-LOC\n\nRome B-GPE\n", "line 3: the type 'GPE' is not one of this model's: LOC"),
+    "two masks": ("data.csv", "text,word\nA [MASK].,dog\n[MASK] [MASK].,dog\n", "line 3: there are 2 masks; leave one"),
+}
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_a_row_that_a_model_cannot_use_is_named_and_can_be_left_out(made: Made, tmp_path: Path, name: str) -> None:
+    file, content, why = OF_MODELS[name]
+    data = tmp_path / file
+    data.write_text(content)
+    model = model_for(TAGGED, made) if file == "data.conll" else []
+    error = bertcli("evaluate", data, *model).error
+    assert f"{data}, {why}" in error
+    assert error.endswith("mend it, or leave such rows out (--keep-going).")
+    left = bertcli("evaluate", data, *model, "--keep-going", "--format", "json")
+    assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
+    assert f"1 left out (the first: {data}, {why}" in bertcli("evaluate", data, *model, "--keep-going").out
+
+
+def test_one_bad_score_makes_no_other_task(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("sentence1,sentence2,score\na,b,4.5\nc,d,high\ne,f,1\n")
+    assert f"{file}, line 3: the score 'high' is not a number" in bertcli("evaluate", file).error
+    assert "the task is sts" in bertcli("evaluate", file, "--keep-going").err
+
+
+def test_a_column_that_there_is_none_of_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("sentence1,sentence2,score\na,b,4.5\n")
+    for option in ("--column", "--pair-column", "--label-column"):
+        error = bertcli("evaluate", file, option, "nope").error
+        assert f"has no field 'nope' ({option}); choose from 'sentence1', 'sentence2', 'score'." in error
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "tasks"),
+    [
+        ("--truncate-dim", "8", "sts, pairs, triplets, retrieval"),
+        ("--dtype", "int8", "sts, pairs, triplets, retrieval"),
+        ("--run", "x.trec", "retrieval, rank"),
+        ("--vectors", "x.npy", "retrieval"),
+        ("--k", "1", "retrieval, rank, fill-mask"),
+        ("--scheme", "IOB2", "tag"),
+    ],
+)
+def test_an_option_of_other_tasks_is_refused(tmp_path: Path, option: str, value: str, tasks: str) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("text,label\nGood.,positive\n")
+    error = bertcli("evaluate", file, option, value).error
+    assert f"{option} is for {tasks}, and {file} is for classification: leave it out." in error
+
+
 def test_rows_of_csv_are_named_too(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     file.write_text("text,label\nGood.,positive\nonly one\nBad.,negative\n")
@@ -74,7 +133,9 @@ def test_groups_need_a_field(made: Made, tmp_path: Path) -> None:
     file, text = tmp_path / "data.csv", tmp_path / "data.txt"
     file.write_text("text,label\nGood.,positive\n")
     text.write_text("It rained.\n")
-    assert "has no field 'about' (--by); choose from text, label" in bertcli("evaluate", file, "--by", "about").error
+    assert (
+        "has no field 'about' (--by); choose from 'text', 'label'" in bertcli("evaluate", file, "--by", "about").error
+    )
     assert "has no named fields" in bertcli("evaluate", text, "--by", "about").error
 
 

@@ -113,10 +113,7 @@ def test_several_labels_at_once_are_a_list_or_stand_between_commas(made: Made, t
 def test_a_list_of_labels_is_none_for_a_model_that_chooses_one(tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
     file.write_text('{"text": "x", "label": ["positive", "negative"]}\n')
-    assert (
-        "line 1: ['positive', 'negative'] is not one label, and this model chooses one"
-        in bertcli("evaluate", file).error
-    )
+    assert "line 1: there is more than one label, and this model chooses one" in bertcli("evaluate", file).error
 
 
 def test_two_models_get_a_paired_difference() -> None:
@@ -131,6 +128,14 @@ def test_a_bound_ends_with_status_1(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["count"] == 40, "the record is written all the same"
     assert bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.8").status == 0
     assert "There is no figure 'acuracy'" in bertcli("evaluate", REVIEWS, "--at-least", "acuracy=0.8", "-o", file).error
+
+
+def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:
+    assert bertcli("evaluate", REVIEWS, "--at-least", "log_loss=0.5").status == 0
+    left = bertcli("evaluate", REVIEWS, "--at-least", "log_loss=0.4", "-o", tmp_path / "record.json")
+    assert left.error == "Error: log_loss of bert-mini-sentiment is 0.4080, more than 0.4 (--at-least)."
+    for bound in ("nan", "inf"):
+        assert bertcli("evaluate", REVIEWS, "--at-least", f"accuracy={bound}").status == 2
 
 
 def test_an_unknown_label_names_its_line_and_can_be_mapped(tmp_path: Path) -> None:

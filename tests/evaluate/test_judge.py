@@ -73,9 +73,3 @@ def test_the_answer_that_suits_best_counts() -> None:
     assert best_of("hot tea", ["milk", "tea"]) == pytest.approx((0, 2 / 3))
     assert best_of("", []) == (1, 1)
     assert best_of("tea", []) == (0, 0)
-
-
-def test_a_text_with_several_masks_is_refused() -> None:
-    several: Any = Answering("m", [{"masks": [{"predictions": []}] * 2}])
-    with pytest.raises(Exception, match=r"line 0: there are 2 masks; leave one"):
-        evaluate(labelled("fill-mask", BLANKS[0]), [several], Evaluate())

@@ -305,7 +305,10 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-i", DATA, "--label-column", "nope"), "name them with --column, --pair-column and --label-column."),
+        (
+            ("-i", DATA, "--label-column", "nope"),
+            "has no field 'nope' (--label-column); choose from 'text', 'label', 'about'.",
+        ),
         (("-i", "nowhere.csv"), "Cannot read nowhere.csv"),
         (("-i", DATA, "--words"), "does not have the fields of tag"),
         (("-i", DATA, "--layer", "9"), "There is no layer 9: layers are 0 (the embeddings) to 4"),

@@ -88,15 +88,38 @@ def test_stored_vectors_give_the_same_figures(folder: Path, tmp_path: Path) -> N
     given, computed = judged(folder, "--vectors", file), judged(folder)
     assert values(given) == pytest.approx(values(computed))
     np.save(tmp_path / "less.npy", np.load(file)[1:])
-    assert (
-        "has 29 vectors, but the corpus 30 documents"
-        in bertcli("evaluate", folder, "--vectors", tmp_path / "less.npy").error
-    )
+    less = bertcli("evaluate", folder, "--vectors", tmp_path / "less.npy")
+    assert "does not say which model and options made its vectors" in less.err
+    assert "has 29 vectors, but the corpus 30 documents" in less.err
     np.save(tmp_path / "narrow.npy", np.load(file)[:, :8])
-    assert (
-        "vectors of 8 numbers, but this model gives 256"
-        in bertcli("evaluate", folder, "--vectors", tmp_path / "narrow.npy").error
-    )
+    narrow = bertcli("evaluate", folder, "--vectors", tmp_path / "narrow.npy")
+    assert "vectors of 8 numbers, but this model gives 256" in narrow.err
+
+
+def test_vectors_that_were_made_otherwise_are_refused(folder: Path, tmp_path: Path) -> None:
+    for options, why in (
+        (["-m", "bert-mini-mlm"], "was made by another model, 'bert-mini-mlm"),
+        (["-m", "bert-mini-sentence", "--layer", "1"], "was made with --layer [1], and not with [4]"),
+    ):
+        file = tmp_path / f"{len(options)}.npy"
+        assert bertcli("encode", *options, "-i", folder / "corpus.jsonl", "-o", file).status == 0
+        assert why in bertcli("evaluate", folder, "--vectors", file).error
+
+
+def test_qrels_may_have_no_header(folder: Path) -> None:
+    qrels = folder / "qrels" / "test.tsv"
+    with_header = judged(folder)
+    qrels.write_text("".join(qrels.read_text().splitlines(keepends=True)[1:]))
+    assert judged(folder) == with_header
+
+
+def test_a_query_that_nothing_is_relevant_to_is_left_out(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    nothing = {"query": "none", "documents": ["x", "y"], "labels": [0, 0]}
+    lines(file, [nothing, {"query": "tea", "documents": ["tea", "y"], "labels": [1, 0]}])
+    record = judged(file, "-m", made(head="classifier", num_labels=1), "--k", "1")
+    assert (record["count"], record["left_out"]) == (1, 1)
+    assert record["models"][0]["metrics"]["ndcg@1"]["value"] == 1, "the candidates' own order"
 
 
 def test_a_run_is_written_and_judged_alone_and_beside_a_model(folder: Path, tmp_path: Path) -> None:
@@ -182,6 +205,7 @@ class Model:
         compared = "cosine"
 
 asked = np.random.default_rng(0).normal(size=(50, width)).astype(np.float32)
+ranking.check_made_alike = lambda model, stored: None
 ranking.vectors_of = lambda *given, **named: (asked, np.ones(50, bool))
 rows = [Text("q", label=Relevance(f"q{i}", {"d0": 1.0}, {})) for i in range(50)]
 data = Labelled("", "retrieval", "", rows, LeftOut(False), Corpus(str(folder / "corpus.jsonl")))

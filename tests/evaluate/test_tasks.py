@@ -292,6 +292,12 @@ def test_the_scheme_of_tags_is_told_from_the_data(made: Made, tmp_path: Path, ta
     assert "The king (PER); tea (LOC)" in left.out
 
 
+def test_sequences_of_fasta_are_scored_as_score_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "data.fasta"
+    file.write_text(">a\ntea\n>b\nhot\nmilk\n")
+    assert judged(file)["count"] == 2
+
+
 def test_types_that_the_model_lacks_are_said_and_mapped(made: Made, tmp_path: Path) -> None:
     folder, file = made(head="token_classifier", id2label=LABELS), tmp_path / "data.conll"
     file.write_text("Paris B-GPE\nis O\n")

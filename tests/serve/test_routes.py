@@ -90,7 +90,9 @@ def test_dimensions_cut_then_normalize(running: Running, models: dict[str, Model
     np.testing.assert_allclose(rows, expected, atol=1e-6)
     refused = running.ask(path, {key: TEXTS[:2], "dimensions": 999})
     assert refused.status == 422
-    assert "Vectors of 256 numbers cannot be cut to 999" in json.dumps(refused.body)
+    said = refused.body["error"]
+    why = said["message"] if path == "/v1/embeddings" else said  # Ollama's clients and TEI's read a sentence
+    assert why.startswith("Vectors of 256 numbers cannot be cut to 999")
 
 
 def test_token_ids_are_refused_with_the_way_out(running: Running) -> None:

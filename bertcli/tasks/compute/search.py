@@ -64,7 +64,7 @@ def found(
     whole: bool,
 ) -> list[Record]:
     """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
-    settings, how = _settings(model, stored), model.sentence.compared
+    settings, how = settings_of(model, stored), model.sentence.compared
     if how != "cosine":
         logger.info("vectors are compared by %s, as the checkpoint specifies.", how)
     wanted = wanted if settings is None else _as_stored(model, wanted, settings)
@@ -102,6 +102,17 @@ def _as_stored(model: Opened, wanted: EncodeOptions, settings: Mapping[str, Any]
     return wanted
 
 
+def check_made_alike(model: Opened, stored: StoredVectors) -> None:
+    """Raise BertcliError for vectors of another model, or made with other options than the model's own."""
+    settings, own = settings_of(model, stored), Plan.make(model, EncodeOptions()).settings
+    for name in SETTINGS:
+        if settings is not None and own[name] != settings[name]:
+            raise BertcliError(
+                f"{stored.file} was made with --{name.replace('_', '-')} {shown(settings[name])}, and not with "
+                f"{shown(own[name])}, which is this model's: encode the texts again."
+            )
+
+
 def stored_texts(stored: StoredVectors) -> Texts | None:
     """The texts that stand with vectors in a Parquet file."""
     if "text" not in stored.arrays:
@@ -109,7 +120,7 @@ def stored_texts(stored: StoredVectors) -> Texts | None:
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
-def _settings(model: Opened, stored: StoredVectors) -> dict[str, Any] | None:
+def settings_of(model: Opened, stored: StoredVectors) -> dict[str, Any] | None:
     """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
     own, other, settings = (
         signature(model.name, model.path, model.other_paths),
