@@ -101,7 +101,7 @@ class Explanation(View):
         """The table that `bertcli explain` prints below the shaded text."""
         columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True), Column("Match")]
         rows = [
-            [word.word, f"{word.contribution:+.4f}", f"{share:+.1%}", word.match or ""]
+            [word.word, f"{word.contribution:+z.4f}", f"{share:+.1%}", word.match or ""]
             for word, share in zip(self.words, self.shares, strict=True)
         ]
         if not self.late:
@@ -238,6 +238,6 @@ def _parts(view: Explanation, heading: bool) -> Iterator[Markup]:
     yield element("p", f"{view.result[0].upper()}{view.result[1:]}")
     yield element("p", shaded(f"for {view.target}", 1), " ", shaded(f"against {view.target}", -1))
     for text, words in view.texts():
-        marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.4f}") for word, shade in words]
+        marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+z.4f}") for word, shade in words]
         yield marked(text, marks)
     yield document_table("Words in order", view.document())

@@ -141,7 +141,7 @@ class Heads(View):
         rows = [
             [f"layers.{row.layer}", str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
             + [f"{share:.1%}" for share in (row.special, row.itself, row.next, row.previous)]
-            + ([] if row.change is None else [f"{row.change:+.4f}"])
+            + ([] if row.change is None else [f"{row.change:+z.4f}"])
             for row in self.heads
         ]
         below = [f"{self.model}: means over the tokens of {self.texts:,} text{'' if self.texts == 1 else 's'}"]
@@ -314,7 +314,7 @@ def _by_place(view: Heads) -> list[list[str]]:
     layers, heads = max(head.layer for head in view.heads), max(head.head for head in view.heads)
     rows = [[""] * (1 + heads) for _ in range(1 + layers)]
     for head in view.heads:
-        text = f"{head[name]:+.3f}" if name == "change" else f"{head[name]:.1f}"
+        text = f"{head[name]:+z.3f}" if name == "change" else f"{head[name]:.1f}"
         title = f"layers.{head.layer}, head {head.head}: {text}"
         rows[head.layer][head.head] = Markup(_thumb(title, head.layer, head.head) + shaded(text, head[name] / largest))
     return rows

@@ -182,7 +182,7 @@ class Patch(View):
         for direction, effects in self.effects.items():
             for layer, row in enumerate(_nulls(effects)):
                 named = [self.place(layer), direction] if both else [self.place(layer)]
-                rows.append([*named, *("" if effect is None else Shaded(f"{effect:+.3f}", effect) for effect in row)])
+                rows.append([*named, *("" if effect is None else Shaded(f"{effect:+z.3f}", effect) for effect in row)])
                 for number, effect in enumerate(row):
                     at = {"head": number} if self.kind == HEADS else self._at(number)
                     lines.append({"of": self.kind, "direction": direction, "layer": layer, **at, "effect": effect})
@@ -313,7 +313,7 @@ def _map(view: Patch, direction: str) -> Markup:
         [
             view.place(layer),
             *(
-                "" if np.isnan(effect) else shaded(f"{effect:+.3f}", effect, title=f"{value:.4f} patched, {ends}")
+                "" if np.isnan(effect) else shaded(f"{effect:+z.3f}", effect, title=f"{value:.4f} patched, {ends}")
                 for effect, value in zip(*row, strict=True)
             ),
         ]

@@ -127,5 +127,7 @@ class ProbeOptions(Reading):
         super().__post_init__()
         if self.folds > 10:
             raise BertcliError(f"folds (--folds) is {self.folds}: choose 3 to 10.")
-        if self.words and (self.pairs is not None or self.save is not None):
-            raise BertcliError("Words have no pairs, and a saved probe classifies texts: leave out --save, or --words.")
+        if self.words and self.pairs is not None:
+            raise BertcliError("Words have no pairs: leave out the second texts, or words (--words).")
+        if self.words and self.save is not None:
+            raise BertcliError("A saved probe classifies texts, not words: leave out one (--save, --words).")

@@ -175,7 +175,7 @@ def test_what_does_not_fit_is_refused(made: Made) -> None:
         ({"folds": 2}, "folds"),
         ({"folds": 11}, "choose 3 to 10"),
         ({"layer": 3}, "There is no layer 3"),
-        ({"words": True, "save": "x"}, "a saved probe classifies texts"),
+        ({"words": True, "save": "x"}, "A saved probe classifies texts"),
     ):
         with pytest.raises(BertcliError, match=message):
             library.probe(model, texts, labels, **options)
