@@ -67,6 +67,8 @@ def test_a_label_that_nothing_has_is_never_said() -> None:
     probabilities = fit.probabilities(x)
     assert (probabilities[:, 1] == 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    (two,) = fits(x[some], y[some] // 2, 2, [1.0])
+    np.testing.assert_allclose(fit.weights[[0, 2]], two.weights, atol=1e-6)
     (alone,) = fits(x[y == 1], y[y == 1], 3, [1.0])
     assert (alone.probabilities(x) == [0, 1, 0]).all()
     assert (alone.steps, alone.converged) == (0, True)

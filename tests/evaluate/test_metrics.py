@@ -107,6 +107,11 @@ def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
     close([found[f"f1:{kind}"][0] for kind in types], case["None"][2])
 
 
+def test_last_and_unit_are_end_and_single() -> None:
+    for tags in ("B-PER L-PER O U-LOC", "B-PER E-PER O S-LOC"):
+        assert entities(tags.split(), "BIOES") == {("PER", 0, 2), ("LOC", 3, 4)}
+
+
 def test_rankings_are_judged_as_by_trec_eval() -> None:
     case = RECORDED["rankings"]
     names = {"ndcg_cut": "ndcg", "map_cut": "map", "recall": "recall", "P": "precision"}
@@ -189,7 +194,8 @@ def test_the_interval_of_a_share_is_that_of_the_binomial_distribution() -> None:
 def test_which_of_two_is_better_is_said_by_the_interval() -> None:
     a, b = Figure(0.5, np.full(DRAWS, 0.5)), Figure(0.7, np.linspace(0.6, 0.8, DRAWS))
     for first, second, metric, winner in (
-        ("old", "new", "accuracy", "new"), ("old", "new", "loss", "old"), ("new", "old", "accuracy", "new"),
+        ("old", "new", "accuracy", "new"), ("new", "old", "accuracy", "new"),
+        *(("old", "new", less, "old") for less in ("loss", "pseudo_perplexity", "log_loss", "brier", "ece")),
     ):  # fmt: skip
         of = {"old": a, "new": b}
         (found,) = differences(first, {metric: of[first]}, second, {metric: of[second]})

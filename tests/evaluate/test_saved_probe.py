@@ -188,6 +188,7 @@ def test_what_cannot_be_saved_is_refused_before_any_work(made: Made, tmp_path: P
     ):
         with pytest.raises(BertcliError, match=message):
             library.probe(model, texts, own, **options)
+    assert saved_probe.head_of(model, 16).dense == "pooler.dense", "16 have room"
     base, adapter = write_lora(tmp_path / "lora", "bert")
     with pytest.raises(BertcliError, match="a model with an adapter cannot be saved"):
         library.probe(library.load(base, adapter=adapter), texts, labels, save=new)
