@@ -294,6 +294,11 @@ def test_what_was_answered_waits_no_more(sentence: Model) -> None:
         assert [running.ask("/embed", {"inputs": "tea " * 60}).status for _ in range(5)] == [200] * 5
 
 
+def test_a_request_larger_than_the_queue_is_answered_where_nothing_waits(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, max_queue_tokens=10)) as running:
+        assert running.ask("/embed", {"inputs": "tea " * 60}).status == 200
+
+
 def test_a_server_that_is_ending_accepts_no_more(sentence: Model) -> None:
     with serving([sentence]) as running:
         running.server.draining = True

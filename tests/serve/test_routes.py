@@ -95,6 +95,19 @@ def test_dimensions_cut_then_normalize(running: Running, models: dict[str, Model
     assert why.startswith("Vectors of 256 numbers cannot be cut to 999")
 
 
+def test_vectors_that_the_model_leaves_as_they_are_have_length_1_once_they_are_cut(
+    running: Running, models: dict[str, Model]
+) -> None:
+    body = {"input": TEXTS[:2], "model": models["fill-mask"].name}
+    whole, cut, raw = (
+        np.array([one["embedding"] for one in running.given("/v1/embeddings", body | more)["data"]])
+        for more in ({}, {"dimensions": 8}, {"dimensions": 8, "normalize": False})
+    )
+    assert (np.linalg.norm(whole, axis=1) > 2).all()
+    np.testing.assert_allclose(raw, whole[:, :8], atol=1e-5)
+    np.testing.assert_allclose(cut, raw / np.linalg.norm(raw, axis=1, keepdims=True), atol=1e-5)
+
+
 def test_token_ids_are_refused_with_the_way_out(running: Running) -> None:
     for ids in ([1, 2], [[1, 2], [3]]):
         answer = running.ask("/v1/embeddings", {"input": ids})
@@ -216,6 +229,16 @@ def test_documents_are_cut_where_a_request_says(running: Running, models: dict[s
     scores = {one["index"]: one["relevance_score"] for one in answer["results"]}
     np.testing.assert_allclose([scores[r["corpus_id"]] for r in expected], [r["score"] for r in expected], atol=1e-6)
     assert {cut["kept"] for cut in answer["truncated"]} == {12}
+
+
+def test_documents_are_cut_for_cosines_too(running: Running, models: dict[str, Model]) -> None:
+    model, documents = models["embed"], [TEXTS[1], TEXTS[3]]
+    body = {"model": model.name, "query": TEXTS[0], "documents": documents, "max_tokens_per_doc": 4, "raw_scores": True}
+    answer = running.given("/v1/rerank", body)
+    expected = model.encode(documents, max_length=4, truncation="silent") @ model.encode([TEXTS[0]])[0]
+    scores = {one["index"]: one["relevance_score"] for one in answer["results"]}
+    np.testing.assert_allclose([scores[0], scores[1]], expected, atol=1e-6)
+    assert [cut["kept"] for cut in answer["truncated"]] == [4, 4]
 
 
 def test_late_interaction_ranks_by_the_mean_of_the_largest_cosines(running: Running, models: dict[str, Model]) -> None:
