@@ -14,6 +14,8 @@ from helpers.terminal import bertcli as run
 from safetensors.numpy import load_file
 
 import bertcli
+from bertcli.checkpoint.adapter import open_adapter
+from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 
@@ -110,6 +112,26 @@ def test_adapters_that_are_not_applied_are_refused_by_name(
     _, adapter = write_lora(tmp_path, "bert", **changes)
     with pytest.raises(BertcliError, match=message):
         bertcli.load(adapter)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changed"),
+    [
+        ("self.query", [0, 1]),
+        ("^self.query", []),
+        ("^bert.encoder.layer.1.attention.self.query", [1]),
+        ("elf.query", []),
+    ],
+)
+def test_a_pattern_is_the_end_of_a_name_or_from_its_beginning_the_whole(
+    tmp_path: Path, pattern: str, changed: list[int]
+) -> None:
+    _, adapter = write_lora(tmp_path, "bert", alpha_pattern={pattern: 10})
+    factors = open_adapter(Folder(adapter)).factors
+    scales = {name: some.scale for name, some in factors.items()}
+    stems = {number: f"bert.encoder.layer.{number}.attention.self" for number in (0, 1)}
+    assert [scales[f"{stem}.query.weight"] for stem in stems.values()] == [5 if n in changed else 3 for n in stems]
+    assert [scales[f"{stem}.value.weight"] for stem in stems.values()] == [3, 3]
 
 
 def test_tensors_that_do_not_fit_are_refused(tmp_path: Path) -> None:

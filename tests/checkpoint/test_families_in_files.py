@@ -186,6 +186,14 @@ def test_families_in_files_older_keys_say_the_same_as_newer_ones() -> None:
     assert gte.rates[0] == pytest.approx((0.25, 0.25 / 8000**0.5))  # (θ·f)^(-2j/D) / f^(2/D) for D = 4
 
 
+def test_families_in_files_version_1_of_deberta_does_not_read_keys_of_version_2() -> None:
+    first = {**DEBERTA, "model_type": "deberta"}
+    later = {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True, "conv_kernel_size": 3}
+    assert parse_config({**first, **later}) == parse_config(first)
+    for key, value in later.items():
+        assert parse_config({**DEBERTA, key: value}) != parse_config(DEBERTA), "version 2 does"
+
+
 def test_families_in_files_code_of_their_own_is_told_by_its_keys(tmp_path: Path) -> None:
     """A config.json that says "bert" is not counted as BERT where keys tell that it is not."""
     sizes = {"vocab_size": 4096, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,

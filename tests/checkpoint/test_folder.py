@@ -88,6 +88,19 @@ def test_a_damaged_file_is_an_error_whenever_it_is_asked_for(tmp_path: Path) -> 
         folder.optional("c.json")
 
 
+def test_only_a_configuration_that_is_not_there_is_that_of_the_base(tmp_path: Path) -> None:
+    own, base = tmp_path / "own", Folder(tmp_path / "base")
+    for path in (own, base.path):
+        path.mkdir()
+    for name in ("config.json", "a.json"):
+        (base.path / name).write_text('{"key": 1}')
+    assert Folder(own, base).object("config.json") == {"key": 1}
+    assert not Folder(own, base).has("a.json")
+    (own / "config.json").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(BertcliError, match=r"own/config.json is a link to a file that no longer exists"):
+        Folder(own, base).object("config.json")
+
+
 def test_a_folder_within_and_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     for name, value in (("a.json", 1), ("in/a.json", 2)):

@@ -101,6 +101,15 @@ def test_settings_of_a_sentence_model_refused(tmp_path: Path, settings: dict[str
         bertcli.load(folder).encode(["tea"])
 
 
+def test_settings_texts_are_in_lower_case_before_they_are_normalized(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", tokenizer="json", sentence=Sentence(("mean",)))
+    file, replaced = folder / "tokenizer.json", {"type": "Replace", "pattern": {"String": "T"}, "content": "x"}
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | {"normalizer": replaced}))
+    for lower, pieces in ((True, ["tea"]), (False, ["x", "##e", "##a"])):
+        (folder / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": lower}), encoding="utf-8")
+        assert bertcli.load(folder).tokenizer.encode(["Tea"])[0].pieces[1:-1] == pieces
+
+
 def test_settings_without_padding_a_classifier_reads_the_last_token(tmp_path: Path) -> None:
     """As transformers does (compared with 5.23); by default Gemma's padding is token 0."""
     folder, logits = make_family(tmp_path / "m", "gemma3_text", "classifier"), dict[int | None, Any]()
