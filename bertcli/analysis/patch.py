@@ -13,6 +13,7 @@ can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv 2202.0526
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -274,9 +275,10 @@ def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
         " ".join(piece for i, piece in enumerate(tokens.pieces) if i not in {pair[side] for pair in pairs}) or "nothing"
         for side, tokens in enumerate((a, b))
     )
+    some = (shorten(pieces, 100, placeholder=" …") for pieces in alone)
     logger.info(
         "the texts have %d and %d tokens, which pair up where their pieces do; without a partner, and not patched: %s "
-        "of A, %s of B.", len(a.ids), len(b.ids), *alone,
+        "of A, %s of B.", len(a.ids), len(b.ids), *some,
     )  # fmt: skip
     return pairs
 

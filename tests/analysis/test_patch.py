@@ -194,3 +194,10 @@ def test_patch_command_refuses_wrong_usage(made: Made) -> None:
     found = run("patch", "-m", made(head="mlm", seed=402, tokenizer="both"), "the [MASK]", "the [MASK]")
     assert (found.status, found.err.count("\n")) == (1, 1)
     assert found.err.startswith("Error: The two texts have the same tokens")
+
+
+def test_patch_names_a_few_of_many_pieces_without_a_partner() -> None:
+    many = " ".join(["and old"] * 40)
+    left = run("patch", f"The [MASK] of Rome is old {many}.", "The [MASK] of Paris is old.", "--format", "json")
+    assert " … of A, nothing of B." in left.err
+    assert len(left.err) < 400
