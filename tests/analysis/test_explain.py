@@ -162,7 +162,7 @@ def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
         assert f"a probability of {one.probability:.1%}</p>" in text
         assert f">for {one.target}</mark>" in text
         for word in one.words:
-            assert f'title="{word.contribution:+.4f}"' in text
+            assert f'title="{word.contribution:+z.4f}"' in text
 
 
 def test_explain_a_text_without_words(made: Made) -> None:

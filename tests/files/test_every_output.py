@@ -162,14 +162,14 @@ DOORS = [
          checkpoint=RANKER),
     Door("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
     Door("neighbors", ("king", "tea"), parts("neighbors"), {"token": str, "id": str, "cosine": four}),
-    Door("explain", PLAIN, parts("words"), {"word": str, "contribution": "{:+.4f}".format},
+    Door("explain", PLAIN, parts("words"), {"word": str, "contribution": "{:+z.4f}".format},
          endings=(".json", ".jsonl", ".html"), checkpoint={"head": "classifier"}),
     Door("lens", TEXTS, read_off, {"best": str}, endings=(".json", ".jsonl", ".html")),
     Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
          "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, VIEWS, (".html", ".json")),
     Door("heads", (PLAIN[0], "--rollout"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
          {"rollout": "{:.1%}".format}, VIEWS, (".html", ".json")),
-    Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+.3f}".format}, VIEWS,
+    Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, VIEWS,
          (".html", ".json")),
     Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, VIEWS, (".html", ".json")),
     Door("diff", ("OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
