@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
 from bertcli.evaluate.collection import Corpus
-from bertcli.evaluate.data import Labelled, Scores, texts_of
+from bertcli.evaluate.data import Flags, Labelled, Scores, texts_of
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, Way, means_of
 from bertcli.evaluate.similarity import Vectors, as_stored, signs, vectors_of, ways
@@ -19,7 +18,6 @@ from bertcli.model import Model
 from bertcli.report.progress import counted
 from bertcli.tasks.compute.search import check_made_alike
 
-Flags = NDArray[np.bool_]
 OWN = "the candidates' own order"
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # prompts, as sentence-transformers names them
 TOGETHER = 1024  # documents compared at a time
