@@ -1,4 +1,7 @@
-"""How much code there is to read: tokens of Python, without comments and docstrings, however it is laid out."""
+"""Count the code there is to read: tokens of Python, without comments and docstrings, however it is laid out.
+
+`python tests/helpers/tokens.py` prints them by folder. To look at; nothing is tested by it.
+"""
 
 import ast
 import io
@@ -36,3 +39,9 @@ def tokens_by_folder() -> dict[str, int]:
         folder, *inner = file.relative_to(PACKAGE).parts
         counts[folder if inner else "."] = counts.get(folder if inner else ".", 0) + tokens_in(file)
     return dict(sorted(counts.items(), key=lambda count: -count[1]))
+
+
+if __name__ == "__main__":
+    for name, count in tokens_by_folder().items():
+        print(f"{count:8,}  {name}")
+    print(f"{sum(tokens_by_folder().values()):8,}  in all")
