@@ -25,7 +25,7 @@ from bertcli.tasks.options import option
 from bertcli.tasks.registry import page
 
 if TYPE_CHECKING:
-    from bertcli.evaluate.judge import Evaluation
+    from bertcli.evaluate.evaluation import Evaluation
     from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
@@ -89,8 +89,8 @@ def evaluate(
     """
     set_threads(threads)
     check_output(report.output, (PAGE, *FORMS, RUN))
-    from bertcli.evaluate.judge import check_bound, read
-    from bertcli.evaluate.judge import evaluate as judged
+    from bertcli.evaluate.evaluation import check_bound, read
+    from bertcli.evaluate.evaluation import evaluate as judged
 
     labelled = read(models.data, wanted)
     logger.info("the task is %s: %s (--task says otherwise).", labelled.task, labelled.why)
@@ -116,7 +116,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
 
 
 def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
-    from bertcli.evaluate.report import documents
+    from bertcli.evaluate.report.tables import documents
     from bertcli.files.shards import save
     from bertcli.report.documents import as_bytes, print_document
 
@@ -125,11 +125,11 @@ def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
         for document in documents(evaluation)[: None if report.format in ("table", "markdown") else 1]:
             print_document(document, report.format)
     elif (ending := ending_of(file)) == PAGE:
-        from bertcli.evaluate.page import evaluation_page
+        from bertcli.evaluate.report.page import evaluation_page
 
         save(file, evaluation_page(evaluation, f"{evaluation.data.task} on {evaluation.data.file}").encode())
     elif ending == RUN:
-        from bertcli.evaluate.collection import run_of
+        from bertcli.evaluate.load.beir import run_of
 
         save(file, run_of(evaluation.outcomes[-1]))
     else:

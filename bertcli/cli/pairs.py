@@ -41,8 +41,8 @@ class PairOptions(More):
         if not run.wanted.compare:
             super().write(run, task, table)
             return
-        from bertcli.evaluate.minimal_pairs import CAUTION, preferences, sentences
-        from bertcli.evaluate.page import evaluation_page
+        from bertcli.evaluate.evaluators.minimal_pairs import CAUTION, preferences, sentences
+        from bertcli.evaluate.report.page import evaluation_page
         from bertcli.files.shards import save
         from bertcli.tasks.compute.run import results
         from bertcli.tasks.compute.task import START

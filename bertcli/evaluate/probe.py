@@ -22,12 +22,12 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.seam import Array
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown
-from bertcli.evaluate.classification import of_one
-from bertcli.evaluate.intervals import Figure, Record
+from bertcli.evaluate.bootstrap import Figure, Record
+from bertcli.evaluate.evaluators.classification import of_one
 from bertcli.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Fit, fits
 from bertcli.evaluate.metrics import Numbers, Whole, log_loss, mean, one_hot
 from bertcli.evaluate.options import ProbeOptions
-from bertcli.evaluate.report import interval, value
+from bertcli.evaluate.report.tables import interval, value
 from bertcli.evaluate.saved_probe import CHECKED, Head, check_new, head_of, save_probe
 from bertcli.files.texts import Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass

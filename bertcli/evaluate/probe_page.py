@@ -2,8 +2,8 @@
 
 from bertcli.analysis.results import state_name
 from bertcli.evaluate.outcome import Curve
-from bertcli.evaluate.page import STYLE, confused, drawn
 from bertcli.evaluate.probe import Probe
+from bertcli.evaluate.report.page import STYLE, confused, drawn
 from bertcli.report.page import element, page, table
 
 LEAD = (

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bertcli.evaluate.answers import best_of
-from bertcli.evaluate.data import Labelled, LeftOut
-from bertcli.evaluate.judge import evaluate
+from bertcli.evaluate.evaluation import evaluate
+from bertcli.evaluate.evaluators.answers import best_of
+from bertcli.evaluate.load.tables import Labelled, LeftOut
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.texts import Text
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.answers import exact_match, f1
-from bertcli.evaluate.classification import LIKELY, _of_labels, _of_one, of_one, of_several
-from bertcli.evaluate.intervals import DRAWS, Figure, differences, draws, figures_of, sentence
-from bertcli.evaluate.ranking import in_order
-from bertcli.evaluate.similarity import of_pairs
-from bertcli.evaluate.tagging import _of_types, counted, entities, figures
+from bertcli.evaluate.bootstrap import DRAWS, Figure, differences, draws, figures_of, sentence
+from bertcli.evaluate.evaluators.answers import exact_match, f1
+from bertcli.evaluate.evaluators.classification import LIKELY, _of_labels, _of_one, of_one, of_several
+from bertcli.evaluate.evaluators.ranking import in_order
+from bertcli.evaluate.evaluators.similarity import of_pairs
+from bertcli.evaluate.evaluators.tagging import _of_types, counted, entities, figures
 from bertcli.files.search import similarities
 
 RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "evaluate.json").read_text(encoding="utf-8"))

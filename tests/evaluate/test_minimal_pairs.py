@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.terminal import bertcli
 
-from bertcli.evaluate.minimal_pairs import preferences
+from bertcli.evaluate.evaluators.minimal_pairs import preferences
 
 PAIRS = """better,worse,kind
 The cat sits on the mat.,The cat sit on the mat.,agreement

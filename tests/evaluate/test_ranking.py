@@ -190,9 +190,9 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.evaluate import ranking
-from bertcli.evaluate.collection import Corpus
-from bertcli.evaluate.data import Labelled, LeftOut, Relevance
+from bertcli.evaluate.evaluators import ranking
+from bertcli.evaluate.load.beir import Corpus
+from bertcli.evaluate.load.tables import Labelled, LeftOut, Relevance
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.texts import Text
 

@@ -12,7 +12,7 @@ from helpers.terminal import bertcli
 
 import bertcli as library
 from bertcli.evaluate import metrics
-from bertcli.evaluate.judge import read
+from bertcli.evaluate.evaluation import read
 from bertcli.evaluate.options import Evaluate
 
 DATA = Path(__file__).parent.parent / "data"
@@ -320,7 +320,7 @@ def squad(file: Path, impossible: bool) -> Path:
 
 
 def test_answers_are_judged_as_squad_has_them(made: Made, tmp_path: Path) -> None:
-    from bertcli.evaluate.answers import best_of
+    from bertcli.evaluate.evaluators.answers import best_of
 
     folder = made(head="qa")
     record = judged(squad(tmp_path / "data.json", False), "-m", folder, "--by", "title")

@@ -7,7 +7,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import metrics
-from bertcli.evaluate.data import Labelled
+from bertcli.evaluate.load.tables import Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Details, Outcome, usable

@@ -13,7 +13,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate import metrics
-from bertcli.evaluate.data import TAG, Labelled, LeftOut
+from bertcli.evaluate.load.tables import TAG, Labelled, LeftOut
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Details, Outcome, usable

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
-from bertcli.evaluate import answers, classification, masked, ranking, similarity, tagging
-from bertcli.evaluate.collection import TREC, read_folder, read_queries
-from bertcli.evaluate.data import OF_TASKS, SHAPES, Labelled, LeftOut, Relevance, table
-from bertcli.evaluate.intervals import LESS_IS_BETTER, SEED, Figure, Record, differences, figures_of
+from bertcli.evaluate.bootstrap import LESS_IS_BETTER, SEED, Figure, Record, differences, figures_of
+from bertcli.evaluate.evaluators import answers, classification, masked, ranking, similarity, tagging
+from bertcli.evaluate.load.beir import TREC, read_folder, read_queries
+from bertcli.evaluate.load.tables import OF_TASKS, SHAPES, Labelled, LeftOut, Relevance, table
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Outcome
 from bertcli.files.formats import ending_of

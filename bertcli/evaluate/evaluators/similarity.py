@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.data import Labelled, texts_of
+from bertcli.evaluate.load.tables import Labelled, texts_of
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Curve, Details, Outcome, Way, means_of

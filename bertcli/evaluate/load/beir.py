@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from bertcli.errors import BertcliError, shown
-from bertcli.evaluate.data import LeftOut, Relevance, number
+from bertcli.evaluate.load.tables import LeftOut, Relevance, number
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome
 from bertcli.files.inputs import rows_in

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.evaluate.data import Labelled, LeftOut
-from bertcli.evaluate.judge import Evaluation, judged
+from bertcli.evaluate.evaluation import Evaluation, judged
+from bertcli.evaluate.load.tables import Labelled, LeftOut
 from bertcli.evaluate.outcome import Outcome, means_of, usable
-from bertcli.evaluate.report import figures_of, interval
+from bertcli.evaluate.report.tables import figures_of, interval
 from bertcli.files.texts import Text
 
 CAUTION = "The figures say which of two wordings is likelier; not what a model built on this one will do."

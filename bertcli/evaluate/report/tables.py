@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from bertcli.evaluate.intervals import DRAWS, Record, sentence
-from bertcli.evaluate.judge import Evaluation
+from bertcli.evaluate.bootstrap import DRAWS, Record, sentence
+from bertcli.evaluate.evaluation import Evaluation
 from bertcli.evaluate.outcome import Way
 from bertcli.report.documents import Document
 from bertcli.report.tables import Row, Table

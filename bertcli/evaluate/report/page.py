@@ -2,10 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from bertcli.evaluate.intervals import Record
-from bertcli.evaluate.judge import Evaluation
+from bertcli.evaluate.bootstrap import Record
+from bertcli.evaluate.evaluation import Evaluation
 from bertcli.evaluate.outcome import Curve
-from bertcli.evaluate.report import INTERVAL, OF_LABELS, below, figures_of, interval, rows_of_labels, tabled, value
+from bertcli.evaluate.report.tables import (
+    INTERVAL,
+    OF_LABELS,
+    below,
+    figures_of,
+    interval,
+    rows_of_labels,
+    tabled,
+    value,
+)
 from bertcli.report.page import Markup, element, page, shaded, table
 from bertcli.report.tables import Row
 from bertcli.report.terminal import Column

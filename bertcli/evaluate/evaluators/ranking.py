@@ -7,11 +7,11 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.collection import Corpus
-from bertcli.evaluate.data import Flags, Labelled, Scores, texts_of
+from bertcli.evaluate.evaluators.similarity import Vectors, as_stored, signs, vectors_of, ways
+from bertcli.evaluate.load.beir import Corpus
+from bertcli.evaluate.load.tables import Flags, Labelled, Scores, texts_of
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, Way, means_of
-from bertcli.evaluate.similarity import Vectors, as_stored, signs, vectors_of, ways
 from bertcli.files.search import Best, open_vectors, similarities
 from bertcli.files.texts import Text, Texts
 from bertcli.model import Model

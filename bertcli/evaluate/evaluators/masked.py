@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.data import Labelled
+from bertcli.evaluate.load.tables import Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, means_of, usable

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
-from bertcli.evaluate.data import Labelled, LeftOut, read_row
+from bertcli.evaluate.load.tables import Labelled, LeftOut, read_row
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, means_of, usable
 from bertcli.files.texts import Text
