@@ -27,7 +27,7 @@ from bertcli.tasks import answer, classify, encode, encode_sparse, fill_mask, sc
 from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Records, Task
-from bertcli.tasks.registry import QUESTIONS, Fields, Page, compute
+from bertcli.tasks.registry import QUESTIONS, Fields, TaskSpec, compute
 
 Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
 OPENING = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
@@ -49,24 +49,24 @@ class Mapped:
     Errors: BertcliError; TypeError for an option that does not exist.
     """
 
-    page: ClassVar[Page]
+    spec: ClassVar[TaskSpec]
     usual_output: ClassVar[str] = ""  # "": the task's own name
 
     def __init_subclass__(cls) -> None:
         """Show the task's options in help() and notebooks."""
-        cls.usual_output = cls.usual_output or cls.page.module
+        cls.usual_output = cls.usual_output or cls.spec.module
         common = [option for option in signature(Mapped).parameters.values() if option.kind is not option.VAR_KEYWORD]
-        of_task = [option for name, option in signature(cls.page.options).parameters.items() if name not in UNFIT]
+        of_task = [option for name, option in signature(cls.spec.options).parameters.items() if name not in UNFIT]
         options = [*common, *(option.replace(kind=Parameter.KEYWORD_ONLY) for option in of_task)]
-        usual = {"output": cls.usual_output, "column": cls.page.reads.text, "pair_column": cls._usual_pair(), **QUIET}
-        usual["model"] = cls.page.needs(cls.page.options()).sample
+        usual = {"output": cls.usual_output, "column": cls.spec.reads.text, "pair_column": cls._usual_pair(), **QUIET}
+        usual["model"] = cls.spec.needs(cls.spec.options()).sample
         options = [option.replace(default=usual.get(option.name, option.default)) for option in options]
         cls.__signature__ = Signature(options)  # type: ignore[attr-defined]
 
     @classmethod
     def _usual_pair(cls) -> str | None:
         """The column of second texts: of contexts, without which there is no answer; others are asked for."""
-        return "context" if cls.page.reads is QUESTIONS else None
+        return "context" if cls.spec.reads is QUESTIONS else None
 
     def __init__(
         self,
@@ -79,22 +79,22 @@ class Mapped:
         **more: Any,
     ) -> None:
         check_kind("model", model, PATH)
-        check_names(type(self).__name__, more, {*signature(self.page.options).parameters} | OPENING)
+        check_names(type(self).__name__, more, {*signature(self.spec.options).parameters} | OPENING)
         for name in sorted(more):
             if name in UNFIT or (name == "pooling" and more[name] == "none"):
                 raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
-        page, usual_pair = self.page, self._usual_pair()
+        spec, usual_pair = self.spec, self._usual_pair()
         self._opening = tuple((name, _hashable(more.pop(name))) for name in sorted(OPENING & {*more}))
-        second = more.pop(page.reads.second, None) if page.reads.second else None
+        second = more.pop(spec.reads.second, None) if spec.reads.second else None
         check_kind("the second text of all rows", second, str)
         pair = pair_column or (usual_pair if second is None else None)
-        text = Field(column or page.reads.text, "column")
+        text = Field(column or spec.reads.text, "column")
         self._row = Wanted(text, Field(pair, "pair_column") if pair else None, fixed_pair=second)
         self._output = output or self.usual_output
         lists = {name: tuple(value) for name, value in more.items() if isinstance(value, Iterator)}
-        quiet = QUIET if "truncation" in signature(page.options).parameters else {}  # tag and answer cut nothing
-        self._wanted: Any = page.options(**quiet | more | lists | {"keep_going": not strict})
-        needs = page.needs(self._wanted)
+        quiet = QUIET if "truncation" in signature(spec.options).parameters else {}  # tag and answer cut nothing
+        self._wanted: Any = spec.options(**quiet | more | lists | {"keep_going": not strict})
+        needs = spec.needs(self._wanted)
         model = needs.sample if model is None else model
         if model is None:
             fitting = needs.fitting.removeprefix("-m ")
@@ -123,9 +123,9 @@ class Mapped:
         columns = {field.name: _texts(batch, field.name) for field in self._row.fields}
         rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
-        task = compute(self.page).plan(_opened(self._model, self._opening), self._wanted)
+        task = compute(self.spec).plan(_opened(self._model, self._opening), self._wanted)
         row_results = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda result: result.number)
-        kind = task.width if isinstance(task, EncodeTask) else _type(self.page.record(self._wanted))
+        kind = task.width if isinstance(task, EncodeTask) else _type(self.spec.record(self._wanted))
         more: Columns = {
             name: (kind, [None if result.error else _fitted(kind, result.value) for result in row_results]),
             cut: (bool, [result.truncated for result in row_results]),
@@ -137,43 +137,43 @@ class Mapped:
 class Encode(Mapped):
     """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
 
-    page, usual_output = encode.PAGE, "embedding"
+    spec, usual_output = encode.SPEC, "embedding"
 
 
 class EncodeSparse(Mapped):
     """Sparse vectors: records of indices and values."""
 
-    page, usual_output = encode_sparse.PAGE, "sparse"
+    spec, usual_output = encode_sparse.SPEC, "sparse"
 
 
 class Classify(Mapped):
     """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
 
-    page = classify.PAGE
+    spec = classify.SPEC
 
 
 class FillMask(Mapped):
     """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
 
-    page = fill_mask.PAGE
+    spec = fill_mask.SPEC
 
 
 class Score(Mapped):
     """The probability of each token."""
 
-    page = score.PAGE
+    spec = score.SPEC
 
 
 class Tag(Mapped):
     """Entities."""
 
-    page = tag.PAGE
+    spec = tag.SPEC
 
 
 class Answer(Mapped):
     """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
 
-    page = answer.PAGE
+    spec = answer.SPEC
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model

@@ -16,7 +16,7 @@ from bertcli.tasks.export import ExportOptions
 from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import Reading, takes
 from bertcli.tasks.rank import RankOptions
-from bertcli.tasks.registry import compute, page_of
+from bertcli.tasks.registry import compute, spec_of
 from bertcli.tasks.score import ScoreOptions
 from bertcli.tasks.tag import TagOptions
 
@@ -140,12 +140,12 @@ class Model(Opened):
         return [record for block in self._results(texts, wanted) for record in block.records()]
 
     def _results(self, texts: Values, wanted: Reading) -> Generator[Any, None, None]:
-        """What the work of the options' page makes of the texts."""
+        """What the work of the options' spec makes of the texts."""
         from bertcli.tasks.compute.run import results
 
-        page = page_of(wanted)
-        second = getattr(wanted, page.reads.second) if page.reads.second else None
-        return results(compute(page).plan(self, wanted), from_values(texts, second))
+        spec = spec_of(wanted)
+        second = getattr(wanted, spec.reads.second) if spec.reads.second else None
+        return results(compute(spec).plan(self, wanted), from_values(texts, second))
 
 
 load, variant = Model.load, Model.variant

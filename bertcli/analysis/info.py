@@ -29,7 +29,7 @@ from bertcli.tasks.compute.sparse_queries import has_table
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.export import ExportOptions
-from bertcli.tasks.registry import compute, page
+from bertcli.tasks.registry import compute, spec
 
 logger = logging.getLogger("bertcli")
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as they are
@@ -211,7 +211,7 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
     """Each command, what follows the model in its example, and whether it can use the model."""
 
     def runs(task: str, **options: Any) -> bool:
-        of_task = page(task)
+        of_task = spec(task)
         assert of_task is not None
         return _accepts(lambda: compute(of_task).plan(model, of_task.options(**options)).limit)
 

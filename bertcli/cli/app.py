@@ -21,7 +21,7 @@ from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
 from bertcli.tasks.options import declared, kinds_of
-from bertcli.tasks.registry import Page, page, pages
+from bertcli.tasks.registry import TaskSpec, spec, specs
 
 COMMANDS: dict[str, dict[str, str]] = {  # that are no task's, modules of this package: what --help says, by its panels
     "Run": {},
@@ -68,9 +68,9 @@ def application(word: str = "") -> typer.Typer:
         context_settings={"help_option_names": list(HELP)},
     )
     app.callback()(bert)
-    alone = page(word) if word else None
+    alone = spec(word) if word else None
     other = any(word in commands for commands in COMMANDS.values())
-    tasks = [alone] if alone and alone.panel else [] if other else pages()
+    tasks = [alone] if alone and alone.panel else [] if other else specs()
     for panel, commands in COMMANDS.items():
         of_panel = [task for task in tasks if task.panel == panel]
         if word in HELP:
@@ -129,7 +129,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def register_task(app: typer.Typer, task: Page) -> None:
+def register_task(app: typer.Typer, task: TaskSpec) -> None:
     """Add the command of a task to the application; the docstring of its options is the help."""
     from bertcli.cli.tasks import groups_of, run
 

@@ -22,7 +22,7 @@ from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import page
+from bertcli.tasks.registry import spec
 
 if TYPE_CHECKING:
     from bertcli.evaluate.evaluation import Evaluation
@@ -107,7 +107,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
 
     given: list[str | None] = [*(models.model or ())] or [os.environ.get("BERTCLI_MODEL") or None]
     if given == [None] and task not in SAMPLES:
-        found = page(task)
+        found = spec(task)
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     for name in given:

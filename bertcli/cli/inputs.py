@@ -7,7 +7,7 @@ from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, OutputOptions, argument, wrong
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, Inputs
+from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, InputKind
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -108,7 +108,7 @@ class _DocumentsJob(Job):
         return with_query(query, source)
 
 
-JOBS: dict[Inputs, type[Job]] = {
+JOBS: dict[InputKind, type[Job]] = {
     TEXTS: Job,
     TEXTS_OR_CHOICES: Job,
     SINGLE_TEXTS: _SingleJob,

@@ -10,7 +10,7 @@ from bertcli.files.formats import PAGE, RECORDS, TABLES
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import Page
+from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
     from bertcli.tasks.compute.task import Task
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class More:
     """The options of a command beside those of its task: none."""
 
-    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
-        """The page, job and options with what these change of them. Wrong usage is a typer.BadParameter."""
-        return page, job, wanted
+    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
+        """The spec, job and options with what these change of them. Wrong usage is a typer.BadParameter."""
+        return spec, job, wanted
 
     def settings(self, wanted: Any) -> dict[str, Any]:
         """What of these affects the results, by the names on the command line."""
@@ -49,16 +49,16 @@ class LabelOptions(More):
     id_column: str | None = id_column_option()
     label_column: str | None = option(None, "NAME", "", hidden=True)
 
-    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
+    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
         if self.label_column is not None:
             raise wrong("--label-column", "bertcli evaluate says how well a model does on texts with known labels.")
         if not self.choices:
-            return page, job, wanted
+            return spec, job, wanted
         arguments = job.texts.texts or []
         texts, choices = (None, arguments) if job.texts.input else (arguments[:1], arguments[1:])
         if not choices:
             raise wrong("--choices", "give the text and after it the choices; with --input only the choices.")
-        return page, replace(job, texts=replace(job.texts, texts=texts)), replace(wanted, choices=choices)
+        return spec, replace(job, texts=replace(job.texts, texts=texts)), replace(wanted, choices=choices)
 
     def settings(self, wanted: Any) -> dict[str, Any]:
         return by_name(self) | {"--choices": wanted.choices}

@@ -11,7 +11,7 @@ from bertcli.files.formats import PAGE
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import Page
+from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -26,10 +26,10 @@ class PairOptions(More):
 
     by: str | None = option(None, "NAME", "With --pairs: sum up each group, too; this field names it, and is their id.")
 
-    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
+    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
         if self.by is not None and not wanted.compare:
             raise wrong("--by", "groups are of pairs of texts: add --pairs.")
-        return page, job, wanted
+        return spec, job, wanted
 
     def settings(self, wanted: Any) -> dict[str, Any]:
         return {"--id-column": self.by}

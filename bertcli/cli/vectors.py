@@ -13,7 +13,7 @@ from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import Prepared, option
-from bertcli.tasks.registry import Page
+from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
     from bertcli.files.vectors import VectorForm
@@ -45,20 +45,20 @@ class StorageOptions(More):
     against: str | None = option(None, "FILE", "", hidden=True)
     similarity: bool = option(False, "", "", hidden=True)
 
-    def of_run(self, page: Page, job: Job, wanted: Any) -> tuple[Page, Job, Any]:
+    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
         for name in changed(self):
             if name in MOVED:
                 raise wrong(name, f"this is a command of its own: {MOVED[name]}.")
-        self._refuse_contradictions(page, job, wanted)
+        self._refuse_contradictions(spec, job, wanted)
         if not self.sparse:
-            return page, job, wanted
-        from bertcli.tasks.encode_sparse import PAGE, EncodeSparseOptions
+            return spec, job, wanted
+        from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
 
         words = self.tokens or (job.output.output is None and job.output.format == "table")
         shared = {field.name: getattr(wanted, field.name) for field in fields(Prepared)}
-        return PAGE, job, EncodeSparseOptions(**shared, words=words)
+        return SPEC, job, EncodeSparseOptions(**shared, words=words)
 
-    def _refuse_contradictions(self, page: Page, job: Job, wanted: Any) -> None:
+    def _refuse_contradictions(self, spec: TaskSpec, job: Job, wanted: Any) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
             raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")

@@ -10,7 +10,7 @@ from bertcli.serve.fields import Refused, asked, fitting, properties
 from bertcli.serve.served import page_of_use
 from bertcli.serve.service import ROUTES, Answer, Ask, Reading, route
 from bertcli.serve.vectors import listed
-from bertcli.tasks.registry import pages
+from bertcli.tasks.registry import specs
 
 Record = dict[str, Any]
 ROUTE_OF = {  # the tasks of `huggingface_hub.InferenceClient`, with the routes that answer them
@@ -102,9 +102,9 @@ async def answered(ask: Ask, wanted: Texts) -> Answer:
     return shaped if isinstance(wanted.inputs, list) else shaped[0]
 
 
-for _page in pages():
-    if _page.name in SHAPES:
-        route(f"/{_page.name}", uses=(_page.name,), summary=(_page.options.__doc__ or "").partition("\n")[0])(answered)
+for _spec in specs():
+    if _spec.name in SHAPES:
+        route(f"/{_spec.name}", uses=(_spec.name,), summary=(_spec.options.__doc__ or "").partition("\n")[0])(answered)
 route("/zero-shot", uses=("zero-shot",), summary="How far a text entails each of your labels.")(answered)
 
 

@@ -11,16 +11,16 @@ from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
-from bertcli.tasks.registry import Page, compute, page
+from bertcli.tasks.registry import TaskSpec, compute, spec
 
 MOST_PLANS = 64  # sets of options that are kept ready
 TASKS = {"tokens": "encode", "late": "rank", "zero-shot": "classify"}  # of a use that is no task's name, the task
 
 
 @cache
-def page_of_use(use: str) -> Page:
+def page_of_use(use: str) -> TaskSpec:
     """The task that a use of a model is."""
-    found = page(TASKS.get(use, use))
+    found = spec(TASKS.get(use, use))
     assert found is not None
     return found
 

@@ -1,1 +1,1 @@
-"""What a model is asked to do: a page for each task, and in compute/ the work that it takes."""
+"""What a model is asked to do: a spec for each task, and in compute/ the work that it takes."""

@@ -8,7 +8,7 @@ from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option
-from bertcli.tasks.registry import QUESTIONS, Fields, Needs, Page
+from bertcli.tasks.registry import QUESTIONS, Fields, Needs, TaskSpec
 
 Scoring = Literal["probability", "logits"]
 
@@ -70,7 +70,7 @@ def passage(record: Record) -> Passage:
     return Passage(record["question"] or "", record["context"] or "", marks, notes)
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     AnswerOptions,
     reads=QUESTIONS,
     needs=lambda wanted: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),

@@ -9,7 +9,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
-from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, Page
+from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, TaskSpec
 
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Head = Literal["classifier", "nsp"]
@@ -100,7 +100,7 @@ COLUMNS = (
 )
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     ClassifyOptions,
     reads=TEXTS_OR_CHOICES,
     needs=needs,

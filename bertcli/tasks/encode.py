@@ -9,7 +9,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Prepared, numbers, option
-from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, Page
+from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 
@@ -116,7 +116,7 @@ def _beginning(vector: list[float]) -> str:
     return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     EncodeOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("encode", sample=SENTENCE_SAMPLE),

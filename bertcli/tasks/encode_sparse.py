@@ -8,7 +8,7 @@ from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import TEXT_COLUMNS, text_cells, text_fields
 from bertcli.tasks.options import Prepared
-from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
+from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 
 @lean_dataclass
@@ -36,7 +36,7 @@ def rows(record: Record) -> Iterator[Row]:
     yield *text_cells(record), len(record["indices"]), words
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     EncodeSparseOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("A sparse vector", "mlm", MASKED_SAMPLE),

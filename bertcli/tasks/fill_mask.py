@@ -8,7 +8,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
-from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
+from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 
 @lean_dataclass
@@ -71,7 +71,7 @@ def rows(record: Record) -> Iterator[Row]:
             yield record["index"], mask["position"], word["score"], word["token_str"], id, word["sequence"]
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     FillMaskOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("fill-mask", "mlm", MASKED_SAMPLE),

@@ -6,7 +6,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
-from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, Page
+from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
 
 
 @lean_dataclass
@@ -47,7 +47,7 @@ COLUMNS = (
 )
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     RankOptions,
     reads=DOCUMENTS,
     needs=lambda wanted: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),

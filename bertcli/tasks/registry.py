@@ -1,7 +1,7 @@
-"""The tasks' pages: what each is asked for, what it needs, reads and gives; and the work that belongs to a page.
+"""The specs of tasks: options, needs, inputs, record and table of each; and the file of its work.
 
-This folder has a file for each, whose `PAGE` it is; no list of them is kept anywhere. From pages are made the commands,
-the classes for columns of data, Arrow's types, and a server's routes.
+A task is a file in this folder with a `SPEC`, and a file in compute/; there is no list of them. Specs give the
+commands, the classes for columns of data, Arrow's types, and a server's routes.
 """
 
 import sys
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from bertcli.tasks.compute.task import Task
 
 MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence"
-Fields = dict[str, Any]  # of a record, see Page.record
+Fields = dict[str, Any]  # of a record, see TaskSpec.record
 
 
-class Inputs(NamedTuple):
+class InputKind(NamedTuple):
     """What a task reads: what a text is called, and the field of the options that holds second texts, if any."""
 
     text: str
@@ -31,11 +31,11 @@ class Inputs(NamedTuple):
     choices: bool = False  # a text may be followed by what is to be chosen from
 
 
-TEXTS = Inputs("text", "pairs")
-SINGLE_TEXTS = Inputs("text")
-TEXTS_OR_CHOICES = Inputs("text", "pairs", choices=True)
-QUESTIONS = Inputs("question", "contexts")
-DOCUMENTS = Inputs("query", "documents")
+TEXTS = InputKind("text", "pairs")
+SINGLE_TEXTS = InputKind("text")
+TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True)
+QUESTIONS = InputKind("question", "contexts")
+DOCUMENTS = InputKind("query", "documents")
 
 
 class Needs(NamedTuple):
@@ -48,7 +48,7 @@ class Needs(NamedTuple):
 
 
 @lean_dataclass
-class Page:
+class TaskSpec:
     """A task.
 
     options: a dataclass, whose docstring is the help. needs, record, table: of given options. A record's fields are
@@ -57,7 +57,7 @@ class Page:
     """
 
     options: type[Checked]
-    reads: Inputs
+    reads: InputKind
     needs: Callable[[Any], Needs]
     record: Callable[[Any], Fields]
     table: Callable[[Any], Table]
@@ -77,21 +77,21 @@ class Page:
         return self.module.replace("_", "-")
 
 
-def pages() -> list[Page]:
-    """Every page, in the order in which --help shows them."""
-    found = (_page_in(module) for module in _modules())
+def specs() -> list[TaskSpec]:
+    """The specs of all tasks, in the order in which --help shows them."""
+    found = (_spec_in(module) for module in _modules())
     return sorted(filter(None, found), key=lambda one: one.place)
 
 
-def page(name: str) -> Page | None:
-    """The page of a command or a method; None if that is none of a task."""
+def spec(name: str) -> TaskSpec | None:
+    """The spec of a command or a method; None if that is none of a task."""
     module = name.replace("-", "_")
-    return _page_in(module) if module in _modules() else None
+    return _spec_in(module) if module in _modules() else None
 
 
-def page_of(options: Checked) -> Page:
-    """The page that these options are for."""
-    found: Page = sys.modules[type(options).__module__].PAGE
+def spec_of(options: Checked) -> TaskSpec:
+    """The spec that these options belong to."""
+    found: TaskSpec = sys.modules[type(options).__module__].SPEC
     return found
 
 
@@ -99,8 +99,8 @@ def _modules() -> list[str]:
     return [module.name for module in iter_modules([str(Path(__file__).parent)])]
 
 
-def _page_in(module: str) -> Page | None:
-    return getattr(import_module(f"{__package__}.{module}"), "PAGE", None)
+def _spec_in(module: str) -> TaskSpec | None:
+    return getattr(import_module(f"{__package__}.{module}"), "SPEC", None)
 
 
 class Work(Protocol):
@@ -110,8 +110,8 @@ class Work(Protocol):
         """What makes the results; BertcliError for a model without the head, and for options that do not fit it."""
 
 
-def compute(page: Page) -> Work:
-    """The work of a page, which brings NumPy."""
-    work: Any = import_module(f"{__package__}.compute.{page.module}")
+def compute(spec: TaskSpec) -> Work:
+    """The module that does a task's work; it imports NumPy."""
+    work: Any = import_module(f"{__package__}.compute.{spec.module}")
     found: Work = work
     return found

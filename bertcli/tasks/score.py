@@ -9,7 +9,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
-from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, Page
+from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 Metric = Literal["pll", "within-word", "shared"]
 
@@ -96,7 +96,7 @@ OF_PAIRS = (
 )
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     ScoreOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("score", "mlm", MASKED_SAMPLE),

@@ -10,7 +10,7 @@ from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Windows, option, separated
-from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, Page
+from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
 
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 
@@ -115,7 +115,7 @@ def _label(entity: Mapping[str, Any]) -> str:
     return str(entity.get("entity_group", entity.get("entity")))
 
 
-PAGE = Page(
+SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,
     needs=lambda wanted: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),

@@ -1,1 +1,1 @@
-"""The work of each task, which its page in the folder above describes."""
+"""The work of each task, which its spec in the folder above describes."""

@@ -19,7 +19,7 @@ from bertcli.files.texts import Failure, Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.answer import PAGE, AnswerOptions, Scoring
+from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.scores import softmax
 from bertcli.tasks.compute.task import Record, RecordTask
@@ -34,7 +34,7 @@ CONTEXT = 1  # the side of the context, whose question is side 0
 
 def plan(model: Opened, wanted: AnswerOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
-    check_needs(model, PAGE.needs(wanted))
+    check_needs(model, SPEC.needs(wanted))
     return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
 
 

@@ -21,7 +21,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
-from bertcli.tasks.classify import PAGE, ClassifyOptions, Head
+from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.compute.batches import Numbers, check_head, check_needs, logits_of_each
 from bertcli.tasks.compute.scores import ACTIVATIONS, softmax
 from bertcli.tasks.compute.task import Record, RecordTask, query_prompt
@@ -38,7 +38,7 @@ def plan(model: Opened, wanted: ClassifyOptions) -> RecordTask:
     if wanted.candidates is not None:
         return _candidates_task(model, wanted, wanted.candidates)
     if wanted.choices is not None:
-        check_needs(model, PAGE.needs(wanted))
+        check_needs(model, SPEC.needs(wanted))
         choices = [wanted.choices] if isinstance(wanted.choices, str) else wanted.choices
         names = _names("choice", "--choices", choices)
         return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
@@ -159,7 +159,7 @@ def _candidates_task(model: Opened, wanted: ClassifyOptions, candidates: Iterabl
 
     Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
     """
-    needs = PAGE.needs(wanted)
+    needs = SPEC.needs(wanted)
     check_needs(model, needs)
     names = _names("candidate", "--candidates", candidates)
     template = TEMPLATE if wanted.template is None else wanted.template

@@ -21,12 +21,12 @@ from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_
 from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseTask, SparseVector, largest
-from bertcli.tasks.encode_sparse import PAGE, EncodeSparseOptions
+from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
 
 
 def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
-    check_needs(model, PAGE.needs(wanted))
+    check_needs(model, SPEC.needs(wanted))
     if model.folder is not None and wanted.prompt_name is not None and model.sentence.routed:
         from bertcli.tasks.compute.sparse_queries import has_table, plan_queries  # few models have a table for queries
 

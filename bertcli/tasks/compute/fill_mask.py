@@ -12,7 +12,7 @@ from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
 from bertcli.tasks.compute.masked import MaskedSentence
 from bertcli.tasks.compute.task import Record, RecordTask
-from bertcli.tasks.fill_mask import PAGE, FillMaskOptions
+from bertcli.tasks.fill_mask import SPEC, FillMaskOptions
 from bertcli.tokens import Spelling
 
 TOP_K = 5
@@ -24,7 +24,7 @@ def plan(model: Opened, wanted: FillMaskOptions) -> RecordTask:
 
     Errors: BertcliError for targets that the model cannot spell, and for a head or mask that it lacks.
     """
-    check_needs(model, PAGE.needs(wanted))
+    check_needs(model, SPEC.needs(wanted))
     _ = model.tokenizer.mask_id  # an error now if there is none
     targets = None
     if wanted.targets is not None:

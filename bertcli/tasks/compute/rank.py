@@ -32,7 +32,7 @@ from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.rank import PAGE, RankOptions
+from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tokens.chat_template import template_of
 
 logger = getLogger("bertcli")
@@ -61,7 +61,7 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
         return SparseRankTask.of(model, wanted)
     scored = scoring(model)
     if scored is None:
-        check_needs(model, PAGE.needs(wanted))
+        check_needs(model, SPEC.needs(wanted))
         _check_template(model)
     outputs = model.config.num_labels if scored is None else scored.outputs
     if outputs != 1:

@@ -21,12 +21,12 @@ from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.compute.guesses import Guess, guesses, scored
 from bertcli.tasks.compute.pairs import PairsTask
 from bertcli.tasks.compute.task import Record, RecordTask
-from bertcli.tasks.score import PAGE, ScoreOptions
+from bertcli.tasks.score import SPEC, ScoreOptions
 
 
 def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
-    check_needs(model, PAGE.needs(wanted))
+    check_needs(model, SPEC.needs(wanted))
     if wanted.compare:
         return PairsTask(model, wanted.reading, wanted.metric)
     return _Score(model, wanted.reading, wanted.target, wanted.within_word)

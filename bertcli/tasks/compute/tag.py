@@ -19,7 +19,7 @@ from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.redact import Found, Redaction
 from bertcli.tasks.compute.scores import softmax
 from bertcli.tasks.compute.task import Record, RecordTask
-from bertcli.tasks.tag import PAGE, Aggregation, TagOptions
+from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
 from bertcli.tokens import Tokens
 from bertcli.tokens.windows import windows_of
 
@@ -28,7 +28,7 @@ Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 def plan(model: Opened, wanted: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
-    check_needs(model, PAGE.needs(wanted))
+    check_needs(model, SPEC.needs(wanted))
     ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
     redaction = None
     if wanted.redact:

@@ -1,4 +1,4 @@
-"""A task's page says what its command prints: every field of every record, with its type."""
+"""A task's spec says what its command prints: every field of every record, with its type."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from reference import task_cases as cases
 from reference.encode_cases import sparse
 
 from bertcli.tasks.options import declared
-from bertcli.tasks.registry import Fields, Page, compute, page, pages
+from bertcli.tasks.registry import Fields, TaskSpec, compute, spec, specs
 
 LONG = "She poured a cup of hot tea, and the king of France drank it in Paris. " * 3
 
@@ -87,7 +87,7 @@ CASES: list[tuple[str, list[str], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "options"), CASES)
-def test_pages_say_the_records_of_their_commands(
+def test_specs_say_the_records_of_their_commands(
     name: str, arguments: list[str], options: dict[str, Any], folders: dict[str, Path], tmp_path: Path
 ) -> None:
     task = known(name)
@@ -103,7 +103,7 @@ def test_pages_say_the_records_of_their_commands(
 
 
 @pytest.mark.parametrize("name", ["encode", "classify", "fill-mask", "score", "tag", "answer", "rank"])
-def test_pages_say_what_is_known_of_a_text_that_cannot_be_used(
+def test_specs_say_what_is_known_of_a_text_that_cannot_be_used(
     name: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     file = tmp_path / "bad.jsonl"
@@ -121,7 +121,7 @@ def _sorted(fields: Fields) -> Fields:
     return {name: fields[name] for name in sorted(fields, key=lambda name: name.removesuffix("?"))}
 
 
-def test_pages_with_a_field_too_many_or_of_another_type_are_noticed() -> None:
+def test_specs_with_a_field_too_many_or_of_another_type_are_noticed() -> None:
     fields: Fields = {"index": int, "id?": str, "loss": (float, None), "tokens": [{"token": (int, [int])}]}
     right: dict[str, Any] = {"index": 0, "loss": None, "tokens": [{"token": 1}, {"token": [1, 2]}]}
     assert misfit(right, fields) is None
@@ -139,38 +139,38 @@ def test_pages_with_a_field_too_many_or_of_another_type_are_noticed() -> None:
     assert misfit({"loss": 1.0, "index": 0, "tokens": []}, fields) is not None
 
 
-def known(name: str) -> Page:
-    found = page(name)
+def known(name: str) -> TaskSpec:
+    found = spec(name)
     assert found is not None
     return found
 
 
-def test_pages_are_found_without_a_list() -> None:
-    names = [one.name for one in pages() if one.panel]
+def test_specs_are_found_without_a_list() -> None:
+    names = [one.name for one in specs() if one.panel]
     assert names == ["encode", "classify", "fill-mask", "score", "tag", "answer", "rank"]
     assert known("fill_mask") is known("fill-mask")
-    assert page("params") is None
-    assert page("options") is None
-    for one in pages():
+    assert spec("params") is None
+    assert spec("options") is None
+    for one in specs():
         assert callable(compute(one).plan)
         assert {"max_length", "truncation"} <= {field.name for field in declared(one.options)} | {"truncation"}
         assert one.options.__doc__
 
 
-def test_pages_load_no_numpy() -> None:
+def test_specs_load_no_numpy() -> None:
     import subprocess
     import sys
 
-    code = "import sys; from bertcli.tasks.registry import pages; print(len(pages()), 'numpy' in sys.modules)"
+    code = "import sys; from bertcli.tasks.registry import specs; print(len(specs()), 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(len(pages())), "False"]
+    assert done.stdout.split() == [str(len(specs())), "False"]
 
 
-def test_pages_options_and_the_library_share_no_name() -> None:
+def test_specs_options_and_the_library_share_no_name() -> None:
     import bertcli as library
 
     public = {name for name in library.__all__ if isinstance(getattr(library, name), type)}
-    options = {one.options.__name__ for one in pages()}
-    records = {name for one in pages() for name, value in vars(compute(one)).items() if isinstance(value, type)}
+    options = {one.options.__name__ for one in specs()}
+    records = {name for one in specs() for name, value in vars(compute(one)).items() if isinstance(value, type)}
     assert "Encode" in public
     assert not public & (options | records - {"BertcliError"})
