@@ -178,6 +178,14 @@ class Opened:
         return [] if self.folder is None else self.folder.paths[1:]
 
     @property
+    def files_read(self) -> list[Path]:
+        """The files that network and sentence settings were read from, and any others that were read so far."""
+        if self.folder is None:
+            return []
+        _ = self.sentence  # whose Dense layers have weights of their own
+        return self.folder.files_read
+
+    @property
     def as_stored(self) -> bool:
         """Whether opening `path` gives the same model again: false for a variant, and for a modified model."""
         stored = self.stored

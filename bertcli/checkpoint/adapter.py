@@ -145,7 +145,7 @@ def _settings(folder: Folder) -> JsonSettings:
 def open_adapter(folder: Folder) -> Adapter:
     """The adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
     config = _settings(folder)
-    weights = next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
+    weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}.")
     pairs: dict[str, dict[str, StoredTensor]] = {}

@@ -10,14 +10,16 @@ from bertcli.checkpoint.untrusted import JsonSettings, read_json
 class Folder:
     """The folder of a model, or of one of its modules. `path` is as the user gave it: errors name files below it.
 
-    What was read stays as it was, whatever happens to the files. It pickles as its path. `adapter` is the folder of an
-    adapter (LoRA) that changes the network; `base` has configuration and weights, where they are not here.
+    What was read stays as it was, whatever happens to the files; `files_read` names them. It pickles as its path.
+    `adapter` is the folder of an adapter (LoRA) that changes the network; `base` has configuration and weights, where
+    they are not here.
     """
 
     def __init__(self, path: Path, base: "Folder | None" = None, adapter: "Folder | None" = None) -> None:
         self.path, self.base, self.adapter = path, base, adapter
         self._inner = ""
         self._read: dict[str, Any] = {}
+        self._names_read: set[str] = set()
 
     def __repr__(self) -> str:
         return f"Folder({str(self.path)!r})"
@@ -42,7 +44,7 @@ class Folder:
 
     def _at(self, path: Path, inner: str) -> "Folder":
         other = Folder(path, self.base)
-        other._inner, other._read = inner, self._read
+        other._inner, other._read, other._names_read = inner, self._read, self._names_read
         return other
 
     @property
@@ -57,6 +59,23 @@ class Folder:
             return self.base.file(name)
         return own
 
+    def reading(self, name: str) -> Path:
+        """The path of a file that is about to be read, for `files_read` to name it."""
+        path = self.file(name)
+        if self.base is not None and path.parent == self.base.path:
+            return self.base.reading(name)
+        self._names_read.add(self._inner + name)
+        return path
+
+    @property
+    def files_read(self) -> list[Path]:
+        """The files that were read so far, in every folder that the model consists of: its results depend on these."""
+        names = sorted(name for name in self._names_read if name.startswith(self._inner))
+        paths = [self.path / name.removeprefix(self._inner) for name in names]
+        for other in (self.base, self.adapter):
+            paths += [] if other is None else other.files_read
+        return paths
+
     def has(self, name: str) -> bool:
         """Whether there is such a file, or a link that should lead to one: that it leads nowhere is an error later."""
         return os.path.lexists(self.file(name))
@@ -65,7 +84,7 @@ class Folder:
         """The JSON value in a file, by the rules of `read_json`."""
         key = self._inner + name
         if key not in self._read:
-            self._read[key] = read_json(self.file(name))
+            self._read[key] = read_json(self.reading(name))
         return self._read[key]
 
     def object(self, name: str) -> JsonSettings:

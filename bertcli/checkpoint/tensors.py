@@ -100,7 +100,7 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     file = weights_file(folder)
     if file is None:
         raise BertcliError(f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
-    return _open_shards(folder, file.name) if file.name.endswith(INDEX_ENDING) else open_file(file)
+    return _open_shards(folder, file.name) if file.name.endswith(INDEX_ENDING) else open_file(folder.reading(file.name))
 
 
 def shard_names(folder: Folder, name: str) -> dict[str, str]:
@@ -198,7 +198,7 @@ def _open_shards(folder: Folder, name: str) -> dict[str, StoredTensor]:
     for file in sorted(set(weight_map.values())):
         if not folder.has(file):
             raise BertcliError(f"{folder.path} lacks the shard {file} listed in {name}: fetch the model again.")
-        shards[file] = open_file(folder.file(file))
+        shards[file] = open_file(folder.reading(file))
     for tensor, file in weight_map.items():
         if tensor not in shards[file]:
             raise BertcliError(

@@ -187,7 +187,9 @@ class Run(Generic[W]):
         from bertcli.tasks.compute.task import Progress
 
         files = files_of(self.texts)
-        fingerprint = None if files is None else cache(partial(self._fingerprint, files))  # which reads the files
+        fingerprint = None
+        if files is not None:
+            fingerprint = cache(partial(self._fingerprint, files, self._model_files()))  # reads all these files
         with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
             progress = Progress(**(shards.state or {}))
             if not shards.complete:
@@ -227,14 +229,18 @@ class Run(Generic[W]):
             with closing(progress(blocks, self.command, reached)) as shown:
                 yield shown
 
-    def _fingerprint(self, files: Sequence[Path]) -> "Fingerprint":
+    def _model_files(self) -> list[Path]:
+        """The files that the model was opened from, before its first result: the same in every run of a command."""
+        assert self.model.folder is not None
+        return self.model.folder.files_read
+
+    def _fingerprint(self, files: Sequence[Path], model_files: Sequence[Path]) -> "Fingerprint":
         import numpy
 
         import bertcli
         from bertcli.engine.threads import thread_count
-        from bertcli.files.shards import digest, model_files
+        from bertcli.files.shards import digest
 
-        assert self.model.folder is not None
         job = self.job
         return {
             **by_name(job.texts),
@@ -243,7 +249,7 @@ class Run(Generic[W]):
             "--shard": self.texts.shard and "{}/{}".format(*self.texts.shard),
             "--input": None,  # files may be renamed
             "input": digest(files),
-            "model": digest([file for path in self.model.folder.paths for file in model_files(path)]),
+            "model": digest(model_files),
             "the command": self.command,
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,

@@ -117,7 +117,7 @@ class StorageOptions(More):
             keep_going=wanted.keep_going,
             ending=job.ending,
             notes={
-                MODEL: signature(run.model.name, run.model.path, run.model.other_paths),
+                MODEL: signature(run.model.name, run.model.files_read),
                 SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": wanted.chunk}),
             },
         )

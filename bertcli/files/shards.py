@@ -18,7 +18,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -41,7 +41,6 @@ SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so 
 LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
 WORTH_KEEPING = 10.0  # seconds of work from which shards are kept after an error even without --resume
 LOCKED = (errno.EWOULDBLOCK, errno.EACCES)  # by another process; any other error: a file system without locks
-MODEL_FILES = (".json", ".txt", ".safetensors", ".bin", ".model")
 WEIGHTS = (".safetensors", ".bin")
 BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
 
@@ -351,19 +350,13 @@ def digest(files: Iterable[Path]) -> str:
     return whole.hexdigest()
 
 
-def model_files(folder: Path) -> list[Path]:
-    """The files of a checkpoint that may affect its results: its own, and those of sentence-transformers modules."""
-    paths = (*folder.glob("*"), *folder.glob("*/*"))
-    return sorted(path for path in paths if path.suffix in MODEL_FILES and path.is_file())
-
-
-def signature(name: str, folder: Path | None, others: Sequence[Path] = ()) -> str:
+def signature(name: str, files: Iterable[Path]) -> str:
     """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it.
 
-    others: the folders of an adapter and its base.
+    files: those that were read to open the model, in an order that is always the same.
     """
     weights = hashlib.blake2b(digest_size=8)
-    for path in [file for one in (folder, *others) if one for file in model_files(one)]:
+    for path in files:
         if path.suffix in WEIGHTS:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -371,7 +364,9 @@ def signature(name: str, folder: Path | None, others: Sequence[Path] = ()) -> st
                 for number in range(BLOCKS):
                     file.seek(size * number // BLOCKS)
                     weights.update(file.read(BLOCK))
-    named = folder.name if folder and Path(name).is_dir() else name  # a path would say where it lay
+    # Of a folder the name as it was given: its whole path would say where it lay, and the target of a link is another.
+    given = Path(os.path.abspath(os.path.expanduser(name)))
+    named = given.name if given.is_dir() else name
     return f"{named.encode('utf-8', 'backslashreplace').decode()} {weights.hexdigest()}"
 
 

@@ -34,7 +34,7 @@ from bertcli.files.arrays import KINDS, Stored, ends_of
 from bertcli.files.formats import ARRAYS, SINGLE, ending_of
 from bertcli.files.held import Stream
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
-from bertcli.files.stored import ORIGIN
+from bertcli.files.stored import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
@@ -98,8 +98,10 @@ class VectorForm:
 
     @property
     def beside(self) -> bytes | None:
-        """What stands beside a file that can hold no notes."""
-        return json.dumps(self.notes).encode() if self.notes and self.ending in SINGLE else None
+        """What stands beside a file that can hold no notes: an object, whose settings are one, too."""
+        if not self.notes or self.ending not in SINGLE:
+            return None
+        return json.dumps({**self.notes, SETTINGS: json.loads(self.notes[SETTINGS])}).encode()
 
     @property
     def ends(self) -> str | None:

@@ -50,10 +50,10 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
     """
     path, file = folder.path, folder.file("tokenizer.json")
     if not settings.framed:
-        return _from_json(file)
+        return _from_json(folder.reading(file.name))
     framed = settings.kind in FRAMED
     if os.path.lexists(file):
-        backend = _from_json(file)
+        backend = _from_json(folder.reading(file.name))
         _overrule(backend, settings, file)
     else:
         framed = True

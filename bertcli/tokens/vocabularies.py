@@ -40,7 +40,7 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
         )
     if not names.issuperset(files):
         raise lacks_tokenizer(str(folder.path), names, " with ".join(files))
-    backend = build(*map(folder.file, files), settings)
+    backend = build(*map(folder.reading, files), settings)
     mask = settings.named.get("mask", "[MASK]" if settings.kind in ("albert", "deberta") else "<mask>")
     if settings.kind in SPACED_MASKS and backend.token_to_id(mask) is not None:
         backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])

@@ -305,11 +305,24 @@ def test_search_makes_a_query_as_the_vectors_were_made(
     assert bertcli(*search, "--prompt", "a query: ").records[0]["nearest"][0]["score"] < 0.9999
 
 
+def test_search_calls_a_linked_model_as_it_was_given(
+    model: Path, corpus: Path, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the Hub's cache a model's folder has the name of a commit, and people link to it."""
+    (tmp_path / "minilm").symlink_to(model)
+    monkeypatch.chdir(tmp_path)
+    assert bertcli("encode", "-m", "minilm", "-i", corpus, "-o", "v.npz").status == 0
+    error = bertcli("search", "-m", made(head="mlm", seed=5), "tea", "--in", "v.npz").error
+    assert "v.npz was made by another model, 'minilm " in error
+    monkeypatch.chdir(model)
+    assert bertcli("search", "-m", ".", "tea", "--in", tmp_path / "v.npz").status == 0
+
+
 def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corpus: Path, tmp_path: Path) -> None:
     file, note = tmp_path / "v.npy", tmp_path / "v.npy.settings.json"
     bertcli("encode", "-m", model, "-i", corpus, "-o", file)
     told = json.loads(note.read_text(encoding="utf-8"))
-    settings = json.loads(told["settings"])
+    settings = told["settings"]  # an object, not a text with JSON in it
     assert settings == {
         "pooling": "mean",
         "layer": [2],
@@ -320,12 +333,15 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
         "chunk": None,
     }
     search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
-    for damaged in ("[]", "5", '{"pooling": "mean"}', json.dumps({**settings, "layer": "2"})):
+    damaged: object
+    for damaged in ([], 5, "[]", "5", {"pooling": "mean"}, {**settings, "layer": "2"}):
         note.write_text(json.dumps({**told, "settings": damaged}), encoding="utf-8")
         assert "says how its vectors were made in a way that cannot be read" in bertcli(*search).error
     for odd, message in (("layer", "There is no layer 99"), ("truncate_dim", "cannot be cut to 99")):
-        note.write_text(json.dumps({**told, "settings": json.dumps({**settings, odd: [99] if odd == "layer" else 99})}))
-        assert message in bertcli(*search).error
+        changed = {**settings, odd: [99] if odd == "layer" else 99}
+        for written in (changed, json.dumps(changed)):  # as 0.7.0 wrote it
+            note.write_text(json.dumps({**told, "settings": written}))
+            assert message in bertcli(*search).error
     note.write_text("{", encoding="utf-8")
     assert "v.npy.settings.json" in bertcli(*search).error
     note.unlink()

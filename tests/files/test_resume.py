@@ -6,14 +6,19 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.checkpoint_files import Sentence
+from helpers.checkpoints import make
 from helpers.crashes import crashing, full_disk
 from helpers.deadlines import started
+from helpers.late_folders import write_late
+from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.terminal import bertcli
 
 from bertcli.files import shards
@@ -182,6 +187,67 @@ def test_resume_with_another_model_is_refused(model: Path, made: Made, source: P
     arguments = command("npy", model, source, tmp_path / "v.npy")
     unfinished(arguments)
     assert "the model has changed" in bertcli(*changed(arguments, "-m", made(head="pretraining", seed=8))).error
+
+
+def stanford(folder: Path) -> tuple[list[str], Path]:
+    """A command on a model whose settings are in a file without a usual ending, and that file."""
+    write_late(folder, "stanford")
+    return ["encode", "--pooling", "none", "--prompt-name", "document"], folder / "artifact.metadata"
+
+
+def templated(folder: Path) -> tuple[list[str], Path]:
+    """The same of a model that puts pairs of texts into a chat template."""
+    write_reranker(folder, template=PUBLISHED, head="classifier", in_file=True, limit=250)
+    return ["classify", "--text-pair", "tea"], folder / "chat_template.jinja"
+
+
+def with_settings_of_a_module(folder: Path) -> tuple[list[str], Path]:
+    """The same of a sentence model, one of whose modules has a folder of its own."""
+    make(folder, sentence=Sentence(("mean",)))
+    return ["encode"], folder / "1_Pooling" / "config.json"
+
+
+@pytest.mark.parametrize("write", [stanford, templated, with_settings_of_a_module])
+def test_resume_after_a_change_of_any_file_that_was_read_is_refused(
+    write: Callable[[Path], tuple[list[str], Path]], source: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    words, file = write(folder)
+    ending = "npz" if words[0] == "encode" else "jsonl"
+    target = tmp_path / f"v.{ending}"
+    arguments: list[str | Path] = [*words, "-m", folder, "-i", source, "-o", target, "--batch-tokens", "20", "--resume"]
+    with crashing(24):
+        bertcli(*arguments)
+    contents = file.read_bytes()
+    (folder / "README.md").write_text("which nothing reads", encoding="utf-8")
+    file.write_bytes(contents + b" ")
+    assert "the model has changed; restore that" in bertcli(*arguments).error
+    file.write_bytes(contents)
+    done = bertcli(*arguments)
+    assert (done.status, "nothing is kept" in done.err) == (0, False), done.err
+
+
+def test_resume_of_a_finished_run_begins_anew_where_a_setting_of_the_model_changed(
+    source: Path, tmp_path: Path
+) -> None:
+    words, file = stanford(tmp_path / "model")
+    arguments: list[str | Path] = [*words, "-m", tmp_path / "model", "-i", source, "-o", tmp_path / "v.npz", "--resume"]
+    bertcli(*arguments)
+    first = np.load(tmp_path / "v.npz")["embeddings"]
+    settings = json.loads(file.read_bytes())
+    file.write_text(json.dumps({**settings, "doc_maxlen": 5}))
+    assert bertcli(*arguments).status == 0
+    assert len(np.load(tmp_path / "v.npz")["embeddings"]) < len(first)
+
+
+def test_resume_with_another_numpy_is_refused(
+    model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = command("npy", model, source, tmp_path / "v.npy")
+    unfinished(arguments)
+    now = np.__version__
+    monkeypatch.setattr(np, "__version__", "9.8.7")
+    assert f"numpy was {now} and is now 9.8.7; restore that" in bertcli(*arguments).error
 
 
 def test_resume_left_out_replaces_what_was_there(model: Path, source: Path, tmp_path: Path) -> None:

@@ -47,6 +47,10 @@ LARGEST_DIFFERENCE = 1e-4  # from NumPy's numbers, in float32; relative to the l
 # The head that a model was made for, if it has several; nsp and sop were only a help in training.
 HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
 ANSWER = ("start_logits", "end_logits")
+# How files end that a folder for other libraries has besides those that bertcli read to open the model.
+SMALL = (".json", ".txt", ".model", ".jinja")
+OF_MODULES = (".json", ".safetensors", ".bin")
+NETWORK_WEIGHTS = (".index.json", ".safetensors", ".bin")
 
 
 class Exported(NamedTuple):
@@ -134,21 +138,23 @@ def _make_graph(model: Opened, file: Path, wanted: ExportOptions) -> Exported:
 
 
 def _copy_small_files(folder: Folder, target: Path) -> None:
-    """Copy the files of a model that are none of weights, and the weights of sentence-transformers' modules.
+    """Copy the files of a model that were read or are small, and the weights of sentence-transformers' modules.
 
+    Other libraries may read small files that bertcli does not. The network's own weights are in the graph.
     In folders of sentence-transformers' first versions the network has a folder of its own, 0_Transformer; these other
     libraries look for it at the top.
     """
     place, static = network_place(folder)
     source, network = folder.path, place.path
     apart = not static and network != source
+    read = set(folder.files_read)
     for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
-        if file.suffix in (".json", ".txt", ".model", ".jinja") and not file.name.endswith(".index.json"):
+        if (file in read or file.suffix in SMALL) and not file.name.endswith(NETWORK_WEIGHTS):
             shutil.copyfile(file, target / file.name)
         elif (file / "config.json").exists() and not (apart and file == network):
             (target / file.name).mkdir()
             for inner in file.iterdir():
-                if inner.suffix in (".json", ".safetensors", ".bin"):
+                if inner in read or inner.suffix in OF_MODULES:
                     shutil.copyfile(inner, target / file.name / inner.name)
     if apart:
         modules = json.loads((target / "modules.json").read_bytes())

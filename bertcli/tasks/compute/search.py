@@ -123,7 +123,7 @@ def stored_texts(stored: StoredVectors) -> Texts | None:
 def settings_of(model: Opened, stored: StoredVectors) -> dict[str, Any] | None:
     """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
     own, other, settings = (
-        signature(model.name, model.path, model.other_paths),
+        signature(model.name, model.files_read),
         stored.notes.get(MODEL),
         stored.settings,
     )
