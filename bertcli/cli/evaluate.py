@@ -17,6 +17,7 @@ from bertcli.cli.options import (
     argument,
     wrong,
 )
+from bertcli.errors import shown
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
@@ -91,9 +92,15 @@ def evaluate(
     check_output(report.output, (PAGE, *FORMS, RUN))
     from bertcli.evaluate.evaluation import check_bound, read
     from bertcli.evaluate.evaluation import evaluate as judged
+    from bertcli.evaluate.figures import possible_figures
 
     labelled = read(models.data, wanted)
     logger.info("the task is %s: %s (--task says otherwise).", labelled.task, labelled.why)
+    if wanted.at_least is not None:
+        name, known = wanted.at_least[0], possible_figures(labelled, wanted)
+        if name not in known:
+            what = f"there is no figure {shown(name)} for {labelled.task}; choose from {', '.join(known)}."
+            raise wrong("--at-least", what)
     alone = wanted.run is not None and labelled.task == "retrieval" and not models.model
     evaluation = judged(labelled, () if alone else _opened(models, labelled.task, engine), wanted)
     _show(evaluation, report)

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bertcli.evaluate.figures import spec_of
 from bertcli.evaluate.metrics import Figures, Numbers
 
 Record = dict[str, Any]
 DRAWS, SEED = 1000, 0
 NUMBERS = 1 << 22  # counts at a time: 32 MiB
-LESS_IS_BETTER = ("ece", "brier", "log_loss", "loss", "pseudo_perplexity")
-NEITHER = ("best_f1_threshold",)
 
 
 def draws(count: int) -> Iterator[Numbers]:
@@ -58,10 +57,10 @@ def differences(a: str, of_a: Mapping[str, Figure], b: str, of_b: Mapping[str, F
     value: how much b's figure is above a's; ahead: the share of draws in which b is better, equal ones half.
     """
     found = []
-    for metric in (name for name in of_a if name in of_b and name not in NEITHER):
+    for metric in (name for name in of_a if name in of_b and spec_of(name).less_is_better is not None):
         first, second = of_a[metric], of_b[metric]
         apart = Figure(second.value - first.value, second.drawn - first.drawn)
-        gains = apart.drawn[np.isfinite(apart.drawn)] * (-1 if metric in LESS_IS_BETTER else 1)
+        gains = apart.drawn[np.isfinite(apart.drawn)] * (-1 if spec_of(metric).less_is_better else 1)
         ahead = float(np.mean((gains > 0) + 0.5 * (gains == 0))) if gains.size else 0.5
         found.append({"metric": metric, "a": a, "b": b, **apart.record, "ahead": ahead})
     return found
@@ -70,7 +69,7 @@ def differences(a: str, of_a: Mapping[str, Figure], b: str, of_b: Mapping[str, F
 def sentence(difference: Record, count: int, unit: str) -> str:
     """Which of two is better, and by how much, if the interval leaves out 0."""
     metric, a, b, value, low, high, _ = difference.values()
-    worse = value is not None and (low > 0) == (metric in LESS_IS_BETTER)
+    worse = value is not None and (low > 0) == spec_of(metric).less_is_better
     shows = value is not None and (low > 0 or high < 0)
     if shows and worse:
         a, b, value, low, high = b, a, -value, -high, -low

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
-from bertcli.evaluate.bootstrap import LESS_IS_BETTER, SEED, Figure, Record, differences, figures_of
+from bertcli.evaluate.bootstrap import SEED, Figure, Record, differences, figures_of
 from bertcli.evaluate.evaluators import answers, classification, masked, ranking, similarity, tagging
+from bertcli.evaluate.figures import spec_of
 from bertcli.evaluate.load.beir import TREC, read_folder, read_queries
 from bertcli.evaluate.load.tables import OF_TASKS, SHAPES, Labelled, LeftOut, Relevance, table
 from bertcli.evaluate.options import Evaluate
@@ -159,7 +160,7 @@ def check_bound(record: Record, name: str, bound: float) -> None:
             known = ", ".join(model["metrics"])
             raise BertcliError(f"There is no figure {shown(name)} (--at-least); choose from {known}.")
         value = model["metrics"][name]["value"]
-        less_is_better = name in LESS_IS_BETTER
+        less_is_better = spec_of(name).less_is_better
         if value is None or (value > bound if less_is_better else value < bound):
             words = f"{value or 0:.4f}, {'more' if less_is_better else 'less'} than {bound:g}"
             found = "not defined" if value is None else words

@@ -12,9 +12,10 @@ from bertcli.tasks.options import Reading, numbers, option, separated
 TaskName = Literal[
     "sts", "pairs", "triplets", "retrieval", "rank", "classification", "tag", "answer", "fill-mask", "score"
 ]
-Scheme = Literal["IOB1", "IOB2", "BIOES"]
+Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
 DTYPES = ("float32", "float16", "int8", "binary")
-CUTOFFS = (1, 3, 5, 10, 100)
+RANKS = (1, 3, 5, 10, 100)
+MASK_RANKS = (1, 5, 10)
 
 
 def _renamed(text: str) -> dict[str, str]:
@@ -64,7 +65,7 @@ class Evaluate(Reading):
     labels: dict[str, str] | None = option(
         None, "A=B[,C=D]", "What names in the data are called by the model.", panel="Input", read=_renamed
     )
-    scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES.", panel="Input")
+    scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
     run: str | None = option(
         None, "FILE", "A TREC run: judged itself, beside models; for rank the candidates.", panel="Input"
@@ -105,10 +106,10 @@ class Evaluate(Reading):
         """The same for tasks that read in windows, and cut nothing."""
         return {name: value for name, value in self.doing.items() if name != "truncation"}
 
-    @property
-    def cutoffs(self) -> list[int]:
-        """The ranks at which figures are cut, ascending."""
-        return sorted({*(self.k or CUTOFFS)})
+    def ranks(self, task: str) -> list[int]:
+        """The ranks K of figures such as ndcg@K, ascending."""
+        usual = MASK_RANKS if task == "fill-mask" else RANKS
+        return sorted({*(self.k or usual)})
 
 
 @lean_dataclass

@@ -9,10 +9,8 @@ means over the folds, with 95 % intervals by Student's t over them.
     selectivity   accuracy - control        Hewitt and Liang 2019, arXiv 1909.03368
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +27,7 @@ from bertcli.evaluate.metrics import Numbers, Whole, log_loss, mean, one_hot
 from bertcli.evaluate.options import ProbeOptions
 from bertcli.evaluate.report.tables import interval, value
 from bertcli.evaluate.saved_probe import CHECKED, Head, check_new, head_of, save_probe
+from bertcli.evaluate.words import WordPlaces
 from bertcli.files.texts import Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened, expect_model
@@ -100,11 +99,11 @@ def parts_of(task: EncodeTask, rows: Iterable[Text], labels: Sequence[Any], word
 
 def of_words(item: Item, words: Sequence[str], states: Array) -> dict[int, Array]:
     """The mean of the pieces of every word that has some, by its number."""
-    ends = list(accumulate(len(word) + 1 for word in words))  # each with the space after it
+    places = WordPlaces(words)
     pieces: dict[int, list[Array]] = {}
-    for side, (_, end), state in zip(item.tokens.sides, item.tokens.offsets, states, strict=True):
+    for side, (start, end), state in zip(item.tokens.sides, item.tokens.offsets, states, strict=True):
         if side is not None:
-            pieces.setdefault(bisect_right(ends, max(0, end - 1)), []).append(state)
+            pieces.setdefault(places.number(start, end), []).append(state)
     return {number: np.mean(some, axis=0) for number, some in pieces.items()}
 
 

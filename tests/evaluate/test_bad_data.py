@@ -245,6 +245,64 @@ def test_collections_that_do_not_fit_together_are_refused(tmp_path: Path, file: 
     assert why in bertcli("evaluate", beir(tmp_path / "beir", **{file: content})).error
 
 
+TWICE = {
+    "corpus.jsonl": ('{"_id": "d0", "text": "stone"}\n{"_id": "d1", "text": "x"}\n{"_id": "d0", "text": "tea"}\n', 3),
+    "queries.jsonl": ('{"_id": "q0", "text": "stone"}\n{"_id": "q0", "text": "tea"}\n', 2),
+    "qrels/test.tsv": (f"{HEADER}q0\td0\t0\nq0\td0\t1\n", 3),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_an_id_that_stands_twice_is_refused_with_both_lines_or_the_last_is_kept(tmp_path: Path, name: str) -> None:
+    content, line = TWICE[name]
+    folder = beir(tmp_path / "beir", **{name: content})
+    error = bertcli("evaluate", folder).error
+    first = 2 if name.startswith("qrels") else 1
+    assert f"{folder}/{name}, line {line}: the " in error
+    assert f"in {folder}/{name}, line {first}, too" in error
+    assert "leave such rows out (--keep-going)" in error
+    record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json", "--k", "1").out)
+    assert (record["count"], record["left_out"]) == (1, 1)
+    if name == "corpus.jsonl":
+        folder = beir(tmp_path / "other", **{name: content, "qrels/test.tsv": f"{HEADER}q0\td1\t1\n"})
+        (model,) = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)["models"]
+        assert model["worst"][0]["found"] == "d0: tea", "the last document of that id is the one that is compared"
+    if name == "queries.jsonl":
+        (model,) = record["models"]
+        assert model["metrics"]["recall@1"]["value"] == 1
+    if name == "qrels/test.tsv":
+        assert record["models"][0]["metrics"]["recall@1"]["value"] == 1, "the last grade says that it is relevant"
+
+
+def test_stored_vectors_of_a_corpus_with_an_id_twice_stay_in_step(tmp_path: Path) -> None:
+    corpus = '{"_id": "d0", "text": "stone"}\n{"_id": "d1", "text": "tea"}\n{"_id": "d0", "text": "a river"}\n'
+    queries = '{"_id": "q0", "text": "tea"}\n'
+    qrels = f"{HEADER}q0\td1\t1\n"
+    folder = beir(tmp_path / "beir", **{"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": qrels})
+    vectors = tmp_path / "corpus.npy"
+    assert bertcli("encode", "-m", "bert-mini-sentence", "-i", folder / "corpus.jsonl", "-o", vectors).status == 0
+    given = bertcli("evaluate", folder, "--keep-going", "--k", "1", "--vectors", vectors, "--format", "json").out
+    assert json.loads(given)["models"][0]["metrics"]["recall@1"]["value"] == 1
+
+
+def test_a_document_that_stands_twice_in_a_run_is_refused(tmp_path: Path) -> None:
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
+    qrels.write_text("a 0 x 1\n")
+    run.write_text("a Q0 x 1 2 me\na Q0 x 2 1 me\n")
+    error = bertcli("evaluate", qrels, "--run", run).error
+    assert f"{run}, line 2: the query 'a' and document 'x' stand in {run}, line 1, too" in error
+
+
+@pytest.mark.parametrize("grade", ["1.0", "0.5", "-1", "2", "1e0"])
+def test_the_first_line_of_qrels_without_a_header_counts(tmp_path: Path, grade: str) -> None:
+    qrels = f"q0\td0\t{grade}\nq1\td1\t1\n"
+    corpus = '{"_id": "d0", "text": "stone"}\n{"_id": "d1", "text": "tea"}\n'
+    queries = '{"_id": "q0", "text": "stone"}\n{"_id": "q1", "text": "tea"}\n'
+    folder = beir(tmp_path / "beir", **{"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": qrels})
+    record = json.loads(bertcli("evaluate", folder, "--format", "json").out)
+    assert (record["count"], record["left_out"]) == ((1, 1) if grade == "-1" else (2, 0))
+
+
 def test_a_bad_line_of_qrels_is_left_out_alone(tmp_path: Path) -> None:
     folder = beir(tmp_path / "beir", **{"qrels/test.tsv": f"{HEADER}q0\td0\t1\nq0\td9\t1\n"})
     assert "test.tsv, line 3: corpus.jsonl has no document 'd9'" in bertcli("evaluate", folder).error
@@ -281,5 +339,11 @@ def test_json_that_is_not_squad_s_is_refused(made: Made, tmp_path: Path) -> None
     file = tmp_path / "data.json"
     file.write_text("[1]")
     assert "no data as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
+    wrong: list[Any] = [1.0, None, "x", {"paragraphs": []}]
+    for data in wrong:
+        file.write_text(json.dumps({"data": data}))
+        assert "no data as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
+    file.write_text('{"data": [1.0]}')
+    assert "article 1: not as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
     file.write_text('{"data": [{"paragraphs": [{"qas": []}, 3]}]}')
     assert "article 1: not as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error

@@ -10,7 +10,8 @@ from helpers.terminal import bertcli
 
 import bertcli as library
 
-REVIEWS = Path(__file__).parent.parent / "data" / "reviews.csv"
+DATA = Path(__file__).parent.parent / "data"
+REVIEWS = DATA / "reviews.csv"
 
 
 def test_a_file_of_labels_says_its_task_and_gets_figures_with_intervals() -> None:
@@ -127,7 +128,33 @@ def test_a_bound_ends_with_status_1(tmp_path: Path) -> None:
     assert left.error == "Error: accuracy of bert-mini-sentiment is 0.8250, less than 0.9 (--at-least)."
     assert json.loads(file.read_text())["count"] == 40, "the record is written all the same"
     assert bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.825").status == 0, "33 of 40 are as many as asked for"
-    assert "There is no figure 'acuracy'" in bertcli("evaluate", REVIEWS, "--at-least", "acuracy=0.8", "-o", file).error
+
+
+BOUNDS = {
+    "classification": (REVIEWS, "accuracy, macro_f1, micro_f1, weighted_f1, mcc, ece, brier, log_loss, accuracy@50%"),
+    "triplets": (DATA / "triplets.jsonl", "accuracy."),
+    "fill-mask": (DATA / "cloze.jsonl", "accuracy@1, accuracy@5, accuracy@10, mrr"),
+}
+
+
+@pytest.mark.parametrize("task", BOUNDS)
+def test_a_bound_of_an_unknown_figure_is_refused_before_any_work(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, known = BOUNDS[task]
+    monkeypatch.setattr("bertcli.model.Model.load", None)  # no model is opened
+    left = bertcli("evaluate", file, "--at-least", "foo=1")
+    assert left.status == 2
+    assert left.out == ""
+    message = " ".join(left.err.replace("│", " ").split())
+    assert f"there is no figure 'foo' for {task}; choose from {known}" in message
+
+
+def test_a_bound_may_be_of_a_type_of_entities(made: Made, tmp_path: Path) -> None:
+    file, folder = tmp_path / "data.conll", made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
+    file.write_text("Paris B-LOC\n")
+    assert bertcli("evaluate", file, "-m", folder, "--at-least", "f1:LOC=0").status == 0
+    left = bertcli("evaluate", file, "-m", folder, "--at-least", "f1:PER=0")
+    assert left.status == 2
+    assert "choose from f1, precision, recall, macro_f1, f1:LOC." in " ".join(left.err.replace("│", " ").split())
 
 
 def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ asked = np.random.default_rng(0).normal(size=(50, width)).astype(np.float32)
 ranking.check_made_alike = lambda model, stored: None
 ranking.vectors_of = lambda *given, **named: (asked, np.ones(50, bool))
 rows = [Text("q", label=Relevance(f"q{i}", {"d0": 1.0}, {})) for i in range(50)]
-data = Labelled("", "retrieval", "", rows, LeftOut(False), Corpus(str(folder / "corpus.jsonl")))
+data = Labelled("", "retrieval", "", rows, LeftOut(False), Corpus(str(folder / "corpus.jsonl"), LeftOut(False)))
 (outcome,) = ranking.retrieve(Model, data, Evaluate(vectors=str(folder / "corpus.npy")))
 (peak,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 vectors = np.load(folder / "corpus.npy", mmap_mode="r")

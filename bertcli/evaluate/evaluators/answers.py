@@ -71,6 +71,8 @@ def read_squad(file: str, by: str | None, left_out: LeftOut) -> Iterator[Text]:
     try:
         with open(file, encoding="utf-8") as stream:
             articles = json.load(stream)["data"]
+        if not isinstance(articles, list):
+            raise TypeError
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise BertcliError(
             f'{file} is no data as SQuAD has it: it is no JSON with "data", a list of articles.'

@@ -12,7 +12,6 @@ from bertcli.evaluate.outcome import Outcome, means_of, usable
 from bertcli.files.texts import Text
 from bertcli.model import Model
 
-CUTOFFS = (1, 5, 10)
 DEEPEST = 100  # a word beyond this rank counts as not found
 
 
@@ -21,7 +20,7 @@ def fill(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
 
     A word beyond DEEPEST is not found; letter case does not count. Errors: BertcliError for several masks.
     """
-    cutoffs = sorted({*(wanted.k or CUTOFFS)})
+    cutoffs = wanted.ranks("fill-mask")
     records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **wanted.doing)
     ranks, best = np.zeros(len(records)), [""] * len(records)
     masks_of: dict[str | None, list[Any]] = {

@@ -32,7 +32,7 @@ def ranked(
     name: str, data: Labelled, scores: Sequence[Scores], usable: Flags, wanted: Evaluate, way: Way | None = None
 ) -> Outcome:
     """From what each query's documents score; expected and found are ids of documents."""
-    cutoffs, gains = wanted.cutoffs, [row.label.gains for row in data.rows]
+    cutoffs, gains = wanted.ranks("retrieval"), [row.label.gains for row in data.rows]
     orders = {row.label.id: in_order(some) for row, some in zip(data.rows, scores, strict=True)}
     found = [[some.get(id, 0) for id, _ in order] for some, order in zip(gains, orders.values(), strict=True)]
     every = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)
@@ -58,7 +58,7 @@ def retrieve(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     width = queries.shape[1]
     later = np.empty(len(corpus.ids), np.intp)  # the place of each id among all, the last first: what decides ties
     later[sorted(range(len(later)), key=corpus.ids.__getitem__, reverse=True)] = np.arange(len(later))
-    depth = wanted.cutoffs[-1] + 1  # one more than is asked for, since the query itself may be among them
+    depth = wanted.ranks("retrieval")[-1] + 1  # one more than is asked for, since the query itself may be among them
     every = []
     for name, way in ways(model, width, wanted):
         side = as_stored(queries, way if way.dtype == "binary" else way._replace(dtype="float32"))
@@ -83,7 +83,7 @@ def _prompt(model: Model, names: Sequence[str]) -> str | None:
 def _blocks(model: Model, corpus: Corpus, width: int, wanted: Evaluate) -> Iterator[Vectors]:
     """The vectors of the corpus, in order; zeros for a document that could not be used."""
     if wanted.vectors is not None:
-        yield from _given(wanted.vectors, model, len(corpus.ids), width)
+        yield from _given(wanted.vectors, model, corpus, width)
         return
     texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
     done = 0
@@ -94,18 +94,20 @@ def _blocks(model: Model, corpus: Corpus, width: int, wanted: Evaluate) -> Itera
         yield from (some[begin : begin + TOGETHER] for begin in range(0, len(some), TOGETHER))
 
 
-def _given(file: str, model: Model, count: int, width: int) -> Iterator[Vectors]:
-    """Stored vectors of a corpus of so many documents. Errors: BertcliError for those of another model or corpus."""
-    read, stored = 0, open_vectors(file)
+def _given(file: str, model: Model, corpus: Corpus, width: int) -> Iterator[Vectors]:
+    """Stored vectors of a corpus, one of each row. Errors: BertcliError for those of another model or corpus."""
+    stored = open_vectors(file)
     check_made_alike(model, stored)
+    read = 0
     for block in stored.blocks(TOGETHER):
         block = signs(block, width) if block.dtype == np.uint8 else block
         if block.shape[1] != width:
             raise BertcliError(f"{file} has vectors of {block.shape[1]} numbers, but this model gives {width}.")
+        used = [number not in corpus.superseded for number in range(read, read + len(block))]
         read += len(block)
-        yield block.astype(np.float32)
-    if read != count:
-        raise BertcliError(f"{file} has {read:,} vectors, but the corpus {count:,} documents: encode it again.")
+        yield block[used].astype(np.float32) if corpus.superseded else block.astype(np.float32)
+    if read != corpus.rows:
+        raise BertcliError(f"{file} has {read:,} vectors, but the corpus {corpus.rows:,} documents: encode it again.")
 
 
 # ---------------------------------------------------------------------------------------------------------------- rank

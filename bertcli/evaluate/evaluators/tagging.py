@@ -2,11 +2,10 @@
 
 import logging
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from bertcli.evaluate.load.tables import TAG, Labelled, LeftOut
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Details, Outcome, usable
+from bertcli.evaluate.words import WordPlaces
 from bertcli.files.lines import Line, LineFile
 from bertcli.files.texts import Text
 from bertcli.model import Model
@@ -24,7 +24,9 @@ from bertcli.model import Model
 logger = logging.getLogger("bertcli")
 Tags = Sequence[str]
 DOCUMENT, END = "-DOCSTART-", Line("", "", "")
+CLOSED = ("BIOES", "BILOU")  # schemes in which a tag says where an entity ends
 SAME = str.maketrans("LU", "ES")  # BILOU's prefixes for those of BIOES
+COLUMN_ENDS = re.compile(r"[ \t]+")
 TYPES = 0xE000  # the first of the characters that stand for types
 SCHEMES = {  # an entity, in tags that are a prefix and a character for their type; seqeval's strict mode, Nakayama 2018
     # B only parts neighbors of one type, and an entity of one B is none where another type's B follows
@@ -32,6 +34,7 @@ SCHEMES = {  # an entity, in tags that are a prefix and a character for their ty
     "IOB2": r"B(.)(?:I\1)*",
     "BIOES": r"S.|B(.)(?:I\1)*E\1",
 }
+SCHEMES["BILOU"] = SCHEMES["BIOES"]  # L and U are written E and S before entities are looked for
 
 
 class Entity(NamedTuple):
@@ -51,9 +54,16 @@ def entities(tags: Tags, scheme: str) -> set[Entity]:
 
 
 def told_scheme(sentences: Iterable[Tags]) -> str:
-    """How tags are written: with E and S; else IOB1 if types begin, but none with B, which only parts neighbors."""
+    """How tags are written.
+
+    BILOU has L or U, and BIOES has E or S. Without these it is IOB1 if entities begin, but none with B (which in IOB1
+    only parts neighbors of one type), else IOB2.
+    """
     every = [(before, tag) for tags in sentences for before, tag in zip(["O", *tags], tags, strict=False) if tag != "O"]
-    if any(tag[0] in "ESLU" for _, tag in every):
+    prefixes = {tag[0] for _, tag in every}
+    if prefixes & {"L", "U"}:
+        return "BILOU"
+    if prefixes & {"E", "S"}:
         return "BIOES"
     return "IOB1" if {tag[0] for before, tag in every if before[2:] != tag[2:]} == {"I"} else "IOB2"
 
@@ -66,7 +76,7 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     records = model.tag(data.texts, aggregation="none", ignore=(), **wanted.windowed)
     guessed = [_tags(some, record.get("entities", ())) for some, record in zip(words, records, strict=True)]
     scheme, own = wanted.scheme or told_scheme(gold), told_scheme([[*filter(TAG.fullmatch, model.config.labels)]])
-    own = own if own == "BIOES" else told_scheme(guessed)
+    own = own if own in CLOSED else told_scheme(guessed)
     note = "tags are read as %s in the data, as %s in what %s says (--scheme: the data's)."
     logger.info(note, scheme, own, model.name)
     true, said = [entities(tags, scheme) for tags in gold], [entities(tags, own) for tags in guessed]
@@ -112,12 +122,13 @@ def _renamed(row: Text, labels: Sequence[str], names: Mapping[str, str]) -> list
 
 
 def _tags(words: Sequence[str], pieces: Iterable[Any]) -> Tags:
-    """The tag of each word from those of pieces, which say where in the text they are; O for a word without."""
-    ends = list(accumulate(len(word) + 1 for word in words))
+    """The tag of each word, which is that of its first piece; O for a word without one."""
+    places = WordPlaces(words)
     tags: dict[int, str] = {}
     for piece in pieces:
+        number = places.number(piece["start"], piece["end"])
         label = piece["entity"]
-        tags.setdefault(bisect_right(ends, piece["end"] - 1), label if TAG.fullmatch(label) else "O")
+        tags.setdefault(number, label if TAG.fullmatch(label) else "O")
     return [tags.get(number, "O") for number in range(len(words))]
 
 
@@ -143,7 +154,7 @@ def read_columns(file: str, left_out: LeftOut, wanted: Evaluate, any_tag: bool) 
     tags: list[str] = []
     place = bad = ""
     for line in chain(LineFile(file), [END]):
-        cells = line.text.split()
+        cells = cells_of(line.text)
         if not cells or cells[0] == DOCUMENT:
             if bad:
                 left_out.add(bad)
@@ -160,6 +171,11 @@ def read_columns(file: str, left_out: LeftOut, wanted: Evaluate, any_tag: bool) 
             bad = bad or line.error or f"{line.place}: {shown(line.text)} has no word and a tag such as O or B-PER."
 
 
+def cells_of(line: str) -> list[str]:
+    """The columns of a line: spaces and tabs part them. A no-break space is part of a word, as in "10 000"."""
+    return [cell for cell in COLUMN_ENDS.split(line) if cell]
+
+
 def _column(file: str, name: str, wanted: Evaluate, usual: int) -> int:
     """The number of a column that is asked for, from 1, or the usual one."""
     given = getattr(wanted, name)
@@ -173,6 +189,6 @@ def _column(file: str, name: str, wanted: Evaluate, usual: int) -> int:
 
 def looks_tagged(file: str) -> bool:
     """Whether the first lines of a file have a tag in their last column."""
-    some = [line.text.split() for line in islice(LineFile(file), 20)]
+    some = [cells_of(line.text) for line in islice(LineFile(file), 20)]
     cells = [one for one in some if one and one[0] != DOCUMENT]
     return bool(cells) and all(len(one) > 1 and TAG.fullmatch(one[-1]) for one in cells)

@@ -1,7 +1,6 @@
 """A folder as BEIR has it, and TREC's qrels and runs."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 from bertcli.errors import BertcliError, shown
@@ -21,19 +20,38 @@ LONGEST_SHOWN = 300  # characters of a document
 
 
 class Corpus:
-    """The documents of corpus.jsonl: read anew whenever they are needed, so that only their ids are in memory."""
+    """The documents of corpus.jsonl: read anew whenever they are needed, so that only their ids are in memory.
 
-    def __init__(self, file: str) -> None:
+    ids: those of the documents that are used, in the file's order. rows: how many rows the file has. superseded: the
+    numbers of rows whose id stands in a later row, too; like BEIR's loader we use the last. Errors: BertcliError for
+    such a row, unless rows may be left out.
+    """
+
+    def __init__(self, file: str, left_out: LeftOut) -> None:
         self.file = file
+        last_row_of: dict[str, int] = {}
+        self.superseded: set[int] = set()
+        self.rows = 0
+        for index, row in enumerate(self._rows()):
+            id = str(row.id)
+            if id in last_row_of:
+                first = next(earlier.place for earlier in self._rows() if str(earlier.id) == id)
+                left_out.add(f"{row.place}: the id {shown(id)} stands in {first}, too.")
+                self.superseded.add(last_row_of[id])
+            last_row_of[id] = index
+            self.rows = index + 1
+        if self.superseded:
+            last_row_of = dict(sorted(last_row_of.items(), key=lambda pair: pair[1]))
+        self.ids = [*last_row_of]
+
+    def _rows(self) -> Iterator[Text]:
+        yield from rows_in([self.file], OF_FOLDER)
 
     def documents(self) -> Iterator[Text]:
         """Each document, with its id: its title, if it has one, then its text, as in BEIR."""
-        for row in rows_in([self.file], OF_FOLDER):
-            yield Text(f"{row.label.get('title') or ''} {row.text}".strip(), None, row.place, row.id)
-
-    @cached_property
-    def ids(self) -> list[str]:
-        return [str(document.id) for document in self.documents()]
+        for index, row in enumerate(self._rows()):
+            if index not in self.superseded:
+                yield Text(f"{row.label.get('title') or ''} {row.text}".strip(), None, row.place, row.id)
 
     def texts(self, ids: Collection[str]) -> dict[str, str]:
         """The texts of some documents."""
@@ -49,12 +67,16 @@ class Corpus:
 
 def read_folder(folder: str, wanted: Evaluate, left_out: LeftOut) -> tuple[list[Text], Corpus]:
     """The queries of a folder, and its corpus."""
-    corpus, queries = Corpus(f"{folder}/corpus.jsonl"), {}
+    corpus = Corpus(f"{folder}/corpus.jsonl", left_out)
+    queries: dict[str, Text] = {}
     for row in rows_in([f"{folder}/queries.jsonl"], OF_FOLDER, keep_going=True):
         if row.error:
             left_out.add(row.error)
-        else:
-            queries[str(row.id)] = row._replace(id=None if wanted.by is None else str(row.label.get(wanted.by, "")))
+            continue
+        id = str(row.id)
+        if id in queries:
+            left_out.add(f"{row.place}: the id {shown(id)} stands in {queries[id].place}, too.")
+        queries[id] = row._replace(id=None if wanted.by is None else str(row.label.get(wanted.by, "")))
     return read_queries(f"{folder}/qrels/{wanted.split}.tsv", BEIR, wanted, left_out, queries, {*corpus.ids}), corpus
 
 
@@ -71,27 +93,44 @@ def read_queries(
     queries, documents: those that are known, with the texts of queries; None: their ids are all that there is.
     """
     gains: dict[str, dict[str, float]] = {}
+    seen: dict[tuple[str, str], str] = {}
     for place, query, document, gain in numbers_in(qrels, width, left_out):
         if queries is not None and query not in queries:
             left_out.add(f"{place}: queries.jsonl has no query {shown(query)}.")
         elif documents is not None and document not in documents:
             left_out.add(f"{place}: corpus.jsonl has no document {shown(document)}.")
         else:
-            gains.setdefault(query, {})[document] = gain
+            _put(gains, seen, place, query, document, gain, left_out)
     run: dict[str, dict[str, float]] = {}
-    for _, query, document, score in numbers_in(wanted.run, RUN, left_out) if wanted.run else ():
-        run.setdefault(query, {})[document] = score
+    seen = {}
+    for place, query, document, score in numbers_in(wanted.run, RUN, left_out) if wanted.run else ():
+        _put(run, seen, place, query, document, score, left_out)
     rows = {query: Text(query, None, qrels) if queries is None else queries[query] for query in gains}
     return [row._replace(label=Relevance(id, gains[id], run.get(id, {}))) for id, row in rows.items()]
+
+
+def _put(
+    numbers: dict[str, dict[str, float]],
+    seen: dict[tuple[str, str], str],
+    place: str,
+    query: str,
+    document: str,
+    number: float,
+    left_out: LeftOut,
+) -> None:
+    """Add the number of a query's document; `seen` remembers the places, so that a second one can be refused."""
+    first = seen.setdefault((query, document), place)
+    if first != place:
+        left_out.add(f"{place}: the query {shown(query)} and document {shown(document)} stand in {first}, too.")
+    numbers.setdefault(query, {})[document] = number
 
 
 def numbers_in(file: str, width: int, left_out: LeftOut) -> Iterator[tuple[str, str, str, float]]:
     """The place, query, document and number of each line that can be used."""
     for i, line in enumerate(LineFile(file)):
         cells = line.text.split("\t" if width == BEIR else None)
-        header = i == 0 and width == BEIR and not cells[-1].strip().isdecimal()
-        if header or not line.text.strip():
-            continue
+        if not line.text.strip() or (i == 0 and width == BEIR and not _is_number(cells[-1])):
+            continue  # the first line of BEIR's qrels may be a header
         try:
             if line.error or len(cells) != width:
                 raise ValueError(f"{len(cells)} fields where there should be {width}.")
@@ -99,6 +138,14 @@ def numbers_in(file: str, width: int, left_out: LeftOut) -> Iterator[tuple[str, 
             yield line.place, query, document, number(value)
         except ValueError as error:
             left_out.add(line.error or f"{line.place}: {error}")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def run_of(outcome: Outcome) -> bytes:

@@ -1,0 +1,25 @@
+"""Which word of a text a piece belongs to: the text is its words with one space between them."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+
+class WordPlaces:
+    """Where the words of a text lie in it.
+
+    A piece belongs to the word in which it ends. A piece that is only the space before a word (a lone "▁", which
+    SentencePiece gives where it cannot join the space to what follows) is that word's first piece, as `word_ids` of
+    transformers counts it: checkpoints are trained with the word's label on it.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._text = " ".join(words)
+        # where each next word begins: the end of the word and its space
+        self._ends = list(accumulate(len(word) + 1 for word in words))
+
+    def number(self, start: int, end: int) -> int:
+        """The number of the word, from 0, of the piece that covers these characters."""
+        is_space = not self._text[start:end].strip()
+        last = end if is_space else end - 1
+        return bisect_right(self._ends, last)
