@@ -147,6 +147,7 @@ def test_empty_tensors_and_files_without_any(tmp_path: Path) -> None:
     assert opened(tmp_path, file_of({"__metadata__": {"format": "pt"}})) == {}
 
 
+@pytest.mark.large
 def test_opening_440_megabytes_takes_no_memory(tmp_path: Path) -> None:
     rows = 110_000
     header = file_of({"a": entry(shape=[rows, 1000], offsets=[0, rows * 4000])})

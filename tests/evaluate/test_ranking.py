@@ -218,6 +218,7 @@ print(1024 * int(peak))
 """
 
 
+@pytest.mark.large
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_memory_does_not_grow_with_the_corpus_beyond_its_vectors(tmp_path: Path) -> None:
     peaks = []

@@ -158,6 +158,7 @@ def test_lines_of_a_damaged_gzip_are_named(packed: bytes, why: str, tmp_path: Pa
     assert why in message
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("name", "start"), [("t.txt.gz", b""), ("t.jsonl.gz", b'{"text": "'), ("t.csv.gz", b'text\n"\n')]
 )

@@ -140,6 +140,7 @@ def test_rows_are_no_empty_lines_where_they_have_several_fields(ending: str, mar
     assert texts_of(tmp_path, f"t.{ending}", "text\na\n\nb\n") == ["a", "", "b"]
 
 
+@pytest.mark.large
 def test_rows_whose_quotation_mark_never_closes_do_not_fill_the_memory(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(
         gzip.compress(b'text\nfine\n"open\n' + (b"x" * 99 + b"\n") * (LONGEST // 90), 1)

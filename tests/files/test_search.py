@@ -124,6 +124,7 @@ def test_search_in_no_rows(tmp_path: Path) -> None:
         assert nearest(QUERIES, stored, 3).rows.shape == (2, 0)
 
 
+@pytest.mark.large
 def test_search_reads_no_mapped_file_into_memory(tmp_path: Path) -> None:
     with (tmp_path / "big.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (2_000_000, 128)})

@@ -1,0 +1,55 @@
+"""What GitHub runs is what the README says: .ci/run and the README's first command, word for word."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def first_command() -> str:
+    """The first fenced command of the README: it installs and runs the main job."""
+    found = re.search(r"^```sh\n(python3 -m venv .*)\n```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def jobs(name: str) -> dict[str, Any]:
+    """The jobs of a workflow."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows" / name).read_text("utf-8"))["jobs"]
+    return found
+
+
+def commands(job: dict[str, Any]) -> list[str]:
+    """What the steps of a job run."""
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_ci_runs_what_has_to_be_green_on_the_oldest_and_the_newest_python() -> None:
+    job = jobs("ci.yml")["tests"]
+    assert commands(job)[-1] == "bash .ci/run"
+    versions = [row["python"] for row in job["strategy"]["matrix"]["include"]]
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    supported = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    assert versions == [supported[0], supported[-1]]
+    assert f'requires-python = ">={supported[0]}"' in project
+
+
+def test_ci_runs_the_readmes_first_command_on_other_systems() -> None:
+    job = jobs("ci.yml")["first-command"]
+    assert job["strategy"]["matrix"]["os"] == ["macos-latest", "windows-latest"]
+    posix, windows = commands(job)
+    assert posix == first_command()
+    assert windows == posix.replace("python3", "python").replace(".venv/bin", ".venv/Scripts")
+
+
+def test_a_release_is_checked_and_runs_the_main_job_before_it_is_published() -> None:
+    found = jobs("release.yml")
+    steps = "\n".join(commands(found["build"]))
+    main_job = first_command().rpartition("bertcli ")[2]
+    assert "twine check" in steps
+    assert steps.endswith(f"bertcli {main_job}")
+    assert found["publish"]["needs"] == "build"
+    assert found["publish"]["permissions"] == {"id-token": "write"}
