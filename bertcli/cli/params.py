@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
 from bertcli.errors import BertcliError
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def _counted(models: "list[Opened]", analyzed: AnalyzedOptions, wanted: ParamsOp
         from bertcli.analysis.params.plot import plot
 
         plot(summaries[0], wanted.plot)
+        say_written(wanted.plot)
     return summary_document(summaries[0], wanted.formulas)
 
 

@@ -8,6 +8,7 @@ from bertcli.cli.options import ModelOptions, TableFormat, argument, changed, re
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import PAGE, SEVERAL, check_output, ending_of
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
         ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
         pieces = {} if wanted.text is None else {"tokens": np.array([inputs.pieces])}
         save_arrays(wanted.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
-        logger.info("%d outputs written to %s.", len(trace.arrays), wanted.save)
+        say_written(wanted.save)
     if choice is not None:
         if any(name in OF_STEPS for name in changed(wanted)) and wanted.format == "table":
             _show(trace, wanted)
@@ -190,9 +191,8 @@ def _write(whole: "Pass", wanted: TraceOptions, versus: "Pass | None" = None) ->
     draws = ending_of(wanted.output) == PAGE
     bound = FULL_BOUND if wanted.full else BOUND
     options = PageOptions(wanted.layer, wanted.head, full=wanted.full, bound=bound)
-    content = (pass_page(whole, options, versus) if draws else pass_notes(whole)).encode()
-    save(wanted.output, content)
-    logger.info("%s holds %s kB.", wanted.output, f"{len(content) / 1e3:,.0f}")
+    save(wanted.output, (pass_page(whole, options, versus) if draws else pass_notes(whole)).encode())
+    say_written(wanted.output)
 
 
 def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> None:
@@ -211,6 +211,7 @@ def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> 
         estimate(trace, rates_of(wanted.gflops, wanted.gbps))
         if wanted.output is not None:
             save(wanted.output, roofline(trace).encode())
+            say_written(wanted.output)
             return
     width = terminal_width() if wanted.format == "table" else None
     print_document(trace.document(all_layers=wanted.all_layers, width=width, results=results), wanted.format)

@@ -15,6 +15,7 @@ from bertcli.cli.options import (
 )
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def show_each(
             if number:
                 print()
             show(view)
+    if output.output is not None:
+        say_written(output.output)
 
 
 def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
@@ -101,3 +104,4 @@ def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) ->
 
         draws = ending_of(wanted.output) == PAGE
         save(wanted.output, page(view).encode() if draws else as_json(view.record) + b"\n")
+        say_written(wanted.output)

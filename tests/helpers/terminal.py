@@ -25,8 +25,8 @@ class Result(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The line on standard error after the notes; asserts that it is one, that nothing was printed, status 1."""
-        lines = [line for line in self.err.splitlines() if not line.startswith("Note: ")]
+        """The line on standard error after notes and files written; asserts one, nothing printed, status 1."""
+        lines = [line for line in self.err.splitlines() if not line.startswith(("Note: ", "Wrote "))]
         assert self.status == 1
         assert len(lines) == 1, self.err
         assert lines[0].startswith("Error: ")
