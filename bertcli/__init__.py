@@ -12,12 +12,7 @@ from bertcli.engine.threads import choose_threads
 if TYPE_CHECKING:
     from bertcli import functional
     from bertcli._version import __version__
-    from bertcli.analysis.diff import diff
-    from bertcli.analysis.explain import explain
-    from bertcli.analysis.heads import heads
-    from bertcli.analysis.lens import lens
     from bertcli.analysis.params import params
-    from bertcli.analysis.patch import patch
     from bertcli.analysis.trace import trace
     from bertcli.errors import BertcliError
     from bertcli.evaluate.probe import probe
@@ -26,6 +21,11 @@ if TYPE_CHECKING:
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
     from bertcli.tasks.compute.search import search
+    from bertcli.views.diff import diff
+    from bertcli.views.explain import explain
+    from bertcli.views.heads import heads
+    from bertcli.views.lens import lens
+    from bertcli.views.patch import patch
 
 # before anything here imports NumPy
 choose_kernel()
@@ -37,7 +37,8 @@ __all__ = [
     "search", "trace", "variant",
 ]  # fmt: skip
 _HOMES = {  # of the names that are not in bertcli.mapped
-    **dict.fromkeys(("diff", "explain", "heads", "lens", "params", "patch", "trace"), "bertcli.analysis.{}"),
+    **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
+    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch"), "bertcli.views.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
     "merge": "bertcli.files.merge", "search": "bertcli.tasks.compute.search",

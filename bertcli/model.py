@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertcli.engine.seam import Array
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.opened import Opened
 from bertcli.tasks.answer import AnswerOptions
@@ -19,6 +18,7 @@ from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import compute, spec_of
 from bertcli.tasks.score import ScoreOptions
 from bertcli.tasks.tag import TagOptions
+from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
     from bertcli.tasks.compute.encode import Block

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
-from bertcli.engine.seam import Array, Integers, is_shape_only, watched
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError, check_choice, check_kind, shown_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
+from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.folder import Folder

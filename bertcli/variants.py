@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import PATH, BertcliError, check_count, check_kind, shown
 from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build, parameters
+from bertcli.tracing.dispatch import Array, shape_only
 
 
 def build_variant(

@@ -22,6 +22,7 @@ ORDER = [
         "errors",
         "order",
         "report",
+        "tracing",
         "engine",
         "network",
         "onnx",
@@ -30,7 +31,8 @@ ORDER = [
         "checkpoint",
         "tokens",
     ),
-    *("variants", "opened", "files", "doctor", "tasks", "model", "mapped", "analysis", "evaluate", "serve", "cli"),
+    *("variants", "opened", "files", "doctor", "tasks", "model", "mapped"),
+    *("analysis", "views", "evaluate", "serve", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},
@@ -114,7 +116,7 @@ def test_a_family_is_imported_without_readers_of_files() -> None:
     code = "import sys, bertcli.models.bert; print(*(name for name in sys.modules if name.startswith('bertcli.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     folders = {name.split(".")[1] for name in loaded}
-    assert folders == {"lean", "errors", "engine", "network", "models"}
+    assert folders == {"lean", "errors", "tracing", "engine", "network", "models"}
     assert len(loaded) <= 20
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.tensors import StoredTensor, open_file
 from bertcli.checkpoint.untrusted import JsonSettings, unusable
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.lean import lean_dataclass
 from bertcli.models.registry import Family
+from bertcli.tracing.dispatch import Array
 
 CONFIG_FILE, WEIGHT_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
 PREFIX = "base_model.model."

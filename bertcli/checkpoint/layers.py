@@ -10,9 +10,9 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.modules import MODEL_FILE, PROJECTION, SCORES, SENTENCE
 from bertcli.checkpoint.tensors import open_tensors
 from bertcli.checkpoint.untrusted import unusable
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.after_pooling import Dense, LayerNorm
+from bertcli.tracing.dispatch import Array
 
 CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}

@@ -15,13 +15,13 @@ from bertcli.checkpoint.folders import ADVICE, lacks_weights
 from bertcli.checkpoint.modules import PROJECTION, STANFORD, network_place
 from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
 from bertcli.checkpoint.untrusted import read_object
-from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError, shown
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
 from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
+from bertcli.tracing.dispatch import Array, shape_only
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.adapter import Adapter

@@ -12,8 +12,8 @@ from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.modules import ROUTER_FILE, is_routed
 from bertcli.checkpoint.tensors import open_tensors, weights_file
 from bertcli.checkpoint.untrusted import JsonSettings, is_plain, unusable
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
+from bertcli.tracing.dispatch import Array
 
 TABLE, WEIGHTS = "SparseStaticEmbedding", "weight"
 

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from bertcli.analysis.options import Cut
 from bertcli.cli.job import set_threads
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
 from bertcli.cli.views import DocumentOptions, begin, show_document
@@ -11,6 +10,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, SEVERAL, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
+from bertcli.views.options import Cut
 
 
 @lean_dataclass
@@ -66,9 +66,9 @@ def diff(
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     if wanted.common and not wanted.check:
         raise wrong("--common", "this is for --check.")
-    from bertcli.analysis.diff import OtherText, diff, diff_page
     from bertcli.opened import Opened
     from bertcli.report.progress import counted
+    from bertcli.views.diff import OtherText, diff, diff_page
 
     model = Opened.load(models.model, revision=models.revision, **models.fetching)
     are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()

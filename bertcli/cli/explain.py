@@ -3,14 +3,14 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertcli.analysis.options import ExplainOptions
 from bertcli.cli.job import open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, sample_for, show_each
 from bertcli.files.formats import PAGE, RECORDS
+from bertcli.views.options import ExplainOptions
 
 if TYPE_CHECKING:
-    from bertcli.analysis.explain import Explanation
+    from bertcli.views.explain import Explanation
 
 
 def explain(
@@ -40,7 +40,7 @@ def explain(
     """
     source = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, sample_for(wanted, texts))
-    from bertcli.analysis.explain import explain_page, explanations
+    from bertcli.views.explain import explain_page, explanations
 
     views = explanations(opened, source, wanted)
     show_each(views, "explain", source, output, _show, partial(explain_page, model=opened.name))

@@ -1,10 +1,10 @@
 """bertcli heads"""
 
-from bertcli.analysis import options
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, ThreadOptions
 from bertcli.cli.views import DocumentOptions, begin, sample_for, show_document
 from bertcli.files.formats import PAGE
+from bertcli.views import options
 
 
 def heads(
@@ -39,9 +39,9 @@ def heads(
     """
     rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
     opened = open_model(model, sample_for(wanted, texts) if wanted.ablate else MASKED_SAMPLE)
-    from bertcli.analysis.heads import heads, heads_page
     from bertcli.files.texts import Texts
     from bertcli.report.progress import counted
+    from bertcli.views.heads import heads, heads_page
 
     source = Texts(counted(rows, "heads", "texts", len(rows)))
     show_document(heads(opened, source, **vars(wanted)), shown, heads_page)

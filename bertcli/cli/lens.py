@@ -3,14 +3,14 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bertcli.analysis import options
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, show_each
 from bertcli.files.formats import PAGE, RECORDS
+from bertcli.views import options
 
 if TYPE_CHECKING:
-    from bertcli.analysis.lens import Lens
+    from bertcli.views.lens import Lens
 
 
 def lens(
@@ -31,7 +31,7 @@ def lens(
     """
     source = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE)
-    from bertcli.analysis.lens import lens_page, lenses
+    from bertcli.views.lens import lens_page, lenses
 
     views = lenses(opened, source, wanted)
     show_each(views, "lens", source, output, _show, partial(lens_page, model=opened.name))

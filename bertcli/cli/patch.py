@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bertcli.analysis import options
 from bertcli.cli.job import open_model, set_threads
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument
 from bertcli.cli.views import DocumentOptions, sample_for, show_document
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
+from bertcli.views import options
 
 if TYPE_CHECKING:
-    from bertcli.analysis.patch import Patch
+    from bertcli.views.patch import Patch
 
 
 @lean_dataclass
@@ -49,9 +49,9 @@ def patch(
     set_threads(threads)
     check_output(shown.output, (PAGE, ".json"))
     opened = open_model(model, sample_for(wanted, InputOptions([texts.a, texts.other_text])))
-    from bertcli.analysis.parts import KINDS
-    from bertcli.analysis.patch import patch_page, patches
     from bertcli.report.progress import counted
+    from bertcli.views.parts import KINDS
+    from bertcli.views.patch import patch_page, patches
 
     kinds = KINDS if ending_of(shown.output or "") == PAGE else (wanted.of,)
     asked = replace(wanted, b=texts.other_text)

@@ -12,10 +12,10 @@ from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.analysis.attention import Choice
     from bertcli.analysis.trace import Trace
     from bertcli.analysis.trace.passes import Pass
     from bertcli.opened import Opened
+    from bertcli.views.attention import Choice
 
 logger = logging.getLogger("bertcli")
 OF_STEPS = ("--time", "--stats", "--all-layers", "--formulas")  # what the table of steps has
@@ -141,10 +141,10 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
 
 def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
-    from bertcli.analysis.attention import keeps_attention, parse_choice
     from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass
     from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs
+    from bertcli.views.attention import keeps_attention, parse_choice
 
     choice = None if wanted.attention is None else parse_choice(wanted.attention, model.config)
     if wanted.text is None:
@@ -219,10 +219,10 @@ def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> 
 
 def _show_attention(trace: "Trace", pieces: list[str], choice: "Choice", wanted: TraceOptions) -> None:
     """Print attention weights of a traced pass over these pieces."""
-    from bertcli.analysis import attention
     from bertcli.report.documents import print_document
     from bertcli.report.shades import print_shades
     from bertcli.report.terminal import folded, terminal_width, visible
+    from bertcli.views import attention
 
     weights = attention.attention_of(trace, pieces, choice)
     if wanted.format == "table":

@@ -19,9 +19,9 @@ from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.analysis.options import Asked
     from bertcli.files.texts import Texts
     from bertcli.report.documents import View
+    from bertcli.views.options import Asked
 
 MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.blas import avx512, can_be_set, forget_choices
-from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each, sharing, thread_count
+from bertcli.tracing.dispatch import Array, Integers
 
 forget_choices()  # NumPy is loaded
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bertcli.engine.packing import LEAST_QUERIES, MOST_SCORES, AttentionBlock, Packed, SameLength, blocks_of, slices
-from bertcli.engine.seam import Integers, watched
+from bertcli.tracing.dispatch import Integers, watched
 
 LOCAL_QUERIES = 64  # of a block: OpenBLAS multiplies 64 queries and 192 keys in place
 

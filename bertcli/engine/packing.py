@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bertcli.engine.seam import Array, Integers, divided, untraced, watched
 from bertcli.engine.threads import thread_count
 from bertcli.lean import lean_dataclass
+from bertcli.tracing.dispatch import Array, Batch, Integers, divided, shape_only, untraced, watched
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
 MOST_TOKENS = 800  # of a micro-batch: 10 MiB of feed-forward activations; with fewer, weights are read more often
@@ -101,7 +101,7 @@ class AttentionBlock(NamedTuple):
 
 
 @lean_dataclass
-class Packed:
+class Packed(Batch):
     """The tokens of a batch, end to end: sentence i is rows `offsets[i]` to `offsets[i + 1]`.
 
     Masked tokens are left out, which equals an attention weight of 0; the remaining tokens keep their positions.
@@ -182,6 +182,14 @@ class Packed:
         queries, keys = untraced(queries), untraced(self.positions)
         groups = [part for group in self.groups for part in group.aligned(queries, keys)]
         return replace(self, groups=tuple(groups))
+
+
+def batch_of_shapes(batch: int, sequence: int) -> Packed:
+    """A batch of so many sentences of this length, whose ids have no memory."""
+    rows = batch * sequence
+    ids = shape_only((rows,), np.intp)
+    whole = SameLength(batch, slice(0, rows), slice(0, rows))
+    return Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,))
 
 
 class MicroBatch(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Integers
 from bertcli.errors import BertcliError
+from bertcli.tracing.dispatch import Integers
 
 
 class Padded(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine import kernels
 from bertcli.engine.kernels import product
-from bertcli.engine.seam import Array, Integers
+from bertcli.tracing.dispatch import Array, Integers
 
 PADDING = 16  # numbers: a line of the cache
 EXACT, FARTHEST, BUCKETS = 8, 128, 16  # of a direction: distances below EXACT have a bucket each, from FARTHEST on one

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.positions import Rates
-from bertcli.engine.seam import Array
+from bertcli.tracing.dispatch import Array
 
 BY_LENGTH = ("dynamic", "longrope")  # those that turn a text by its length
 

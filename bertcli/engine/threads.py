@@ -18,7 +18,7 @@ from threading import Lock, Thread
 from typing import TypeVar
 
 from bertcli.engine import blas
-from bertcli.engine.seam import watched
+from bertcli.tracing.dispatch import watched
 
 T = TypeVar("T")
 

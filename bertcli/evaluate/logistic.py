@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.engine.seam import Array
 from bertcli.evaluate.metrics import Numbers, Whole, one_hot
 from bertcli.tasks.compute.scores import softmax
+from bertcli.tracing.dispatch import Array
 
 STRENGTHS = tuple(10.0**power for power in range(-4, 2))  # C, from strong to weak regularization
 TOLERANCE = 1e-7  # a fit has converged where no component of the gradient is larger

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.results import state_name
+from bertcli.analysis.texts import state_name
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.bootstrap import Figure, Record
@@ -37,6 +36,7 @@ from bertcli.tasks.compute.encode import EncodeTask, layer_numbers, plan
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
+from bertcli.tracing.dispatch import Array
 
 SEED = 0  # of folds, and of the control's labels
 STUDENT = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # t at 97.5 % for 3 to 10 folds

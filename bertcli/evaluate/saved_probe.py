@@ -30,7 +30,6 @@ from bertcli.checkpoint.loading import BASE, CONSTANT
 from bertcli.checkpoint.modules import network_place
 from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import Array, shape_only
 from bertcli.errors import BertcliError
 from bertcli.evaluate.logistic import Fit
 from bertcli.evaluate.metrics import Numbers
@@ -45,6 +44,7 @@ from bertcli.network.module import build
 from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import logits
 from bertcli.tasks.compute.task import length_limit
+from bertcli.tracing.dispatch import Array, shape_only
 
 logger = logging.getLogger("bertcli")
 SCALE = 2.0**-12  # s of tanh

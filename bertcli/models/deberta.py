@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import near_buckets
-from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, shown
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
@@ -21,6 +20,7 @@ from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, embed, gather, scores
 from bertcli.network.position_ops import add_by_key, add_by_query, bucket_scores, convolve
 from bertcli.network.prenorm import NewNorm
+from bertcli.tracing.dispatch import Array, Integers
 
 
 class Embeddings(Module):

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED
 from bertcli.models.config import Config, agreed, layers, renamed
 from bertcli.models.registry import Family
@@ -13,6 +12,7 @@ from bertcli.network.encoder import Encoder, LayerNorm
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part
 from bertcli.network.ops import add, embed
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(Module):

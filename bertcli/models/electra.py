@@ -6,7 +6,6 @@ Two models come out of its training: a generator, which fills masks, and a discr
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
 from bertcli.models.config import choice, count, layers
 from bertcli.models.registry import Family
@@ -15,6 +14,7 @@ from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder, LayerNorm, Linear
 from bertcli.network.heads import Network, TokenClassifier
 from bertcli.network.module import fixed, parameter, part, setting
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(encoder.Embeddings):

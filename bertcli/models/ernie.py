@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.models import bert
 from bertcli.models.bert import Bert, BertConfig
 from bertcli.models.config import count
@@ -12,6 +11,7 @@ from bertcli.network import encoder
 from bertcli.network.encoder import LayerNorm
 from bertcli.network.module import parameter, part
 from bertcli.network.ops import add, add_row, embed
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(encoder.Embeddings):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
 from bertcli.models.config import choice, count, eps, renamed
@@ -22,6 +21,7 @@ from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import drop_masks, embed
 from bertcli.network.prenorm import NewNorm, NormedNetwork
 from bertcli.network.rotary import Attention
+from bertcli.tracing.dispatch import Array
 
 MASKED = 0.15 * 0.8  # the share of tokens that were masked in training
 

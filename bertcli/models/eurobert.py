@@ -4,7 +4,6 @@ feed-forward layers, no biases, and in the larger models fewer heads of keys tha
 
 from typing import Any, ClassVar
 
-from bertcli.engine.seam import Array
 from bertcli.models.config import activation, choice, count, eps
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.rope import RotaryConfig
@@ -15,6 +14,7 @@ from bertcli.network.module import Module, fixed, parameter, part, parts, settin
 from bertcli.network.ops import linear
 from bertcli.network.prenorm import NormedNetwork, RMSNorm
 from bertcli.network.rotary import Attention, Gated
+from bertcli.tracing.dispatch import Array
 
 
 class EncoderLayer(prenorm.EncoderLayer):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.models import eurobert, static
 from bertcli.models.config import activation, choice, count, eps, number
 from bertcli.models.registry import Family, layer_names
@@ -16,6 +15,7 @@ from bertcli.network.module import part, parts, setting
 from bertcli.network.ops import add, rms_norm, scale
 from bertcli.network.prenorm import LastTokenClassifier, NormedNetwork
 from bertcli.network.rotary import Gated
+from bertcli.tracing.dispatch import Array, Integers
 
 
 class Embeddings(static.Embeddings):

@@ -11,7 +11,6 @@ from math import log2
 from typing import Any, ClassVar, Self
 
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM, POOLER, BertConfig
 from bertcli.models.config import choice
 from bertcli.models.nomic_bert import Embeddings
@@ -23,6 +22,7 @@ from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenCl
 from bertcli.network.module import part, parts, setting
 from bertcli.network.ops import add
 from bertcli.network.position_ops import add_alibi
+from bertcli.tracing.dispatch import Array, Integers
 
 Positions = tuple[Integers, Integers]  # of queries and of keys
 

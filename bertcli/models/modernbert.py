@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.config import activation, choice, count, eps
 from bertcli.models.registry import Family
@@ -18,6 +17,7 @@ from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import embed, linear
 from bertcli.network.prenorm import NewNorm, NormedNetwork
 from bertcli.network.rotary import Attention, Gated
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(Module):

@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.models import distilbert
 from bertcli.models.bert import EMBEDDINGS, LAYER, POOLER
 from bertcli.models.config import count
@@ -15,6 +14,7 @@ from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Poo
 from bertcli.network.module import fixed, parameter, part, parts
 from bertcli.network.ops import add, embed
 from bertcli.network.position_ops import add_bias, embed_counted, relative_bias
+from bertcli.tracing.dispatch import Array, Integers
 
 
 class Embeddings(distilbert.Embeddings):

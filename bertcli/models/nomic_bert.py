@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import activation, choice, count, renamed
 from bertcli.models.registry import Family, layer_names
@@ -17,6 +16,7 @@ from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenCl
 from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.ops import add, embed
 from bertcli.network.rotary import Attention, Gated
+from bertcli.tracing.dispatch import Array, Integers
 
 
 class Embeddings(Module):

@@ -7,7 +7,6 @@ tokens that a mask leaves out, are not counted.
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
 from bertcli.models.config import count
@@ -18,6 +17,7 @@ from bertcli.network.heads import Classifier, FirstTokenClassifier, Network, Poo
 from bertcli.network.module import fixed, part, setting
 from bertcli.network.ops import add, add_row, embed
 from bertcli.network.position_ops import embed_counted
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(encoder.Embeddings):

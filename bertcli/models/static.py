@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.models.config import Config, count, renamed
 from bertcli.models.registry import Family
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, parameter, part
 from bertcli.network.ops import embed, gather
+from bertcli.tracing.dispatch import Array, Integers
 
 
 class Embeddings(Module):

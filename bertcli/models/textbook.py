@@ -6,7 +6,6 @@ Weights are stored [in, out] and stacked by head; LayerNorm has no scale or shif
 from typing import ClassVar
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, divided
 from bertcli.models.bert import BertConfig
 from bertcli.models.config import activation, eps
 from bertcli.models.registry import Family
@@ -26,6 +25,7 @@ from bertcli.network.ops import (
     scores,
     softmax,
 )
+from bertcli.tracing.dispatch import Array, divided
 
 EPS = 1e-5  # of the plain LayerNorm
 

@@ -1,8 +1,8 @@
 """The layers that may follow the pooling of a sentence model, as torch.nn has them."""
 
-from bertcli.engine.seam import Array
 from bertcli.network.module import Module, parameter, setting
 from bertcli.network.ops import linear, norm
+from bertcli.tracing.dispatch import Array
 
 
 class Dense(Module):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar, cast
 
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, attend, each, embed, empty_like, gather, linear, norm, scores, softmax
+from bertcli.tracing.dispatch import Array, Integers
 
 S = TypeVar("S")  # what attention needs beside the batch, made once for all layers: BERT's needs nothing
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.module import Module, fixed, optional_parts, parameter, part, setting
 from bertcli.network.ops import gather, linear
+from bertcli.tracing.dispatch import Array, Integers
 
 OF_TOKENS = frozenset({"mlm", "lm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
 TITLES = {  # shown for heads that have the class of another head

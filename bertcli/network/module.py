@@ -14,8 +14,8 @@ Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forwar
 T token type, U task type, C label, E embedding, Q all query heads (A·D), M all key heads, K relative position, W width
 of a convolution; a plain number stands for itself.
 
-Modules compute with ops (`ops.py`). Both are called through the seam (`engine/seam.py`), where a watcher can take the
-calls: that is how a pass is traced.
+Modules compute with ops (`ops.py`). Both are called through one place (`tracing/dispatch.py`), where a watcher can take
+the calls: that is how a pass is traced.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,8 +23,8 @@ from dataclasses import field, fields
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
-from bertcli.engine.seam import Array
-from bertcli.engine.seam import Module as Module
+from bertcli.tracing.dispatch import Array
+from bertcli.tracing.dispatch import Module as Module
 
 M = TypeVar("M", bound=Module)
 

@@ -1,7 +1,7 @@
 """The ops of forward passes, but for those of positions. The decorator above each op gives its shape and cost.
 
 Arrays are logically [token, hidden]; their memory layout and the order of a product's operands are decided here.
-`work` counts element-wise operations per number of the result, a transcendental function as one: see `seam.Op`.
+`work` counts element-wise operations per number of the result, a transcendental function as one: see `dispatch.Op`.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ import numpy as np
 
 from bertcli.engine import kernels
 from bertcli.engine.kernels import empty_tokens, product, take_rows
-from bertcli.engine.seam import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced
 from bertcli.engine.threads import each as each
+from bertcli.tracing.dispatch import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced
 
 
 def linear_work(arguments: Mapping[str, Any]) -> int:

@@ -7,8 +7,8 @@ import numpy as np
 from bertcli.engine import positions
 from bertcli.engine.kernels import take_rows
 from bertcli.engine.positions import Rates
-from bertcli.engine.seam import Array, Integers, op
 from bertcli.network.ops import linear_work
+from bertcli.tracing.dispatch import Array, Integers, op
 
 
 @op("rows hidden, token, boundary -> token hidden")

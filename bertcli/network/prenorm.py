@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.network import rotary
 from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.heads import LinearPrediction, Network
 from bertcli.network.module import Module, fixed, parameter, part, setting
 from bertcli.network.ops import add, last_tokens, mean_tokens, new_norm, rms_norm
+from bertcli.tracing.dispatch import Array, Integers
 
 
 class NewNorm(LayerNorm):

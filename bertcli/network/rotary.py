@@ -9,12 +9,12 @@ from collections.abc import Callable
 from bertcli.engine.local import local_blocks
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import Rates
-from bertcli.engine.seam import Array, Integers, untraced
 from bertcli.network import encoder
 from bertcli.network.encoder import Linear, aligned
 from bertcli.network.module import part, setting
 from bertcli.network.ops import attend, each, empty_like, multiply, repeat_heads, scores, softmax
 from bertcli.network.position_ops import rotate, within
+from bertcli.tracing.dispatch import Array, Integers, untraced
 
 
 class Attention(encoder.SelfAttention[Integers]):

@@ -10,16 +10,16 @@ import numpy as np
 from bertcli._version import __version__
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded import pack_padded
-from bertcli.engine.seam import Array, watching
-from bertcli.engine.traced import Axes, Origins, Traced, View, Weight, named_axes
-from bertcli.engine.tracer import Ran, Tracer, argument_names
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, Parameter, parameters
-from bertcli.network.twins import twins
+from bertcli.network.traced_tree import twins
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Stored, Tensor
 from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.tracing.traced import Axes, Origins, Traced, View, Weight, named_axes
+from bertcli.tracing.tracer import Ran, Tracer, argument_names
 
 logger = logging.getLogger("bertcli")
 

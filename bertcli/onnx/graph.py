@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.seam import Array
+from bertcli.tracing.dispatch import Array
 
 IDS, SEGMENTS, MASK = INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the names that every tool expects
 FLOAT, INT64 = 1, 7  # of onnx.TensorProto

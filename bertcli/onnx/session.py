@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
+from bertcli.tracing.dispatch import Array, Integers
 
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
 MOST_PADDING = 0.1  # of the tokens of a run

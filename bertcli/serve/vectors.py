@@ -8,11 +8,11 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from bertcli.engine.seam import Array
 from bertcli.files.texts import Text
 from bertcli.serve.fields import Refused, asked
 from bertcli.serve.served import Served
 from bertcli.serve.service import Answer, Ask, Asked, Reading, route
+from bertcli.tracing.dispatch import Array
 
 EMBEDDERS = ("encode",)
 PROMPTS = {"query": ("query",), "document": ("document", "passage"), "passage": ("passage", "document")}  # by role

@@ -11,15 +11,15 @@ from conftest import Made
 from helpers.terminal import Result, bertcli
 
 import bertcli as library
-from bertcli.analysis.attention import (
+from bertcli.analysis.trace.recorder import inputs_of_text
+from bertcli.report.shades import Shaded
+from bertcli.views.attention import (
     Attention,
     Choice,
     attention_of,
     keeps_attention,
     shaded_lines,
 )
-from bertcli.analysis.trace.recorder import inputs_of_text
-from bertcli.report.shades import Shaded
 
 TEXT = "The king </script><b> 中国"
 NASTY = [

@@ -10,9 +10,9 @@ from conftest import Made
 from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS
 
 import bertcli
-from bertcli.analysis.explain import Explanation, explain_page
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.views.explain import Explanation, explain_page
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))
 NEAR = 1e-5

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
 
 import bertcli
-from bertcli.analysis.heads import changes_without, heads_page, measures, silencing
-from bertcli.analysis.options import Asked
-from bertcli.analysis.parts import HEADS, PartWatcher
-from bertcli.analysis.results import result_of, sentence_of, tokens_of
+from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import Array, watching
 from bertcli.errors import BertcliError
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.views.heads import changes_without, heads_page, measures, silencing
+from bertcli.views.options import Asked
+from bertcli.views.parts import HEADS, PartWatcher
+from bertcli.views.target import result_of, sentence_of
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")

@@ -10,10 +10,10 @@ from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.engine.padded import pack_padded
-from bertcli.engine.seam import Module, Op, watching
-from bertcli.engine.tracer import argument_names
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.tracing.dispatch import Module, Op, watching
+from bertcli.tracing.tracer import argument_names
 
 
 def allocated(model: Model, batch: int, sequence: int) -> int:

@@ -21,8 +21,8 @@ from bertcli.analysis.trace import page
 from bertcli.analysis.trace.formulas import RULES, formula, latex, mathml
 from bertcli.analysis.trace.page import BOUND, NOTE, PageOptions, page_of_text
 from bertcli.analysis.trace.selection import encoded_size
-from bertcli.engine.seam import Op
 from bertcli.network import ops, position_ops
+from bertcli.tracing.dispatch import Op
 
 TEXT = "The king </script><b> drinks [MASK]."
 OPS = {one.name for one in (vars(ops) | vars(position_ops)).values() if isinstance(one, Op)}

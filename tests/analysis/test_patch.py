@@ -13,13 +13,14 @@ from helpers.terminal import bertcli as run
 from reference.patch_cases import TYPES, A, B, folder_of
 
 import bertcli
-from bertcli.analysis import options
 from bertcli.analysis import patch as module
-from bertcli.analysis.parts import HEADS, KINDS, LAYERS
-from bertcli.analysis.patch import Patching, patch_page, patches, seen
-from bertcli.analysis.results import result_of, sentence_of, tokens_of
+from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.views import options
+from bertcli.views.parts import HEADS, KINDS, LAYERS
+from bertcli.views.patch import Patching, patch_page, patches, seen
+from bertcli.views.target import result_of, sentence_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "patch.json").read_text(encoding="utf-8"))
 LOVED, HATED = "I loved every minute of it.", "I hated every minute of it."

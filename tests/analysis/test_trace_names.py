@@ -12,13 +12,13 @@ import bertcli
 from bertcli.analysis.trace import Trace
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, transposed
 from bertcli.engine.padded import pack_padded
-from bertcli.engine.seam import watching
-from bertcli.engine.traced import Traced, Weight
-from bertcli.engine.tracer import Ran
 from bertcli.model import Model
 from bertcli.models import esm
 from bertcli.models.registry import family, variants
 from bertcli.network.encoder import LayerNorm
+from bertcli.tracing.dispatch import watching
+from bertcli.tracing.traced import Traced, Weight
+from bertcli.tracing.tracer import Ran
 
 LAYER = re.compile(r"encoder\.layers\.\d+")
 # Settings that change which steps a family has.

@@ -9,14 +9,15 @@ from helpers.tokenizer_kinds import KINDS, write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 import bertcli
-from bertcli.analysis.diff import Diff
-from bertcli.analysis.heads import silencing
-from bertcli.analysis.options import Asked
-from bertcli.analysis.parts import HEADS, PartWatcher
-from bertcli.analysis.results import Sentence, result_of, sentence_of, tokens_of
+from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import Array, watching
 from bertcli.model import Model
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.views.diff import Diff
+from bertcli.views.heads import silencing
+from bertcli.views.options import Asked
+from bertcli.views.parts import HEADS, PartWatcher
+from bertcli.views.target import Sentence, result_of, sentence_of
 
 TEXT = "the good king drank hot tea and a dog sat"
 

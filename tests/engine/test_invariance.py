@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from reference import cases
 
 import bertcli
-from bertcli.engine.seam import Array
 from bertcli.engine.threads import set_thread_count
 from bertcli.tasks.encode import Pooling
+from bertcli.tracing.dispatch import Array
 
 LIMIT = 1e-6  # of a vector's largest number
 LIMIT_OF_A_TOKEN = 2e-6  # of single tokens' numbers, which nothing averages: [CLS], and what max pooling chooses

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from bertcli.engine import local, packing
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded import pack_padded
-from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each
 from bertcli.network.ops import attend, scores, softmax
+from bertcli.tracing.dispatch import Array, Integers
 
 HEADS, SIZE = 3, 4
 lengths = st.lists(st.integers(1, 90), min_size=1, max_size=5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bertcli.engine import kernels, threads
 from bertcli.engine.kernels import empty_tokens, product, scatter_rows
-from bertcli.engine.seam import Array
+from bertcli.tracing.dispatch import Array
 
 SIZES = st.sampled_from([1, 2, 11, 12, 24, 36, 50, 96, 100, 384, 768, 1200])
 

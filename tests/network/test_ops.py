@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bertcli.analysis.trace.formulas import RULES, formula
-from bertcli.engine.seam import Op, op, watching
-from bertcli.engine.traced import Origins, Traced, named_axes
-from bertcli.engine.tracer import argument_names
 from bertcli.network import ops, position_ops
 from bertcli.onnx import rules
 from bertcli.onnx.exporter import Exporter
 from bertcli.onnx.graph import Graph
+from bertcli.tracing.dispatch import Op, op, watching
+from bertcli.tracing.traced import Origins, Traced, named_axes
+from bertcli.tracing.tracer import argument_names
 
 OPS = {name: one for name, one in (vars(ops) | vars(position_ops)).items() if isinstance(one, Op)}
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import bertcli
-from bertcli.engine.seam import Module, Op, Signature, watched, watching
 from bertcli.network.encoder import EncoderLayer, FeedForward
 from bertcli.network.module import Parameter, parameters, walk
 from bertcli.network.ops import linear, scores
+from bertcli.tracing.dispatch import Module, Op, Signature, watched, watching
 
 
 class Counter:

@@ -225,7 +225,7 @@ class AttentionWeights:
 
 
 def test_attention_weights(made: Made, goldens: Goldens) -> None:
-    from bertcli.engine.seam import watching
+    from bertcli.tracing.dispatch import watching
 
     model = bertcli.load(made(**cases.ATTENTION))
     batch = cases.mixed_batch(model.config.vocab_size, 2, 1, (9, 5))

@@ -11,8 +11,8 @@ from helpers.late_folders import DOCUMENTS, FOLDERS, QUERIES, Late, expansion, s
 from helpers.terminal import bertcli as command
 
 import bertcli
-from bertcli.analysis.explain import explain, explain_page
 from bertcli.errors import BertcliError
+from bertcli.views.explain import explain, explain_page
 
 RECORDED = np.load(Path(__file__).parents[1] / "reference" / "late.npz")
 

@@ -5,15 +5,15 @@ A pass by shapes runs the model's own modules, so a value lives as long as in a 
 
 from typing import Any, NamedTuple
 
-from bertcli.engine.packing import MOST_SCORES
-from bertcli.engine.seam import watching
+from bertcli.engine.packing import MOST_SCORES, batch_of_shapes
 from bertcli.engine.threads import thread_count
-from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
 from bertcli.network.encoder import SelfAttention
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters
-from bertcli.network.twins import twins
+from bertcli.network.traced_tree import twins
 from bertcli.opened import Opened
+from bertcli.tracing.dispatch import watching
+from bertcli.tracing.tracer import Ran, Tracer
 
 SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number
 ATTENTION_NDIM = 4  # axes of what attention computes for each head of each sentence

@@ -12,15 +12,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
-from bertcli.engine.seam import Module, watching
-from bertcli.engine.traced import Axes, Traced, Weight, extent
-from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
+from bertcli.engine.packing import batch_of_shapes
 from bertcli.network.heads import TITLES, outputs
 from bertcli.network.module import Parameter, parameters, walk
-from bertcli.network.twins import twins
+from bertcli.network.traced_tree import twins
 from bertcli.opened import Opened
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.terminal import Column
+from bertcli.tracing.dispatch import Module, watching
+from bertcli.tracing.traced import Axes, Traced, Weight, extent
+from bertcli.tracing.tracer import Ran, Tracer
 
 if TYPE_CHECKING:
     from bertcli.analysis.params.memory import Memory

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.results import partners
+from bertcli.analysis.texts import partners
 from bertcli.analysis.trace.formulas import formula, latex, mathml
 from bertcli.analysis.trace.passes import NEXT, Pass, results, results_in_words, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
 from bertcli.analysis.trace.selection import FULL_BOUND as FULL_BOUND
 from bertcli.analysis.trace.selection import Chosen, Selection, choose
 from bertcli.analysis.trace.steps import Step
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.report.page import COLORS, Markup, element, html, page
 from bertcli.report.terminal import visible
+from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
     from bertcli.opened import Opened

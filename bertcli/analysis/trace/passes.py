@@ -10,9 +10,9 @@ import numpy as np
 from bertcli.analysis.trace.recorder import trace
 from bertcli.analysis.trace.selection import BEST, stops_of
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
+from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Inputs, Trace

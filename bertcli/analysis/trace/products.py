@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.trace.steps import Step
-from bertcli.engine.seam import Array, Integers
+from bertcli.tracing.dispatch import Array, Integers
 
 
 def encoded(array: Any, kind: str) -> str:

@@ -11,16 +11,16 @@ import numpy as np
 
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, Words, transposed, words_for
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
-from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers, Module, Op, watched, watching
-from bertcli.engine.traced import Origins, Traced, Weight, named_axes
-from bertcli.engine.tracer import Ran, Tracer, batch_of_shapes
+from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
-from bertcli.network.twins import twins
+from bertcli.network.traced_tree import twins
 from bertcli.opened import Opened, expect_model
 from bertcli.report.terminal import terminal_width
+from bertcli.tracing.dispatch import Array, Integers, Module, Op, watched, watching
+from bertcli.tracing.traced import Origins, Traced, Weight, named_axes
+from bertcli.tracing.tracer import Ran, Tracer
 
 Keep = Callable[[str], bool]
 MOST_NUMBERS = 1 << 60  # of an array that is only a shape: beyond that NumPy cannot count them
@@ -233,7 +233,7 @@ NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])  # of a pas
 
 def inputs_of_text(model: Opened, text: str, pair: str | None = None) -> Inputs:
     """A text as the model reads it; one that is too long is cut, with a warning."""
-    from bertcli.analysis.results import spelled, tokens_of  # imports the tokenizer, which random ids do not need
+    from bertcli.analysis.texts import spelled, tokens_of
 
     tokens = tokens_of(model, text, pair)
     ids, segments = np.array([tokens.ids]), np.array([tokens.segments])

@@ -24,9 +24,9 @@ from bertcli.analysis.trace.products import (
     rows_of_tables,
 )
 from bertcli.analysis.trace.steps import Step
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError
 from bertcli.network.module import parameters
+from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace

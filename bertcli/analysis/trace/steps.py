@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.engine.seam import Array, Signature
-from bertcli.engine.traced import BATCH, ONE, Axes, extent
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.tables import cell
 from bertcli.report.terminal import BESIDE, Column
+from bertcli.tracing.dispatch import Array, Signature
+from bertcli.tracing.traced import BATCH, ONE, Axes, extent
 
 ITEM = np.dtype(np.float32).itemsize
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
-from bertcli.engine.seam import Array, Integers
 from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.registry import family
 from bertcli.network.heads import OF_TOKENS
 from bertcli.opened import Opened
 from bertcli.tasks.registry import Needs
+from bertcli.tracing.dispatch import Array, Integers
 
 R = TypeVar("R")
 Numbers = NDArray[np.float64]

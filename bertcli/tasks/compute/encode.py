@@ -11,7 +11,6 @@ import numpy as np
 from bertcli.checkpoint.loading import UNUSED
 from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array, Integers
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.lean import lean_dataclass
@@ -23,6 +22,7 @@ from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Record, Result, Task, Window, merged
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokenizer
+from bertcli.tracing.dispatch import Array, Integers
 
 if TYPE_CHECKING:
     from bertcli.checkpoint.late import Role

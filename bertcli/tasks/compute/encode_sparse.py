@@ -13,7 +13,6 @@ import numpy as np
 
 from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
-from bertcli.engine.seam import Array
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
@@ -22,6 +21,7 @@ from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseTask, SparseVector, largest
 from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
+from bertcli.tracing.dispatch import Array
 
 
 def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock]:

@@ -18,7 +18,6 @@ from bertcli.checkpoint.folders import has_tokenizer
 from bertcli.checkpoint.modules import network_place
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded import pack_padded
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
@@ -34,6 +33,7 @@ from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
 from bertcli.tasks.compute.scoring import Scoring, scoring
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.export import ExportOptions, Precision
+from bertcli.tracing.dispatch import Array
 
 logger = logging.getLogger("bertcli")
 FILES: dict[Precision, str] = {  # the names that sentence-transformers and transformers.js look for

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed, pack
-from bertcli.engine.seam import Array
 from bertcli.opened import Opened
 from bertcli.order import ROUNDING, best_first
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_finite, hidden_states, in_micro_batches
+from bertcli.tracing.dispatch import Array
 
 
 class MaskedSentence(NamedTuple):

@@ -25,12 +25,12 @@ from itertools import islice
 from time import monotonic
 from typing import TypeVar
 
-from bertcli.engine.seam import watched
 from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Texts
 from bertcli.tasks.compute.batches import BATCH_TOKENS
 from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, warn_of_cuts
+from bertcli.tracing.dispatch import watched
 
 V = TypeVar("V")
 Submit = Callable[[Group], Future[V]]

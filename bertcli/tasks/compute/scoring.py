@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.opened import Opened
@@ -19,6 +18,7 @@ from bertcli.tasks.compute.batches import (
     logits_of_each,
 )
 from bertcli.tasks.compute.encode import pool
+from bertcli.tracing.dispatch import Array
 
 
 class Scoring(NamedTuple):

@@ -11,7 +11,6 @@ import numpy as np
 
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.routes import read_table, tables
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
@@ -20,6 +19,7 @@ from bertcli.tasks.compute.batches import check_finite
 from bertcli.tasks.compute.sparse_vectors import SparseTask, SparseVector, largest
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tokens import Tokenizer, Tokens
+from bertcli.tracing.dispatch import Array
 
 LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
 

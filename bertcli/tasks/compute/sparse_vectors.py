@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.seam import Array
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.order import best_first
 from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
 from bertcli.tasks.compute.task import Record, Window
 from bertcli.tokens import Tokenizer
+from bertcli.tracing.dispatch import Array
 
 
 class SparseVector(NamedTuple):

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from bertcli.engine import kernels
-from bertcli.engine.seam import Op
 from bertcli.network import ops, position_ops
 from bertcli.onnx import rules
 from bertcli.onnx.graph import Graph, Tensor
+from bertcli.tracing.dispatch import Op
 
 OPS: list[Op[Any]] = [one for one in (vars(ops) | vars(position_ops)).values() if isinstance(one, Op)]
 

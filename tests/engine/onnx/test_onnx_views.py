@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.engine.seam import divided
-from bertcli.engine.traced import Origins, Traced, named_axes
 from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
 from bertcli.onnx.file import Export, check, write
 from bertcli.onnx.graph import IDS, Graph, Tensor
+from bertcli.tracing.dispatch import divided
+from bertcli.tracing.traced import Origins, Traced, named_axes
 
 HEADS, SIZE = 2, 4
 WIDTH = HEADS * SIZE

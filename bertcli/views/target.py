@@ -8,14 +8,12 @@ other   the cosine of the text's vector with that of another text, as `encode` g
 import logging
 import math
 from collections.abc import Callable, Sequence
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.options import Asked
+from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, shown
 from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states, logits
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
@@ -23,9 +21,11 @@ from bertcli.tasks.compute.encode import plan, unit
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.scores import sigmoid
 from bertcli.tasks.compute.scoring import scoring
-from bertcli.tasks.compute.task import length_limit, query_prompt
+from bertcli.tasks.compute.task import query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokens
+from bertcli.tracing.dispatch import Array
+from bertcli.views.options import Asked
 
 if TYPE_CHECKING:
     from bertcli.opened import Opened
@@ -61,22 +61,6 @@ def preparing(model: "Opened", asked: Asked) -> Callable[[str], str]:
     else:
         prompt = "" if asked.word is not None else query_prompt(model)
     return lambda text: prompt + text
-
-
-def tokens_of(model: "Opened", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
-    """A text's tokens; one that is too long is cut, with a warning. BertcliError if there are none."""
-    limit = length_limit(model, None) if limit is None else limit
-    (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
-    if not tokens.ids:
-        raise BertcliError(f"The tokenizer produces no tokens for {shown(text)}, so there is nothing to compute.")
-    if tokens.lost:
-        logger.warning("the text %s was cut to %d tokens; %d were lost.", shown(text), limit, tokens.lost)
-    return tokens
-
-
-def spelled(model: "Opened", id: int) -> str:
-    """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
-    return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
 
 
 def sentence_of(model: "Opened", tokens: Tokens, text: str, asked: Asked) -> Sentence:
@@ -150,22 +134,6 @@ def _log_probability(model: "Opened", sentence: Sentence, word: str | None) -> R
     target = word or spelled(model, pieces[0])
     meaning = f"the log-probability of {target} at the mask"
     return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
-
-
-def partners(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Which pieces of two texts stand for each other: equal ones, and as many different ones between them."""
-    codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-    spans = [(range(i, i_end), range(j, j_end)) for _, i, i_end, j, j_end in codes]
-    return [pair for here, there in spans if len(here) == len(there) for pair in zip(here, there, strict=True)]
-
-
-def state_name(number: int) -> str:
-    """What a state of the network is called: 0 is what the embeddings give, N what layer N gives, the last one L.
-
-    Every command counts states so (`--layer`), and layers from 1. Paths and records name modules and count them from 0:
-    layer N is `encoder.layers.N-1`.
-    """
-    return f"after layer {number}" if number else "embeddings"
 
 
 def mlm_log_probabilities(model: "Opened", states: Array, batch: Packed) -> Numbers:

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.analysis import options
-from bertcli.analysis.results import mlm_log_probabilities, spelled, state_name, tokens_of
+from bertcli.analysis.texts import spelled, state_name, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
@@ -26,6 +25,8 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
+from bertcli.views import options
+from bertcli.views.target import mlm_log_probabilities
 
 STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable

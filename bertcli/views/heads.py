@@ -16,12 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.analysis import options
-from bertcli.analysis.parts import HEADS, WEIGHTS, PartWatcher
-from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
+from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.products import encoded
 from bertcli.engine.packing import pack
-from bertcli.engine.seam import Array, watching
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
 from bertcli.opened import Opened, expect_model
@@ -33,6 +30,10 @@ from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.views import options
+from bertcli.views.parts import HEADS, WEIGHTS, PartWatcher
+from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
 THUMB = (

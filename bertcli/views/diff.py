@@ -20,11 +20,10 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from bertcli.analysis.results import tokens_of
+from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.recorder import Trace, trace
 from bertcli.checkpoint.tensors import FLOATS, open_file
 from bertcli.checkpoint.untrusted import open_regular
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
@@ -36,6 +35,7 @@ from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
+from bertcli.tracing.dispatch import Array
 
 TOLERANCE = 1e-4
 MOST = 3  # weights named below the table

@@ -18,19 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis import options
-from bertcli.analysis.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
-from bertcli.analysis.results import (
-    Result,
-    Sentence,
-    partners,
-    preparing,
-    result_of,
-    sentence_of,
-    state_name,
-    tokens_of,
-)
-from bertcli.engine.seam import Array, watching
+from bertcli.analysis.texts import partners, state_name, tokens_of
 from bertcli.errors import BertcliError
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import Document, View
@@ -41,6 +29,10 @@ from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.views import options
+from bertcli.views.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
+from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
 
 TITLES = {
     LAYERS: "States after each layer",

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.analysis.trace import Trace
-from bertcli.engine.seam import Array
 from bertcli.errors import BertcliError, damaged
 from bertcli.models.config import Config
 from bertcli.report.documents import Document
 from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column, cell_count, padded, visible
+from bertcli.tracing.dispatch import Array
 
 NUMBER = 3  # cells of a percentage
 

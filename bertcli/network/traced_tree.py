@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from bertcli.engine.traced import Origins, Traced, Weight, named_axes
 from bertcli.network.module import Module, Parameter, fields_of, renamed, walk
+from bertcli.tracing.traced import Origins, Traced, Weight, named_axes
 
 M = TypeVar("M", bound=Module)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, Literal, NamedTuple, cast
 
-from bertcli.engine.seam import StandIn, divided
+from bertcli.tracing.dispatch import StandIn, divided
 
 BATCH, STARTS, UNKNOWN, ONE = "B", "B+1", "N", "1"
 GROUP, ALL = "ᵢ", "Σ"

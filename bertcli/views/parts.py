@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from bertcli.engine.seam import Array, Module, Op
 from bertcli.network.module import walk
+from bertcli.tracing.dispatch import Array, Module, Op
 
 LAYERS, ATTENTION, FEED_FORWARD, HEADS = KINDS = ("layers", "attention", "feed-forward", "heads")
 WEIGHTS = "weights"

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from logging import getLogger
 from typing import Any
 
-from bertcli.analysis.options import ExplainOptions
-from bertcli.analysis.results import Result, Sentence, preparing, result_of, sentence_of, tokens_of
+from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.opened import Opened, expect_model
@@ -26,6 +25,8 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tokens import Tokens
+from bertcli.views.options import ExplainOptions
+from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
 
 MEANING = (
     "A word's contribution is the result for the text less the result for the text without the word: blue words speak "

@@ -16,9 +16,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.packing import Packed, SameLength
-from bertcli.engine.seam import Array, Module, Op, Signature, shape_only, untraced
-from bertcli.engine.traced import (
+from bertcli.tracing.dispatch import Array, Batch, Module, Op, Signature, shape_only, untraced
+from bertcli.tracing.traced import (
     ALL,
     BATCH,
     ONE,
@@ -96,7 +95,7 @@ class Tracer:
         """The source of an array of the batch, or of the "rows" asked for."""
         return []
 
-    def began(self, batch: Packed) -> None:
+    def began(self, batch: Any) -> None:
         """Note that a batch enters a pass."""
 
     # ------------------------------------------------------------------------------------------------- as a watcher
@@ -189,7 +188,7 @@ class Tracer:
 
     def _entering(self, value: Any, op: Op[Any] | None = None) -> Any:
         """What an outermost call is given: batches, lists and arrays as traced values, anything else as it is."""
-        if isinstance(value, Packed):
+        if isinstance(value, Batch):
             return self._batch(value)
         if isinstance(value, list | tuple):
             values = [self._entering(item, op) for item in value]
@@ -204,7 +203,7 @@ class Tracer:
             return noted or Traced(value, (self._rows_asked(value),), Origins(self.source_of("rows")))
         return noted or Traced(value, unknown(value.shape), Origins())
 
-    def _batch(self, batch: Packed) -> Packed:
+    def _batch(self, batch: Any) -> Any:
         self.counts = np.diff(batch.offsets).tolist()
         self.began(batch)
         tokens, starts = (_rows(self.counts),), ((Factor(STARTS, len(batch.offsets)),),)
@@ -224,14 +223,6 @@ class Tracer:
             f"The op {op.name} was given an array of shape {np.shape(array)} that is not a parameter of '{self.model}',"
             " an input of the pass or a result of an op: something was computed that the trace cannot see."
         )
-
-
-def batch_of_shapes(batch: int, sequence: int) -> Packed:
-    """A batch of so many sentences of this length, whose ids have no memory."""
-    rows = batch * sequence
-    ids = shape_only((rows,), np.intp)
-    whole = SameLength(batch, slice(0, rows), slice(0, rows))
-    return Packed(ids, ids, ids, np.arange(batch + 1) * sequence, (whole,))
 
 
 @cache

@@ -201,6 +201,14 @@ class Signature(NamedTuple):
 # ---------------------------------------------------------------------------------------- what stands in for an array
 
 
+class Batch:
+    """The tokens of a batch on their way into a pass: `engine.packing.Packed`, of which this room needs to know only
+
+    its arrays `ids`, `segments`, `positions` and `offsets`, in whose places a tracer puts what stands in for arrays,
+    and `first`, which is `offsets[:-1]`.
+    """
+
+
 class StandIn:
     """What a watcher that follows values puts in the place of an array: see `traced`."""
 

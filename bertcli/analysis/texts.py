@@ -1,0 +1,47 @@
+"""Texts as the model at hand reads them: their tokens, which tokens of two texts stand for each other, and names."""
+
+import logging
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from bertcli.errors import BertcliError, shown
+from bertcli.tasks.compute.task import length_limit
+from bertcli.tokens import Tokens
+
+if TYPE_CHECKING:
+    from bertcli.opened import Opened
+
+logger = logging.getLogger("bertcli")
+
+
+def tokens_of(model: "Opened", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
+    """A text's tokens; one that is too long is cut, with a warning. BertcliError if there are none."""
+    limit = length_limit(model, None) if limit is None else limit
+    (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
+    if not tokens.ids:
+        raise BertcliError(f"The tokenizer produces no tokens for {shown(text)}, so there is nothing to compute.")
+    if tokens.lost:
+        logger.warning("the text %s was cut to %d tokens; %d were lost.", shown(text), limit, tokens.lost)
+    return tokens
+
+
+def spelled(model: "Opened", id: int) -> str:
+    """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
+    return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
+
+
+def partners(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
+    """Which pieces of two texts stand for each other: equal ones, and as many different ones between them."""
+    codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    spans = [(range(i, i_end), range(j, j_end)) for _, i, i_end, j, j_end in codes]
+    return [pair for here, there in spans if len(here) == len(there) for pair in zip(here, there, strict=True)]
+
+
+def state_name(number: int) -> str:
+    """What a state of the network is called: 0 is what the embeddings give, N what layer N gives, the last one L.
+
+    Every command counts states so (`--layer`), and layers from 1. Paths and records name modules and count them from 0:
+    layer N is `encoder.layers.N-1`.
+    """
+    return f"after layer {number}" if number else "embeddings"
