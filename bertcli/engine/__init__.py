@@ -1,10 +1,9 @@
-"""How NumPy is made fast, and `onnx/`: the same description run by ONNX Runtime.
+"""How NumPy is made fast. Where a pass is watched is in `tracing/`, ONNX Runtime in `onnx/`.
 
-    seam      where a pass can be watched           packing   no padding; attention and batches in pieces for the cache
-    kernels   softmax, norms, activations, products padded    batches as users pass them
-    threads   how many, and how they share a pass   positions where tokens stand, and how far apart
-    blas      the library behind NumPy's products   local     attention to what stands near
-    tracer    what every op of a pass gets and gives, and `traced`, its values
+    kernels   softmax, norms, activations, products packing   no padding; attention and batches in pieces for the cache
+    threads   how many, and how they share a pass   padded    batches as users pass them
+    blas      the library behind NumPy's products   positions where tokens stand, and how far apart
+    rope      rotary positions                      local     attention to what stands near
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:
@@ -16,8 +15,10 @@ at the rate that large products alone reach. What is done about the rest, and wh
 * Few tokens: OpenBLAS copies a weight before it multiplies, which takes as long as the multiplying at 16 tokens. With
   its AVX-512 kernel, pieces of up to a million multiplications are read in place (`kernels`): 16 tokens take 41 ms
   of CPU time, 66 with the AVX2 kernel, which has no such way.
-* Micro-batches of at most 800 tokens, one a core, keep activations in the cache; a single text's products are shared
-  by their outputs, so that activations are computed where the product was.
+* Micro-batches, one a core, keep activations in the cache: a run over texts has them of at most 1,536 tokens
+  (`BATCH_TOKENS` in tasks/compute/batches.py), one batch of `Model.forward` is cut into parts of at most 800
+  (`MOST_TOKENS` in packing.py). A single text's products are shared by their outputs, so that activations are computed
+  where the product was.
 * Attention in blocks of a quarter of a million scores; a local layer computes its band (`local`): 2,048 tokens of
   ModernBERT-base take 0.6 of the CPU time of transformers with sdpa attention and 0.3 of its eager one.
 * DeBERTa's relative positions are multiplied only as far as the tokens of a batch stand apart (`positions`).

@@ -1,4 +1,4 @@
-"""The seam: every op and every module is called through one place, where a watcher can take the call.
+"""Dispatch: every op and every module is called through one place, where a watcher can take the call.
 
 Without a watcher a call costs a tenth of a microsecond more than the function. Watchers that follow values (`tracer`)
 run the pass with traced values (`traced`) in place of arrays. A traced value is not an array: it has the few views that
@@ -38,7 +38,7 @@ A = TypeVar("A")  # an array, or a traced value in its place
 
 
 class Watcher(Protocol):
-    """Receives every call at the seam and returns its result, usually by making the call and recording it."""
+    """Receives every call and returns its result, usually by making the call and recording it."""
 
     def op(self, op: "Op[Any]", arguments: tuple[Any, ...], keywords: dict[str, Any]) -> "Array": ...
 

@@ -132,7 +132,7 @@ class Traced(StandIn):
         return self._view("divide", divided(self.array, axis, count), axes)
 
     def like(self, empty: Any, features: str) -> "Traced":
-        """See `filled_like`."""
+        """See `traced_like`."""
         return Traced(empty, (self.axes[0], (Factor(features, self.shape[1]),)), Origins())
 
     def _view(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
