@@ -13,11 +13,11 @@ from helpers.terminal import bertcli as run
 from reference.patch_cases import TYPES, A, B, folder_of
 
 import bertcli
-from bertcli.analysis import patch as module
 from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.views import options
+from bertcli.views import patch as module
 from bertcli.views.parts import HEADS, KINDS, LAYERS
 from bertcli.views.patch import Patching, patch_page, patches, seen
 from bertcli.views.target import result_of, sentence_of
