@@ -301,8 +301,11 @@ class Tokenizer:
         try:
             for text in texts:
                 refuse_long(text)
+            distinct = list(dict.fromkeys(texts))  # a query stands in many pairs
             with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
-                return list(self._backend.encode_batch(texts, add_special_tokens=False))
+                encodings = self._backend.encode_batch(distinct, add_special_tokens=False)
+            encoding_of = dict(zip(distinct, encodings, strict=True))
+            return [encoding_of[text] for text in texts]
         except TypeError:
             _refuse_bad_text(texts)
             raise

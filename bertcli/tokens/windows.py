@@ -22,8 +22,21 @@ def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:
         )
     framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
     windows = []
-    for start in range(0, max(cut - overlap, 1), max(room - overlap, 1)):
+    for start in _starts(cut, room, overlap):
         kept = (*(slice(length) for length in whole), slice(start, start + room))
         part = framing._replace(kept=kept)
         windows.append(Tokens(*part.numbers(), 0, 0, None, tokens.maker, part))
     return windows
+
+
+def tokens_in_windows(tokens: Tokens, size: int, overlap: int) -> int:
+    """How many tokens `windows_of` makes of a text, at most; the windows themselves are not made."""
+    framing = tokens.framed()
+    *whole, cut = map(len, framing.sides)
+    room = size - framing.special_count - sum(whole)
+    return min(size, len(tokens.ids)) * len(_starts(cut, room, overlap))
+
+
+def _starts(cut: int, room: int, overlap: int) -> range:
+    """Where windows begin in a text of `cut` tokens, of which each holds `room`."""
+    return range(0, max(cut - overlap, 1), max(room - overlap, 1))

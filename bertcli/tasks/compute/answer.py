@@ -24,7 +24,7 @@ from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.scores import softmax
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tokens import Tokens
-from bertcli.tokens.windows import windows_of
+from bertcli.tokens.windows import tokens_in_windows, windows_of
 
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
@@ -70,10 +70,20 @@ class _Answer(RecordTask):
         """How many tokens of the context a window holds."""
         return self.limit - (len(tokens.ids) - tokens.sides.count(CONTEXT))
 
-    def _windows(self, item: Item) -> list[Tokens]:
+    def _overlap(self, tokens: Tokens) -> int:
+        """How many tokens of the context a window shares with the next one."""
         overlap = min(self.limit // 2, MOST_OVERLAP) if self.wanted.stride is None else self.wanted.stride
-        room = self._room(item.tokens)
-        return windows_of(item.tokens, self.limit, overlap if overlap < room else room // 2)
+        room = self._room(tokens)
+        return overlap if overlap < room else room // 2
+
+    def _windows(self, item: Item) -> list[Tokens]:
+        return windows_of(item.tokens, self.limit, self._overlap(item.tokens))
+
+    def cost(self, item: Item) -> int:
+        return tokens_in_windows(item.tokens, self.limit, self._overlap(item.tokens))
+
+    def predictions(self, item: Item) -> int:
+        return self.wanted.top_k or 1
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]

@@ -56,6 +56,9 @@ class _Labels(RecordTask):
     names: tuple[str, ...]
     top_k: int | None
 
+    def predictions(self, item: Item) -> int:
+        return len(self.names) if self.top_k is None else min(self.top_k, len(self.names))
+
     def record(self, item: Item, scores: Numbers) -> Record:
         """From the scores [name] of a text."""
         best = best_first(scores, self.top_k)
@@ -138,6 +141,10 @@ class _Alternatives(_Labels):
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         """Of each text in its longest pair, which says how much is cut."""
         return self._pairs([text.text for text in texts], [self.longest] * len(texts))
+
+    def cost(self, item: Item) -> int:
+        """Those of its longest pair, once for each alternative."""
+        return len(self.seconds) * len(item.tokens.ids)
 
     def check(self, item: Item) -> None:
         if item.text.pair is not None:

@@ -73,6 +73,21 @@ class _FillMask(RecordTask):
                 "shorten the text or set max_length (--max-length)."
             )
 
+    def cost(self, item: Item) -> int:
+        """The text once; and once for each mask and piece of a longer target, or for each beginning kept (joint)."""
+        masks = item.tokens.ids.count(self.model.tokenizer.mask_id)
+        steps = sum(len(target) for target in self.targets or () if len(target) > 1)
+        if self.joint:
+            from bertcli.tasks.compute.joint import beam_width
+
+            return len(item.tokens.ids) * masks * beam_width(self.top_k) * (1 + steps)
+        return len(item.tokens.ids) * (1 + masks * steps)
+
+    def predictions(self, item: Item) -> int:
+        """Each has the text with the word in it, and counts once for each 1,000 characters of that."""
+        masks = item.tokens.ids.count(self.model.tokenizer.mask_id)
+        return masks * self.top_k * (1 + len(item.text.text) // 1000)
+
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [own_masks(self.model, item) for item in items]
         batch_tokens = self.reading.batch_tokens

@@ -29,6 +29,11 @@ class Filling(NamedTuple):
         return Filling(sentence, (*self.words, word.ids), self.log_probability + word.log_probability)
 
 
+def beam_width(count: int) -> int:
+    """How many beginnings are kept after each mask where `count` fillings are asked for."""
+    return max(BEAM, 4 * count)
+
+
 def joint_fillings(
     model: Opened, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int | None
 ) -> list[list[Candidate]]:
@@ -38,7 +43,7 @@ def joint_fillings(
     unlikely beginning of a good filling may be missed.
     """
     beam = [Filling(sentence, (), 0.0)]
-    width = max(BEAM, 4 * count)
+    width = beam_width(count)
     for position in sentence.positions:
         partly_filled = [filling.at(position, sentence) for filling in beam]
         ranked = [candidates for (candidates,) in best_candidates(model, partly_filled, targets, width, batch_tokens)]

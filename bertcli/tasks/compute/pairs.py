@@ -41,6 +41,10 @@ class PairsTask(RecordTask):
         if item.tokens.truncated or self._alone([item.text.pair])[0].truncated:
             raise BertcliError(f"A text of {item.place} has more than {self.limit} tokens, and cut it says nothing.")
 
+    def cost(self, item: Item) -> int:
+        """Each text once for each of its tokens; the second has about as many as the first."""
+        return 2 * len(item.tokens.ids) ** 2
+
     def records(self, items: list[Item]) -> Iterator[Record]:
         seconds = self._alone([item.text.pair or "" for item in items])
         of_items = [self._sides(item.tokens, second) for item, second in zip(items, seconds, strict=True)]

@@ -42,6 +42,10 @@ class _Score(RecordTask):
         if self.target is not None:
             self._guesses(item)
 
+    def cost(self, item: Item) -> int:
+        """The text once for each of its tokens."""
+        return len(item.tokens.ids) * (len(item.tokens.ids) if self.target is None else 1)
+
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._guesses(item) for item in items]
         every = [guess for some in of_items for guess in some]

@@ -21,7 +21,7 @@ from bertcli.tasks.compute.scores import softmax
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
 from bertcli.tokens import Tokens
-from bertcli.tokens.windows import windows_of
+from bertcli.tokens.windows import tokens_in_windows, windows_of
 
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
@@ -68,6 +68,9 @@ class _Tag(RecordTask):
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
             raise BertcliError(f"tag reads single texts, and {item.place} has a second one.")
+
+    def cost(self, item: Item) -> int:
+        return tokens_in_windows(item.tokens, self.limit, self.overlap)
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]

@@ -138,6 +138,14 @@ class Task(Generic[R]):
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text that the task cannot use."""
 
+    def cost(self, item: Item) -> int:
+        """How many tokens are computed for an item: what a server accepts and puts into a batch is counted by it."""
+        return len(item.tokens.ids)
+
+    def predictions(self, item: Item) -> int:
+        """How many predictions the answer for an item holds, for a server's limit; a long one counts as several."""
+        return 1
+
     def compute(self, window: Window) -> R:
         """The result of a window, with its progress."""
         raise NotImplementedError
