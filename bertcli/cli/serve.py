@@ -1,5 +1,6 @@
 """bertcli serve"""
 
+import os
 from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import Literal
@@ -38,6 +39,19 @@ class ServeOptions:
     )
     max_inputs: int = option(2048, "N", "Texts of a request, at most. (default: 2048)", least=1)
     max_body: int = option(32, "MB", "Size of a request, at most. (default: 32)", least=1)
+    allowed_host: list[str] | None = option(
+        None, "NAME", "A name by which this server may be asked, beside localhost and its address; repeat for more."
+    )
+    max_candidates: int = option(
+        1000, "N", "Labels, targets or choices of a request, at most. (default: 1000)", least=1
+    )
+    max_predictions: int = option(
+        100_000, "N", "Predictions of a request, at most: fillings, labels, vectors of tokens. (default: 100000)",
+        least=1,
+    )  # fmt: skip
+    max_request_tokens: int = option(
+        1_048_576, "N", "Tokens that are computed for a request, at most. (default: 1048576)", least=1
+    )
     max_queue_tokens: int = option(262144, "N", "Tokens that may wait; more get status 429. (default: 262144)", least=1)
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
     timeout: int = option(60, "SECONDS", "A request may take so long. (default: 60)", least=1)
@@ -46,12 +60,12 @@ class ServeOptions:
 
 
 def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, engine: EngineOptions) -> None:
-    """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
+    r"""Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
 
     bertcli serve
     bertcli serve -m sentence-transformers/all-MiniLM-L6-v2 --port 8080
     bertcli serve -m my-embedder -m my-reranker --api-key "$KEY"
-    curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \\
+    curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \
       -d '{"input": "A dog ran home."}'
 
     It speaks OpenAI's embeddings, Jina's and Cohere's rerank, the routes of
@@ -60,11 +74,16 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
     Numbers are those of the commands. Texts that are too long are cut as the
     model's folder says, and the answer says which (X-Truncated).
 
-    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM ends it when what
+    It needs pip install 'bertcli\[serve]'. Ctrl-C or SIGTERM ends it when what
     was accepted is answered.
     """
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise BertcliError("bertcli serve needs two more packages: pip install 'bertcli[serve]'.")
+    # An empty variable is as if there was none for the command line, and would open the server to everyone.
+    given = os.environ.get("BERTCLI_API_KEY") if wanted.api_key is None else wanted.api_key
+    key = None if given is None else given.strip()
+    if key == "":
+        raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
     if wanted.port > 65535:
         raise wrong("--port", f"{wanted.port} is no port: they end at 65535.")
     set_threads(threads)
@@ -83,7 +102,8 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
         opened.append(Served(open_as(Model, one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
     limits = Limits(
         wanted.truncation, wanted.max_inputs, wanted.max_body, wanted.max_queue_tokens,
-        wanted.batch_tokens or BATCH_TOKENS * thread_count(), wanted.timeout, wanted.api_key, tuple(wanted.cors or ()),
-        wanted.quiet,
+        wanted.batch_tokens or BATCH_TOKENS * thread_count(), wanted.timeout, key, tuple(wanted.cors or ()),
+        (wanted.host, *(wanted.allowed_host or ())), wanted.max_candidates, wanted.max_predictions,
+        wanted.max_request_tokens, wanted.quiet,
     )  # fmt: skip
     run(opened, limits, wanted.host, wanted.port, wanted.drain)

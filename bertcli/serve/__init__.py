@@ -1,1 +1,1 @@
-"""`bertcli serve`, the models over HTTP: `app.py` answers, `stream.py` computes, `routes.py` says what is asked."""
+"""`bertcli serve`, the models over HTTP: `app.py` answers, `stream.py` computes, `door.py` checks who asks."""

@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import MISSING
+from html import unescape
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from bertcli._version import __version__
 from bertcli.analysis.trace.page import PageOptions, page_of_text
@@ -112,7 +113,7 @@ async def pass_page(ask: Ask) -> Answer:
     options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
     texts = given.get("text", ""), given.get("pair"), given.get("versus")
     async with ask.service.drawing:
-        return HTMLResponse(await ask.apart(page_of_text, served.model, *texts, options))
+        return drawn(await ask.apart(page_of_text, served.model, *texts, options))
 
 
 LEAD = (
@@ -126,8 +127,20 @@ async def people_page(ask: Ask) -> Answer:
     """A box to type into, and what the models do with it: what `page.js` does."""
     folder, keyed = files("bertcli.serve"), ask.service.limits.api_key is not None
     body, style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
-    data = {"models": [{"model_id": one.name, "uses": [*one.uses]} for one in ask.service.models], "keyed": keyed}
-    return HTMLResponse(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
+    # With a key nothing is said of the models: the script asks /info for them with the key that is typed in.
+    models = [] if keyed else [{"model_id": one.name, "uses": [*one.uses]} for one in ask.service.models]
+    data = {"models": models, "keyed": keyed}
+    return drawn(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
+
+
+POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+def drawn(html: str) -> Response:
+    """A page, with the policy that is written in it as a header, too, and no other page around it."""
+    written = POLICY.search(html)
+    policy = f"{unescape(written[1])}; frame-ancestors 'none'" if written else "default-src 'none'"
+    return HTMLResponse(html, headers={"Content-Security-Policy": policy})
 
 
 # ------------------------------------------------------------------------------------------------ for programs

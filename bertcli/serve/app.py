@@ -16,9 +16,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as At
+from starlette.types import Scope
 
 from bertcli.errors import BertcliError, damaged
 from bertcli.serve import about, pipelines, rankings, tokens, vectors  # noqa: F401 (they declare routes)
+from bertcli.serve.door import Door
 from bertcli.serve.fields import Refused, is_openai, parsed
 from bertcli.serve.served import Served
 from bertcli.serve.service import ROUTES, Answer, Ask, Limits, Route, Service
@@ -40,9 +42,10 @@ class Server(Service):
             CORSMiddleware, allow_origins=limits.cors, allow_methods=["*"], allow_headers=["*"],
             expose_headers=["X-Truncated"],
         )  # fmt: skip
+        door = Middleware(Door, hosts=limits.hosts, origins=limits.cors, refusal=self._at_the_door)
         self.app = Starlette(
             routes=[self._at(path, route) for route in ROUTES for path in route.paths],
-            middleware=[cors] if limits.cors else [],
+            middleware=[door, *[cors] * bool(limits.cors)],
             exception_handlers={HTTPException: self._not_here},
             lifespan=self._lifespan,
         )
@@ -110,9 +113,15 @@ class Server(Service):
 
     async def _not_here(self, request: Request, error: Exception) -> Response:
         """The answer for a path or a method that there is none of."""
-        response = self._refusal(request.url.path, error)
+        response = self._refusal(request.scope["path"], error)
         response.headers.update(getattr(error, "headers", None) or {})
         self._log(Ask(self, request), response)
+        return response
+
+    def _at_the_door(self, scope: Scope, error: Exception) -> Response:
+        """The answer to a request that no route has seen, or that one has failed to answer."""
+        response = self._refusal(scope["path"], error)
+        self._log(Ask(self, Request(scope)), response)
         return response
 
     def _refusal(self, path: str, error: Exception) -> Response:
@@ -150,7 +159,8 @@ class Server(Service):
         self.metrics.observe("te_request_duration", took)
         if not self.limits.quiet:
             counts = f" {ask.texts} texts {ask.tokens} tokens" if ask.texts else ""
-            line = f"{ask.request.method} {ask.request.url.path} {response.status_code}{counts}"
+            # Not request.url, which fails for a Host that is no address.
+            line = f"{ask.request.method} {ask.request.scope['path']} {response.status_code}{counts}"
             self.note(f"{line} {1000 * took:.1f} ms")
 
 

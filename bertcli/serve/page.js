@@ -2,7 +2,7 @@
 // The page on which people try the models. It asks the same routes as any client, shows what it asked, and draws the
 // answer. Whatever comes from a model or a text goes in by textContent.
 
-const { models, keyed } = JSON.parse(document.getElementById("data").textContent);
+const { models: told, keyed } = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 
 /** An element with properties and children; strings become text. */
@@ -124,7 +124,7 @@ const TASKS = {
 };
 TASKS.late = TASKS.rank;
 
-let model = models[0], task = null, asked = 0;
+let models = told, model = models[0], task = null, asked = 0;  // with a key there are none before it is given
 const kept = {};  // what was typed, by field
 const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "encode" ? ["rank"] : [])])].filter((use) => TASKS[use]);
 
@@ -184,8 +184,27 @@ async function look() {
   opened.location = URL.createObjectURL(await response.blob());
 }
 
-if (keyed) at("bar").append(make("label", {}, "Key ", make("input", { id: "key", type: "password" })));
-at("model").replaceChildren(...models.map((one) => make("option", { value: one.model_id }, one.model_id)));
+function offer(some) {
+  models = some;
+  at("model").replaceChildren(...models.map((one) => make("option", { value: one.model_id }, one.model_id)));
+  for (const id of ["tasks", "fields", "result"]) at(id).replaceChildren();
+  at("shown").hidden = true;
+  at("ask").hidden = !models.length;
+  if (models.length) choose(models[0].model_id);
+}
+
+/** What the server says of its models to who has the key. */
+async function unlock() {
+  try {
+    const response = await fetch("/info", { headers: headers() }), answer = await response.json();
+    if (!response.ok) throw new Error(answer.error);
+    offer(answer.models);
+  } catch (error) {
+    offer([]);
+    at("result").replaceChildren(make("p", { className: "wrong", role: "alert" }, error.message));
+  }
+}
+
 at("model").onchange = () => choose(at("model").value, task);
 at("tasks").onkeydown = ({ key }) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[key], uses = tasksOf(model);
@@ -196,4 +215,5 @@ at("tasks").onkeydown = ({ key }) => {
 at("ask").onsubmit = run;
 at("look").onclick = look;
 at("ask").onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event); };
-choose(models[0].model_id);
+offer(models);
+if (keyed) at("bar").append(make("label", {}, "Key ", make("input", { id: "key", type: "password", onchange: unlock })));

@@ -3,11 +3,10 @@
 import asyncio
 import math
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import product
 from time import monotonic, time
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
@@ -25,6 +24,7 @@ from bertcli.tasks.compute.task import Task
 T = TypeVar("T")
 Answer = Any  # what json.dumps takes, and vectors of float32
 MOST_NAMES = 1000
+CHARACTERS_OF_COST = 32  # tokenizing so many takes about as long as computing a token of a small model
 FEW = 1024  # tokens: what takes a millisecond, as tokenizing them does, holds up nobody
 
 
@@ -40,6 +40,10 @@ class Limits:
     timeout: float = 60  # seconds for a request
     api_key: str | None = None
     cors: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # names of this server beside localhost, or "*"
+    max_candidates: int = 1000  # of zero-shot, targets, choices
+    max_predictions: int = 100_000  # of a request
+    max_request_tokens: int = 1_048_576
     quiet: bool = False  # without a line for every request
 
 
@@ -69,19 +73,39 @@ class Service:
     def chosen(self, uses: Sequence[str], name: str | None) -> tuple[Served, str]:
         """The model for a request, and which of `uses`, best first (none: any), it is for.
 
-        The one that it names, or else the first one that fits. Errors: Refused if none does.
+        The one that it names, or else the first one that fits. A name that is not served means the one that fits, if
+        there is no other: many programs have the name of another vendor's model there.
+        Errors: Refused if none fits, or a name leaves open which.
         """
-        named = [one for one in self.models if name and one.is_called(name)]
+        named = self._named(name) if name else []
+        fitting = self._fitting(named or self.models, uses)
+        if name and fitting and len(named or fitting) > 1:
+            names = ", ".join(one.name for one in named or fitting)
+            why = f"Several models are called {shown(name)}" if named else f"The model {shown(name)} is not served"
+            raise Refused(404, f"{why}; for this route there are: {names}.", "model", "model_not_found")
         if name and not named and name not in self._unknown and len(self._unknown) < MOST_NAMES:
             self._unknown.add(name)
-            self.note(f"a request names the model {shown(name)}, which is not served; the first that fits answers.")
+            self.note(f"a request names the model {shown(name)}, which is not served; the one that fits answers.")
+        if fitting:
+            return fitting[0], next(use for use in uses or fitting[0].uses if use in fitting[0].uses)
         models = named or self.models
-        for use, served in product(uses or models[0].uses, models):
-            if use in served.uses:
-                return served, use
         other = f"what it does: {', '.join(paths_for(models[0]))}"
         why = f"{models[0].short} is no model for this route ({uses[0]}); {other}."
         raise Refused(422, why, "model", "wrong_model")
+
+    def _named(self, name: str) -> list[Served]:
+        """The models with this name, or else with it as the last part of theirs; of one that is served twice, one."""
+        whole = [one for one in self.models if one.name == name]
+        return whole[:1] or [one for one in self.models if one.is_called(name)]
+
+    def _fitting(self, models: Sequence[Served], uses: Sequence[str]) -> list[Served]:
+        """The models for the best use that any of them has: those made for it, or else those that can do it, too."""
+        if not uses:
+            return [*models]
+        for use in uses:
+            if able := [one for one in models if use in one.uses]:
+                return [one for one in able if one.uses[0] == use] or able
+        return []
 
 
 class Route(NamedTuple):
@@ -108,6 +132,11 @@ def route(*paths: str, uses: Sequence[str] = (), free: bool = False, summary: st
         return answer
 
     return declare
+
+
+def listed_names(names: str | Sequence[str]) -> Sequence[str]:
+    """Several names, which may be in one text, separated by commas."""
+    return names.split(",") if isinstance(names, str) else names
 
 
 def paths_for(served: Served) -> list[str]:
@@ -195,8 +224,11 @@ class Ask:
         def prepared() -> tuple[Task[Any], list[Item]]:
             cut = {"max_length": None if length == -1 else length}
             given = {name: value for name, value in {**cut, **options}.items() if value is not None}
+            self._check_sizes(texts, given)
             made = self.served.plan(task, wanted.truncation_direction, **given)
-            return made, made.window(texts, 0).items
+            items = made.window(texts, 0).items
+            self._check_costs(made, items)
+            return made, items
 
         try:
             call = Call(*await self.apart(prepared, tokens=size))
@@ -206,6 +238,32 @@ class Ask:
             return await self._computed(call)
         finally:
             service.waiting -= size
+
+    def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> None:
+        """Refuse what would cost too much before anything is tokenized. Errors: Refused."""
+        limits = self.service.limits
+        counts = [len(listed_names(options[name])) for name in ("candidates", "targets", "choices") if name in options]
+        if (most := max(counts, default=0)) > limits.max_candidates:
+            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)."
+            raise Refused(422, why, code="too_many_candidates")
+        times = max(counts, default=1) if "candidates" in options or "choices" in options else 1
+        characters = times * sum(len(text.text) + len(text.pair or "") for text in texts)
+        self._check_tokens(characters // CHARACTERS_OF_COST)
+
+    def _check_costs(self, task: Task[Any], items: Sequence[Item]) -> None:
+        """Refuse what would cost too much to compute, or to answer. Errors: Refused."""
+        limits = self.service.limits
+        self._check_tokens(sum(map(task.cost, items)))
+        predictions = sum(map(task.predictions, items))
+        if predictions > limits.max_predictions and self.use != "late":  # a ranking keeps no vectors of tokens
+            why = f"The answer would have {predictions:,} predictions, more than {limits.max_predictions:,}"
+            raise Refused(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
+
+    def _check_tokens(self, tokens: int) -> None:
+        most = self.service.limits.max_request_tokens
+        if tokens > most:
+            why = f"It takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens): ask for less."
+            raise Refused(422, why, code="too_many_tokens")
 
     def _note(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
         """Count texts and tokens, and those that were cut. Errors: Refused, where none may be."""

@@ -122,15 +122,22 @@ def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> N
     assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
 
 
-def test_with_a_key_the_page_is_open_and_its_requests_need_it(browser: Any) -> None:
+def test_with_a_key_the_page_shows_nothing_before_it_is_typed_in(browser: Any) -> None:
     from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
 
     with serving([bertcli.load("bert-mini-sentence")], Limits(quiet=True, api_key="secret")) as running:
         assert running.ask("/pass?text=a").status == 401
         show(browser, f"{running.url}/", 800, "light")
-        browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
+        form = browser.find_element(By.ID, "ask")
+        assert not form.is_displayed()
+        key = browser.find_element(By.ID, "key")
+        key.send_keys("wrong", Keys.ENTER)
         assert "The key is missing or wrong" in ran(browser)
-        browser.find_element(By.ID, "key").send_keys("secret")
-        browser.execute_script("document.getElementById('result').replaceChildren()")
+        assert not form.is_displayed()
+        key.clear()
+        key.send_keys("secret", Keys.ENTER)
+        WebDriverWait(browser, 30).until(lambda _: form.is_displayed())
         browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
         assert ran(browser).startswith("0 1 2")

@@ -252,7 +252,9 @@ def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -
         address = (urlsplit(running.url).hostname, urlsplit(running.url).port)
         idle = [socket.create_connection(address) for _ in range(200)]
         slow = socket.create_connection(address)
-        head = b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        head = (
+            b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        )
         slow.sendall(head + b"{")
         body = json.dumps({"inputs": [LONG] * 64}).encode()
         for _ in range(3):  # asks for much, and leaves

@@ -183,6 +183,10 @@ class EncodeTask(PreparedTask[Block]):
     def settings(self) -> dict[str, Any]:
         return {**self.plan.settings, **super().settings}
 
+    def predictions(self, item: Item) -> int:
+        """One; of a vector for every token each counts as several, by its numbers."""
+        return 1 if self.plan.pooling else len(item.tokens.ids) * (1 + self.width // 100)
+
     def compute(self, window: Window) -> Block:
         if self.token_vectors is not None:
             of_texts = [item.tokens for item in window.items]
