@@ -19,7 +19,8 @@ from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.models.config import Config
 from bertcli.tokens.framing import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
-from bertcli.tokens.opening import library_errors, open_backend, special_tokens
+from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
+from bertcli.tokens.opening import open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -81,7 +82,15 @@ class Tokenizer:
 
             template = ChatTemplate.read(place, transformer.chat, read_query_prompt(folder))
             settings = settings._replace(chat=template)
-        backend = open_backend(place, settings)
+        with without_lines_of_panics():
+            backend = open_backend(place, settings)
+            with library_errors(f"The tokenizer in {place.path} fails at any text", AT_OPENING):
+                try_texts(backend)
+            return cls._made(backend, settings, static, config)
+
+    @classmethod
+    def _made(cls, backend: Backend, settings: Settings, static: bool, config: Config | None) -> "Tokenizer":
+        """A tokenizer that cuts nothing by itself."""
         cut, filled = backend.truncation, backend.padding  # of its training run; only static models have no other limit
         if cut is not None:
             max_length = cut["max_length"] if static else settings.max_length
@@ -344,7 +353,7 @@ class Tokenizer:
         words = [*self._special.values(), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
-                with library_errors("The tokenizer cannot put its special tokens around a text"):
+                with library_errors("The tokenizer cannot put its special tokens around a text", AT_OPENING):
                     framed = self._backend.encode(word, word if paired else None)
                 if sorted(side for side in framed.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
                     raise BertcliError("The tokenizer's template omits a text, or has it twice: fetch the model again.")
