@@ -1,6 +1,7 @@
 """LoRA adapters of peft: W + s · B A in place of W, and whole tensors in place of others.
 
-    s = lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora;   A [r, in], B [out, r];   of embeddings (B A)ᵀ
+    s = lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora;   A [r, in], B [out, r];   of embeddings (B A)ᵀ;
+    of a convolution A [r, in, width], B [out, r, 1]
 
 The names of an adapter's tensors are those of transformers' modules, which the families' tables know. A setting that
 changes numbers is heeded here or refused by name. Source: Hu et al. 2021, "LoRA"; the files' meaning: peft 0.21.
@@ -48,8 +49,10 @@ class Factors(NamedTuple):
     transposed: bool
 
     def product(self) -> Array:
-        """[out, in], or of embeddings [vocabulary, features]"""
-        whole = (self.b @ self.a) * np.float32(self.scale)
+        """[out, in], or of embeddings [vocabulary, features], or of a convolution [out, in, width]"""
+        rank, *inner = self.a.shape
+        whole = (self.b.reshape(-1, rank) @ self.a.reshape(rank, -1)) * np.float32(self.scale)
+        whole = whole.reshape(-1, *inner)
         return np.ascontiguousarray(whole.T) if self.transposed else whole
 
 
@@ -57,14 +60,17 @@ class Factors(NamedTuple):
 class Adapter:
     """What an adapter's folder holds, by the names of transformers' modules; `architectures`: the class, if it is said.
 
-    `used` are the weights that were changed.
+    `used` are the weights that were changed. `saved` are the modules_to_save: copies of modules, of which peft leaves
+    the originals to whatever else reads them, such as a decoder that is tied to the embeddings.
     """
 
     folder: Folder
     factors: Mapping[str, Factors]  # by the name of the weight
     whole: Mapping[str, StoredTensor]
     architectures: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
     used: set[str] = field(default_factory=set)
+    originals: dict[str, StoredTensor] = field(default_factory=dict)  # by the name of the tensor in their place
 
     def in_place(
         self, stored: Mapping[str, StoredTensor], family: Family, other_names: Mapping[str, str]
@@ -75,37 +81,52 @@ class Adapter:
             bare = _bare(name, family)
             others = [bare.removesuffix(end) + other for end, other in other_names.items() if bare.endswith(end)]
             same = [one + each for each in (bare, *others) for one in ("", prefix)]
+            is_copy = any(f".{module}." in f".{name}" for module in self.saved)
             name = next((key for key in same if key in result), name)
+            if is_copy and name in result:
+                self.originals[name] = result[name]
             for key in same:
                 result.pop(key, None)
             result[name] = tensor._replace(name=name)
         return result
 
-    def heads(self, heads: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
-        """Of the heads that there are those of the adapter's class: the base's others were not trained with it."""
-        return tuple(head for head in heads if head in (*named, "pooler")) if self.architectures else heads
+    def heads(self, heads: tuple[str, ...], family: Family, named: tuple[str, ...]) -> tuple[str, ...]:
+        """The heads of the adapter's class, of those that there are: the base's others were not trained with it.
 
-    def changed(self, family: Family, path: str, array: Array) -> Array:
-        """The parameter at a path with what the adapter adds to it."""
-        for name, number, parts, of_head in family.places(path):
-            for key in (name, *(prefix + name for prefix in family.prefixes)):
+        A head whose last layer the adapter holds counts; where its first is missing, that is an error later.
+        """
+        if not self.architectures:
+            return heads
+        held = {_bare(name, family) for name in self.whole}
+        begun = {head for head in named if held & {place.name for place in family.places(f"{head}.output.weight")}}
+        if begun & family.network.pooled:
+            begun.add("pooler")
+        return tuple(
+            head for head in family.head_names if head in begun or (head in heads and head in (*named, "pooler"))
+        )
+
+    def changed(self, family: Family, path: str, array: Array, heads: int) -> Array:
+        """The parameter at a path with what the adapter adds to it; `heads` counts the attention heads."""
+        for place in family.places(path):
+            for key in (place.name, *(prefix + place.name for prefix in family.prefixes)):
                 if key in self.factors:
                     self.used.add(key)
                     added = self.factors[key].product()
-                    if of_head or added.shape != (array.shape[0] * parts, *array.shape[1:]):
+                    if added.shape != (array.shape[0] * place.parts, *array.shape[1:]):
                         raise BertcliError(
                             f"{self.folder.path} changes '{key}' by a matrix of shape {added.shape}, which does not "
                             "fit the base: give the base that it was trained on."
                         )
-                    array = array + np.split(added, parts)[number]
+                    array = array + place.cut(added, heads)
                     array.setflags(write=False)
         return array
 
     def check(self, family: Family) -> None:
         """Raise BertcliError for weights that the adapter changes, and the network does not have."""
-        begins = tuple(family.begins(head) or " " for head in family.head_names)
+        # Those of a head that is left out do not matter, nor those of one that no command runs.
+        left_out = (*family.unread, *(family.begins(head) or " " for head in family.head_names))
         for key in self.factors.keys() - self.used:
-            if not _bare(key, family).startswith(begins):  # those of a head that is left out do not matter
+            if not _bare(key, family).startswith(left_out):
                 raise BertcliError(
                     f"{self.folder.path} changes {shown(key)}, which its base does not have: give the right base."
                 )
@@ -168,16 +189,21 @@ def open_adapter(folder: Folder) -> Adapter:
         if pair.keys() != {*names}:
             raise BertcliError(f"{weights} lacks one of the two matrices of {shown(module)}: fetch it again.")
         a, b = (pair[name] for name in names)
-        if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1] or not a.shape[0]:
+        rank = a.shape[0] if a.shape else 0
+        matrices = len(a.shape) == 2 and b.shape[1:] == (rank,)
+        convolution = len(a.shape) == 3 and b.shape[1:] == (rank, 1)
+        if not rank or not (matrices or convolution):
             raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {shown(module)}.")
-        rank = a.shape[0]
         scale = _alpha(config, module) / (math.sqrt(rank) if root else rank)
         factors[f"{module}.weight"] = Factors(a.float32(), b.float32(), scale, transposed)
     mapping = config.get("auto_mapping")
     named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
     task = config.get("task_type")
     own_class = TASKS.get(str(task)) or (named if isinstance(named, str) else None)
-    return Adapter(folder, factors, whole, (own_class,) if own_class else ())
+    saved = config.get("modules_to_save") or []
+    if not isinstance(saved, list) or not all(isinstance(module, str) for module in saved):
+        raise config.refused("modules_to_save")
+    return Adapter(folder, factors, whole, (own_class,) if own_class else (), tuple(saved))
 
 
 def _alpha(config: JsonSettings, module: str) -> float:
@@ -195,20 +221,32 @@ def _alpha(config: JsonSettings, module: str) -> float:
 
 def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
     """Refuse tensors of modules that the settings leave out: peft does not load them."""
-    targets, excluded, layers = map(config.get, ("target_modules", "exclude_modules", "layers_to_transform"))
-    numbers = [layers] if isinstance(layers, int) else layers
+    targets, excluded = config.get("target_modules"), config.get("exclude_modules")
     for module in modules:
-        number = re.search(r"\.(\d+)\.", module)
+        whole_name = isinstance(targets, list) and module in targets
         for key, left_out in (
             ("target_modules", isinstance(targets, list) and not _named(module, targets)),
             ("exclude_modules", isinstance(excluded, list) and _named(module, excluded)),
-            (
-                "layers_to_transform",
-                numbers and not (number and isinstance(numbers, list) and int(number[1]) in numbers),
-            ),
+            # peft asks for the layer only where a target is the end of a name.
+            ("layers_to_transform", not whole_name and not _in_layers(config, module)),
         ):
             if left_out:
                 raise config.refused(key, f", but there are tensors of {shown(module)}")
+
+
+def _in_layers(config: JsonSettings, module: str) -> bool:
+    """Whether a module is in one of the layers_to_transform, whose numbers follow a layers_pattern, if there is one."""
+    layers, patterns = config.get("layers_to_transform"), config.get("layers_pattern")
+    if layers is None or layers == []:
+        return True
+    names = [patterns] if isinstance(patterns, str) else patterns or []
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and re.fullmatch(r"[\w.]+", name) for name in names
+    ):
+        raise config.refused("layers_pattern")
+    before = "|".join(map(re.escape, filter(None, names))) or "[^.]*"
+    number = re.search(rf"(?:^|\.)(?:{before})\.(\d+)\.", module)
+    return number is not None and int(number[1]) in (layers if isinstance(layers, list) else [layers])
 
 
 def _named(module: str, names: Iterable[Any]) -> bool:

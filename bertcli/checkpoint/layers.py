@@ -15,7 +15,8 @@ from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tracing.dispatch import Array
 
 CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
-ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}
+ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "Sigmoid": "sigmoid", "ReLU": "relu", "GELU": "gelu",
+               "SiLU": "silu"}  # fmt: skip
 
 
 class LogitScore(NamedTuple):

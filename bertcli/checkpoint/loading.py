@@ -101,12 +101,13 @@ def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool =
         config = replace(config, architectures=adapter.architectures or config.architectures)
     stored_heads = _heads_in(stored, config, model_family)
     if adapter is not None:
-        stored_heads = adapter.heads(stored_heads, named_heads(config, model_family))
+        stored_heads = adapter.heads(stored_heads, model_family, named_heads(config, model_family))
     wanted = stored_heads if heads is None else parse_heads(heads, model_family)
     missing = [head for head in wanted if head not in stored_heads]
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
-    config = _with_stored_labels(config, stored, stored_heads).with_stored(stored)
+    saved = adapter.whole if adapter is not None else {}
+    config = _with_stored_labels(config, stored, saved, stored_heads, model_family).with_stored(stored)
     settings = network_place(folder.base or folder).folder.optional("config.json")
     advice = OWN_CODE if settings.get("auto_map") else "fetch the model again"
     loader = _Loader(stored, config, model_family, partial, advice, adapter)
@@ -175,7 +176,7 @@ class _Loader:
 
     def __call__(self, request: Request) -> Array:
         if request.tied and not self._stored_apart(request.path, request.tied):
-            array = self.arrays[request.tied]
+            array = self._tied(request.tied)
             name = self._place(request.path).name
             if name in self.stored:
                 self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
@@ -184,16 +185,29 @@ class _Loader:
         self.arrays[request.path] = array  # without what an adapter adds: it changes one of two tied uses
         if self.adapter is None:
             return array
-        return self.adapter.changed(self.family, self.config.stored_path(request.path), array)
+        path = self.config.stored_path(request.path)
+        return self.adapter.changed(self.family, path, array, self.config.num_attention_heads)
+
+    def _tied(self, path: str) -> Array:
+        """The array of the parameter that another is tied to: the base's, where an adapter has a copy in its place."""
+        originals = self.adapter.originals if self.adapter else {}
+        original = next((originals[name] for name in self._find(self._place(path).name) if name in originals), None)
+        return self.arrays[path] if original is None else original.float32()
 
     def _load(self, request: Request) -> Array:
-        name, number, parts, of_head = self._place(request.path)
+        place = self._place(request.path)
+        name, parts = place.name, place.parts
         names = self._find(name)
         expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
         shape = (request.shape[0] * parts, *request.shape[1:])
         key = names[0] if names else name
         path = f"{self.taken[key].path}, {request.path}" if key in self.taken else request.path
         if not names and not self.partial:
+            if self.adapter and request.path.partition(".")[0] in (*EXCLUSIVE_HEADS, "pooler"):
+                raise BertcliError(
+                    f"{self.adapter.folder.path} lacks {expected.removesuffix('.weight')}, as its base does: train it "
+                    "with modules_to_save."
+                )
             raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
         if not names:
             self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
@@ -212,11 +226,7 @@ class _Loader:
             return tensor.float32()
         if names[0] not in self.whole:
             self.whole[names[0]] = tensor.float32()
-        whole = self.whole[names[0]]
-        if not of_head:
-            return np.split(whole, parts)[number]
-        by_head = whole.reshape(self.config.num_attention_heads, parts, -1, *whole.shape[1:])
-        return by_head[:, number].reshape(request.shape)
+        return place.cut(self.whole[names[0]], self.config.num_attention_heads)
 
     def _place(self, path: str) -> TensorPart:
         """Where the parameter at a path is: under the first of its names that the file has, or would be."""
@@ -282,14 +292,29 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: 
     return tuple(head for head in model_family.head_names if head in heads)
 
 
-def _with_stored_labels(config: Config, stored: Mapping[str, StoredTensor], heads: tuple[str, ...]) -> Config:
-    """The config with as many labels as the classifier has rows, if config.json neither names nor counts them."""
-    weight = stored.get("classifier.weight")
-    if not {"classifier", "token_classifier"} & {*heads} or weight is None or not weight.shape:
+def _with_stored_labels(
+    config: Config,
+    stored: Mapping[str, StoredTensor],
+    saved: Mapping[str, StoredTensor],
+    heads: tuple[str, ...],
+    model_family: Family,
+) -> Config:
+    """The config with as many labels as the classifier has rows, if config.json neither names nor counts them.
+
+    Of a classifier that an adapter has `saved` they count in any case: config.json is that of the base.
+    """
+    head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
+    names = [place.name for place in model_family.places(f"{head}.output.weight")]
+    name = next((name for name in names if name in stored), None)
+    if name is None or not stored[name].shape:
         return config
+    labels = stored[name].shape[0]
+    if name in saved:
+        names_labels = len(config.id2label) == labels
+        return replace(config, num_labels=labels, id2label=config.id2label if names_labels else {})
     if config.id2label or config.num_labels != Config.num_labels:
         return config
-    return replace(config, num_labels=weight.shape[0])
+    return replace(config, num_labels=labels)
 
 
 # ----------------------------------------------------------------------------------------------- static models

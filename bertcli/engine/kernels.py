@@ -128,6 +128,14 @@ def _silu(x: Array) -> None:
     _gate(x, g)
 
 
+def _sigmoid(x: Array) -> None:
+    """1 / (1 + exp(-x))"""
+    with np.errstate(over="ignore"):  # for x far below 0, 1 / infinity is the right value
+        np.exp(np.negative(x, out=x), out=x)
+    x += 1
+    np.reciprocal(x, out=x)
+
+
 def _gate(x: Array, g: Array) -> None:
     """x = x · sigmoid(-g) = x / (1 + exp(g)), which is x/2 · (1 + tanh(-g/2)); g is overwritten.
 
@@ -160,6 +168,7 @@ ACTIVATIONS = {
     "gelu": Activation(_gelu, "GELU", 5),
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), Activation(_gelu_tanh, "GELU (tanh)", 8)),
     "relu": Activation(_relu, "ReLU", 1),
+    "sigmoid": Activation(_sigmoid, "sigmoid", 4),
     **dict.fromkeys(("silu", "swish"), Activation(_silu, "SiLU", 4)),
     "tanh": Activation(_tanh, "tanh", 1),
 }

@@ -46,6 +46,7 @@ class Qwen3(NormedNetwork):
     lm: NextToken | None = part()
     classifier: LastTokenClassifier | None = part()
     token_classifier: TokenClassifier | None = part()
+    qa: TokenClassifier | None = part(C="2")  # that an answer starts here, and that it ends
 
 
 # What other code calls attention to both sides; transformers reads none of these.
@@ -106,7 +107,7 @@ FAMILY = Family(
     types={"qwen3": "Qwen3"},
     config=Qwen3Config,
     network=Qwen3,
-    prefixes=("model.",),
+    prefixes=("model.", "transformer."),  # the latter of Qwen3ForQuestionAnswering
     names=(
         eurobert.EMBEDDINGS,
         *layer_names(
@@ -121,6 +122,7 @@ attention.key_norm          self_attn.k_norm
         eurobert.NORM,
         (r"lm\.decoder", "lm_head.weight"),
         (r"(?:token_)?classifier\.output\.(\w+)", r"score.\1"),
+        (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
     ),
     variants={
         "qwen3-embedding-0.6b": Qwen3Config.sized(

@@ -18,6 +18,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config, texts
 from bertcli.network.heads import Network
 from bertcli.network.module import optional_parts
+from bertcli.tracing.dispatch import Array
 
 ARCHITECTURES = {  # how the names of transformers' classes with a head end
     "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "lm": ("ForCausalLM",),
@@ -41,6 +42,14 @@ class TensorPart(NamedTuple):
     number: int = 0
     parts: int = 1
     of_head: bool = False
+
+    def cut(self, whole: Array, heads: int) -> Array:
+        """The part of a whole tensor that the parameter is; `heads` counts the attention heads."""
+        if self.parts == 1:
+            return whole
+        groups = heads if self.of_head else 1
+        by_group = whole.reshape(groups, self.parts, -1, *whole.shape[1:])
+        return by_group[:, self.number].reshape(-1, *whole.shape[1:])
 
 
 @lean_dataclass

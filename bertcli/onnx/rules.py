@@ -229,6 +229,7 @@ def _silu(x: Tensor) -> Tensor:
 
 ACTIVATIONS: dict[str | None, Callable[[Tensor], Tensor]] = {  # by their names in config.json
     None: lambda x: x, "relu": lambda x: x.node("Relu"), "tanh": lambda x: x.node("Tanh"),
+    "sigmoid": lambda x: x.node("Sigmoid"),
     "gelu": _gelu, "gelu_new": _gelu_tanh, "gelu_pytorch_tanh": _gelu_tanh, "gelu_fast": _gelu_tanh,
     "silu": _silu, "swish": _silu,
 }  # fmt: skip

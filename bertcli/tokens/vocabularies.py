@@ -22,6 +22,9 @@ from bertcli.tokens.charsmap import check_charsmap
 from bertcli.tokens.settings import Settings
 
 SPACED_MASKS = ("deberta", "mpnet", "roberta", "xlmroberta", "camembert", "albert")  # that take the space before
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 ONE_SPACE = normalizers.Replace(Regex(" {2,}"), " ")
 SPACES_MARKED = (normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁"))
 
@@ -108,6 +111,20 @@ def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
     return backend
 
 
+def _qwen2(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
+    """Qwen2 and Qwen3: the bytes of words, of single digits, and of runs of other characters; nothing around a text."""
+    backend = _deberta(vocabulary, merges, settings)
+    bytes_of_words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.normalizer = normalizers.NFC()
+    words = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Sequence([words, bytes_of_words])
+    backend.post_processor = processors.ByteLevel(trim_offsets=False)
+    end = "<|endoftext|>"  # padding, too, unless a file names others
+    if backend.token_to_id(end) is not None:
+        backend.add_special_tokens([AddedToken(end, special=True, normalized=False)])
+    return backend
+
+
 def _xlm_roberta(file: Path, settings: Settings) -> Backend:
     model = _read(file)
     pieces = [*_special("<s>", "<pad>", "</s>", "<unk>"), *model.pieces[3:], *_special("<mask>")]
@@ -185,6 +202,7 @@ KINDS: dict[str, tuple[tuple[str, ...], Callable[..., Backend]]] = {
     "albert": (("spiece.model",), _albert),
     "deberta": (("vocab.json", "merges.txt"), _deberta),
     "debertav2": (("spm.model",), _deberta_v2),
+    **dict.fromkeys(("qwen2", "qwen3"), (("vocab.json", "merges.txt"), _qwen2)),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.adapters import CASES, IDS, write_lora
+from helpers.adapters import CASES, COLUMNS, IDS, Lora, write_lora, write_numbers
 from helpers.bin_files import convert
 from helpers.checkpoint_files import write_safetensors
 from helpers.terminal import bertcli as run
@@ -22,11 +22,17 @@ from bertcli.model import Model
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "adapters.json").read_text())
 
 
+DEBERTA_QUERY = "deberta.encoder.layer.0.attention.self.query_proj"
+
+
 def computed(model: Model, name: str) -> Any:
     outputs = model.outputs(IDS)
     task = CASES[name].task
     if task == "FEATURE_EXTRACTION":
         return outputs.hidden
+    if task is None:
+        assert outputs.mlm is not None
+        return outputs.mlm[..., COLUMNS]
     return outputs.classifier if task == "SEQ_CLS" else outputs.token_classifier
 
 
@@ -40,6 +46,68 @@ def test_an_adapter_gives_the_numbers_of_peft(tmp_path: Path, name: str, form: s
         (adapter / "model.safetensors").unlink(missing_ok=True)
     model = bertcli.load(base, adapter=adapter) if form == "option" else bertcli.load(adapter)
     np.testing.assert_allclose(computed(model, name), RECORDED[name], rtol=0, atol=1e-5)
+
+
+SENTENCES = [" ".join(f"t{id}" if id != 9 else "[MASK]" for id in row) for row in IDS.tolist()]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.task == "SEQ_CLS"])
+def test_classify_gives_the_scores_of_peft(tmp_path: Path, name: str) -> None:
+    base, adapter = write_lora(tmp_path, name)
+    write_numbers(base)
+    labels = len(RECORDED[name][0])
+    arguments: list[Any] = ["-m", base, "--adapter", adapter, *SENTENCES, "--top-k", labels, "--format", "json"]
+    result = run("classify", *arguments)
+    assert result.status == 0, result.error
+    for record, logits in zip(json.loads(result.out), np.array(RECORDED[name]), strict=True):
+        found = {one["label"]: one["score"] for one in record["labels"]}
+        assert {*found} == {f"LABEL_{number}" for number in range(labels)}
+        scores = 1 / (1 + np.exp(-logits)) if labels == 1 else np.exp(logits) / np.exp(logits).sum()
+        np.testing.assert_allclose([found[f"LABEL_{n}"] for n in range(labels)], scores, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.task is None])
+def test_fill_mask_reads_the_decoder_that_the_base_had(tmp_path: Path, name: str) -> None:
+    base, adapter = write_lora(tmp_path, name)
+    write_numbers(base)
+    arguments: list[Any] = [
+        "-m",
+        base,
+        "--adapter",
+        adapter,
+        SENTENCES[0],
+        "--targets",
+        "t3,t14,t25",
+        "--format",
+        "json",
+    ]
+    result = run("fill-mask", *arguments)
+    assert result.status == 0, result.error
+    (record,) = json.loads(result.out)
+    scores = {one["token"]: one["score"] for one in record["masks"][0]["predictions"]}
+    logits = np.array(RECORDED[name])[0, IDS[0].tolist().index(9), :3]
+    found = np.log([scores[id] for id in (3, 14, 25)])
+    np.testing.assert_allclose(found - found[0], logits - logits[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "lacking"),
+    [("modernbert", "head.dense"), ("eurobert", "dense"), ("deberta-v2", "pooler.dense"), ("gte", "gte.pooler.dense")],
+)
+def test_a_head_whose_first_layer_nobody_trained_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, lacking: str
+) -> None:
+    projection = {"modernbert": "attn.Wo", "eurobert": "self_attn.o_proj", "gte": "self_attn.o_proj"}
+    stem = {"modernbert": "model.layers", "eurobert": "model.layers", "gte": "gte.layers"}
+    module = f"{stem[family]}.0.{projection[family]}" if family in stem else DEBERTA_QUERY
+    whole = {"classifier.weight": (3, 32), "classifier.bias": (3,)}
+    case = Lora(family, "SEQ_CLS", {module: (32, 32)}, whole, {"target_modules": [module]})
+    monkeypatch.setitem(CASES, "half a head", case)
+    base, adapter = write_lora(tmp_path, "half a head")
+    write_numbers(base)
+    result = run("classify", "-m", base, "--adapter", adapter, SENTENCES[0])
+    assert result.status == 1
+    assert f"{adapter} lacks {lacking}, as its base does: train it with modules_to_save." in result.error
 
 
 def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
@@ -99,6 +167,11 @@ def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None
         ({"init_lora_weights": "pissa"}, "has the init_lora_weights 'pissa', which change the base"),
         ({"alpha_pattern": {"(a+)+": 3}}, "has the alpha_pattern"),
         ({"layers_to_transform": [0]}, r"has the layers_to_transform \[0\], but there are tensors of"),
+        ({"layers_to_transform": 1, "layers_pattern": "layer"}, "has the layers_to_transform 1, but there are"),
+        ({"layers_to_transform": [0, 1], "layers_pattern": "blocks"}, r"has the layers_to_transform \[0, 1\], but"),
+        ({"layers_to_transform": [0, 1], "layers_pattern": "(a+)+"}, "has the layers_pattern"),
+        ({"modules_to_save": "classifier"}, "has the modules_to_save 'classifier'"),
+        ({"ensure_weight_tying": True}, "has the ensure_weight_tying true, which bertcli does not apply"),
         ({"target_modules": ["query"]}, r"has the target_modules \['query'\], but there are tensors of"),
         ({"exclude_modules": ["value"]}, "has the exclude_modules"),
         ({"lora_alpha": "much"}, "has the lora_alpha 'much'"),

@@ -235,3 +235,18 @@ def test_static_models_read_no_settings_of_a_transformer(tmp_path: Path) -> None
     before = bertcli.load(tmp_path).encode(GOLDEN["texts"])
     (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 1, "do_lower_case": True}))
     np.testing.assert_array_equal(bertcli.load(tmp_path).encode(GOLDEN["texts"]), before)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onnx"])
+def test_a_dense_layer_with_a_sigmoid_is_that_of_its_sums(tmp_path: Path, engine: str) -> None:
+    folder, found = write_gemma(tmp_path), []
+    for name in ("linear.Identity", "activation.Sigmoid"):
+        last = folder / "3_Dense" / "config.json"
+        config = json.loads(last.read_text(encoding="utf-8"))
+        last.write_text(json.dumps(config | {"activation_function": f"torch.nn.modules.{name}"}), encoding="utf-8")
+        options: list[Any] = ["--engine", engine, "--no-normalize", "-o", tmp_path / f"{name}.npy"]
+        result = command("encode", "-m", folder, "--prompt", "", "hot tea", "a river", *options)
+        assert result.status == 0, result.error
+        found.append(np.load(tmp_path / f"{name}.npy"))
+    np.testing.assert_allclose(found[1], 1 / (1 + np.exp(-found[0])), rtol=0, atol=1e-6)
+    assert np.ptp(found[1]) > 0.01

@@ -9,19 +9,27 @@ import numpy as np
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import bell, make
 from helpers.family_checkpoints import make_family
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 
 IDS = np.array([[5, 17, 30, 42, 9, 77], [8, 11, 60, 3, 21, 50]])
+COLUMNS = slice(3, None, 11)  # of the vocabulary, of which logits are recorded
 
 
 class Lora(NamedTuple):
-    """An adapter: what its base is, which modules it changes [out, in], and what it holds whole."""
+    """An adapter: what its base is, which modules it changes [out, in], and what it holds whole.
+
+    `config` are keys over those of the base's config.json; None takes one out.
+    """
 
     family: str
-    task: str
-    modules: Mapping[str, tuple[int, int]]
+    task: str | None
+    modules: Mapping[str, tuple[int, ...]]
     whole: Mapping[str, tuple[int, ...]] = {}
     settings: Mapping[str, Any] = {}
     head: str = "model"  # of the base
+    config: Mapping[str, Any] = {}
 
 
 def _layer(stem: str, names: str, out: int = 32, inputs: int = 32) -> dict[str, tuple[int, int]]:
@@ -32,7 +40,25 @@ def _linear(name: str, out: int, inputs: int = 32) -> dict[str, tuple[int, ...]]
     return {f"{name}.weight": (out, inputs), f"{name}.bias": (out,)}
 
 
+def _labelled(family: str, stem: str, names: str, labels: int, first: str = "", **more: Any) -> Lora:
+    """A classifier on a plain base, whose config.json says nothing of labels."""
+    modules = _layer(stem, names)
+    whole = _linear(f"classifier.{first}", 32) | _linear("classifier.out_proj", labels) if first else more.pop("whole")
+    return Lora(family, "SEQ_CLS", modules, whole, {"modules_to_save": ["classifier", "score"]}, config=UNLABELLED)
+
+
+UNLABELLED = {"num_labels": None}
 BERT = _layer("bert.encoder.layer", "attention.self.query attention.self.value")
+ROBERTA = _layer("roberta.encoder.layer", "attention.self.query attention.self.value")
+LLAMA = "self_attn.q_proj self_attn.v_proj"
+DEBERTA = {
+    **_layer("deberta.encoder.layer", "attention.self.in_proj", 96),
+    **_layer("deberta.encoder.layer", "attention.self.pos_proj"),
+}
+WITH_CONVOLUTION = {
+    "position_biased_input": True, "type_vocab_size": 2, "position_buckets": 0, "norm_rel_ebd": None,
+    "share_att_key": False, "pos_att_type": ["c2p", "p2c"], "conv_kernel_size": 3, "conv_act": "gelu",
+}  # fmt: skip
 CASES = {
     "bert": Lora("bert", "SEQ_CLS", BERT, _linear("classifier", 2), {"modules_to_save": ["classifier"]}),
     "bert labels of tokens": Lora(
@@ -64,31 +90,84 @@ CASES = {
         {**_linear("pre_classifier", 32), **_linear("classifier", 3)},
         {"modules_to_save": ["classifier", "pre_classifier"], "fan_in_fan_out": True, "rank_pattern": {"q_lin": 4}},
     ),
+    # peft leaves the base's embeddings to a decoder that is tied to them.
+    "bert, saved embeddings": Lora(
+        "bert", None, BERT, {"bert.embeddings.word_embeddings.weight": (-1, 32)},
+        {"modules_to_save": ["word_embeddings"]}, "mlm",
+    ),
+    "eurobert, saved embeddings": Lora(
+        "eurobert", None, _layer("model.layers", LLAMA), {"model.embed_tokens.weight": (-1, 32)},
+        {"modules_to_save": ["embed_tokens"]}, "mlm", {"tie_word_embeddings": True},
+    ),
+    "roberta, five labels": _labelled("roberta", "roberta.encoder.layer", "attention.self.query", 5, "dense"),
+    "xlm-roberta, one label": _labelled("xlm-roberta", "roberta.encoder.layer", "attention.self.query", 1, "dense"),
+    "mpnet, five labels": _labelled("mpnet", "mpnet.encoder.layer", "attention.attn.q", 5, "dense"),
+    "electra, one label": _labelled("electra", "electra.encoder.layer", "attention.self.query", 1, "dense"),
+    "esm, five labels": _labelled("esm", "esm.encoder.layer", "attention.self.query", 5, "dense"),
+    "qwen3, five labels": _labelled("qwen3", "model.layers", LLAMA, 5, whole={"score.weight": (5, 32)}),
+    "gemma3_text, one label": _labelled("gemma3_text", "model.layers", LLAMA, 1, whole={"score.weight": (1, 32)}),
+    "bert, other labels": Lora(  # than the two that config.json of its base names
+        "bert", "SEQ_CLS", BERT, _linear("classifier", 5), {"modules_to_save": ["classifier"]}, "classifier",
+    ),
+    "deberta": Lora(
+        "deberta", "SEQ_CLS", DEBERTA, {**_linear("pooler.dense", 32), **_linear("classifier", 3)},
+        {"modules_to_save": ["classifier", "pooler"]},
+    ),
+    "deberta-v2, convolution": Lora(
+        "deberta-v2", "SEQ_CLS", {"deberta.encoder.conv.conv": (32, 32, 3)},
+        {**_linear("pooler.dense", 32), **_linear("classifier", 3)},
+        {"modules_to_save": ["classifier", "pooler"], "target_modules": ["conv.conv"]}, config=WITH_CONVOLUTION,
+    ),
+    "esm, all linear layers": Lora(
+        "esm", "SEQ_CLS",
+        {**_layer("esm.encoder.layer", "attention.self.query attention.output.dense"),
+         "esm.contact_head.regression": (1, 4)},
+        {**_linear("classifier.dense", 32), **_linear("classifier.out_proj", 3)},
+        {"modules_to_save": ["classifier"], "target_modules": ["query", "output.dense", "regression"]},
+    ),
+    # peft reads layers_to_transform only where a target is the end of a name.
+    "roberta, layers by name": Lora(
+        "roberta", "FEATURE_EXTRACTION",
+        {name.removeprefix("roberta."): shape for name, shape in ROBERTA.items()}, {},
+        {"target_modules": [name.removeprefix("roberta.") for name in ROBERTA], "layers_to_transform": [1]},
+    ),
 }  # fmt: skip
+
+
+def write_numbers(folder: Path, mask: int = 9) -> None:
+    """A tokenizer for which the word t7 is the token 7, and [MASK] the one with the id `mask`."""
+    size = json.loads((folder / "config.json").read_text())["vocab_size"]
+    names = {"[MASK]" if number == mask else f"t{number}": number for number in range(size)}
+    made = Tokenizer(WordLevel(names, unk_token="t0"))
+    made.pre_tokenizer = WhitespaceSplit()
+    made.add_special_tokens(["[MASK]"])
+    made.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "[MASK]", "pad_token": "t0"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
 
 
 def write_lora(folder: Path, name: str, **changes: Any) -> tuple[Path, Path]:
     """The folders of a base and of an adapter."""
     case, base, adapter = CASES[name], folder / "base", folder / "adapter"
     if case.family == "bert":
-        make(base, head=case.head, tokenizer="json", pooler=True)
+        make(base, head=case.head, tokenizer="json", pooler=True, config=case.config)
     else:
-        make_family(base, case.family, case.head)
+        make_family(base, case.family, case.head, config=case.config)
     adapter.mkdir()
     modules = dict(case.modules)
     if name == "roberta":
         modules = {key: (32, 64 if key.endswith("output.dense") else 32) for key in modules}
     vocabulary = json.loads((base / "config.json").read_text())["vocab_size"]
     tensors = {}
-    for module, (out, inputs) in modules.items():
+    for module, (out, inputs, *width) in modules.items():
         rank = 4 if module.endswith("q_lin") else 2
         embedding = "embedding" in module
         names = ("lora_embedding_A", "lora_embedding_B") if embedding else ("lora_A.weight", "lora_B.weight")
         first, second = names
-        tensors[f"{module}.{first}"] = bell(module + first, (rank, vocabulary if embedding else inputs)) * 0.3
-        tensors[f"{module}.{second}"] = bell(module + second, (out, rank)) * 0.3
+        tensors[f"{module}.{first}"] = bell(module + first, (rank, vocabulary if embedding else inputs, *width)) * 0.3
+        tensors[f"{module}.{second}"] = bell(module + second, (out, rank, *(1 for _ in width))) * 0.3
     for whole, shape in case.whole.items():
-        values = bell(whole, shape) * 0.3
+        values = bell(whole, tuple(vocabulary if size < 0 else size for size in shape)) * 0.3
         tensors[whole] = values + 1 if whole.endswith("norm.weight") else values
     stored = {f"base_model.model.{key}": ("F32", values.astype(np.float32)) for key, values in tensors.items()}
     write_safetensors(adapter / "adapter_model.safetensors", stored)

@@ -305,6 +305,8 @@ tensor lm_head.weight V H
 tensor score.weight C H
 [token_classifier]
 linear score C H
+[qa]
+linear qa_outputs 2 H
 """
 ESM = f"""
 tensor .embeddings.word_embeddings.weight V H
@@ -387,6 +389,7 @@ class Family(NamedTuple):
     heads: tuple[str, ...] = ("model", "mlm", "classifier", "token_classifier", "qa", "multiple_choice")
     old: str = ""  # the tensors of older files
     norms: float = 0  # what weights of norms are less than elsewhere
+    prefixes: Mapping[str, str] = {}  # of heads whose files have another
 
 
 NEW_HEADS = ("model", "mlm", "classifier", "token_classifier")
@@ -444,7 +447,7 @@ FAMILIES = {
     ),
     "qwen3": Family(
         QWEN3, "model.", "Qwen3", {"rms_norm_eps": 1e-6, "pad_token_id": 0, "num_key_value_heads": 2, "head_dim": 16},
-        heads=("model", "lm", "classifier", "token_classifier"),
+        heads=("model", "lm", "classifier", "token_classifier", "qa"), prefixes={"qa": "transformer."},
     ),
     "esm": Family(
         ESM, "esm.", "Esm",
@@ -526,6 +529,7 @@ def make_family(
     written |= {key: all_sizes[axis] for key, axis in of.keys.items()} | dict(of.config)
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
     (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    of = of._replace(prefix=of.prefixes.get(head, of.prefix))
     of = of._replace(tensors=DIALECTS[old] if isinstance(old, str) else of.old) if old else of
     shapes = dict(tensors(of, head, all_sizes, written))
     made = {name: values - of.norms * name.endswith("norm.weight") for name, values in weights(shapes, seed).items()}

@@ -17,6 +17,16 @@ OF_MPNET = ["<s>", "<pad>", "</s>", "<unk>", *pieces(), "<mask>"]
 MASK = {"content": "<mask>", "lstrip": True, "rstrip": False, "normalized": False, "single_word": False}
 
 
+QWEN_SIZE = len(byte_pairs(["<|endoftext|>"]).get_vocab())
+QWEN_TOKENS = {
+    "added_tokens_decoder": {
+        "0": {"content": "<|endoftext|>", "special": True},
+        str(QWEN_SIZE): {"content": "<|im_start|>", "special": True},
+        str(QWEN_SIZE + 1): {"content": "<tool>", "special": False},
+    }
+}
+
+
 class Folder(NamedTuple):
     """config.json, the other small files by name, and what holds the vocabulary: a `.model` or how it is made."""
 
@@ -69,6 +79,12 @@ FOLDERS = {
         "letters",
     ),
     "mpnet": Folder({"model_type": "mpnet"}, {}, "word pieces"),
+    "qwen2": Folder({"model_type": "qwen2"}, {"tokenizer_config.json": {"tokenizer_class": "Qwen2Tokenizer"}}, "qwen"),
+    "qwen3, described": Folder(
+        {"model_type": "qwen3"},
+        {"tokenizer_config.json": {"tokenizer_class": "Qwen2Tokenizer", "pad_token": "<|endoftext|>", **QWEN_TOKENS}},
+        "qwen",
+    ),
     "bert, overruled": Folder(
         {"model_type": "bert"}, {"tokenizer_config.json": {"tokenize_chinese_chars": False}}, "cased json"
     ),
@@ -88,7 +104,9 @@ TEXTS = [
     "ﬁne ﬂour café naïve", "e\u0301 \u0301 STRASSE straße ΣΑΣ", "👨\u200d👩\u200d👧 zero\u200dwidth",
     "北京 中国人、tea", "1, 2, 3,000,", "``tea'' \"x\" (y)-z", "the [MASK] tea", "the <mask> tea",
     "the  <mask>[MASK]  tea", "<s> </s> <unk> <pad> [CLS] [SEP] [UNK]", "[cls] [unk] [mask]", "▁under ▁▁ x▁y Ġ",
-    "<s>NOTUSED <url> x<url>", "MKT AY x jL<mask>QR<null_1>.-", "tea" * 9, "\x00\x01 \u3000 \u2028 end ",
+    "<s>NOTUSED <url> x<url>", "MKT AY x jL<mask>QR<null_1>.-", "tea" * 9,
+    "I'LL don't 2024<|im_start|><tool> x<|endoftext|>\n\n",
+    "\x00\x01 \u3000 \u2028 end ",
 ]  # fmt: skip
 PAIRS = [(TEXTS[0], TEXTS[9]), (TEXTS[3], TEXTS[12]), ("", TEXTS[10]), (TEXTS[18], TEXTS[11])]
 
@@ -100,6 +118,8 @@ def write_folder(folder: Path, name: str) -> Path:
         shutil.copyfile(MODELS / vocabulary, folder / vocabulary)
     elif vocabulary == "byte pairs":
         byte_pairs(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
+    elif vocabulary == "qwen":
+        byte_pairs(["<|endoftext|>"]).model.save(str(folder))
     elif vocabulary == "cased json":
         write_tokenizer_json(folder, pieces(), lower_case=False)
     elif vocabulary == "kind":

@@ -58,7 +58,7 @@ def test_vocabularies_saved_as_tokenizer_json_are_the_same(name: str, tmp_path: 
         assert (one.ids, one.offsets, one.segments) == (other.ids, other.offsets, other.segments)
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [name for name in MADE if not name.startswith("qwen")])  # which have none
 def test_vocabularies_have_special_tokens_by_role(name: str, tmp_path: Path) -> None:
     tokenizer = Tokenizer.open(Folder(write_folder(tmp_path, name)))
     (tokens,) = tokenizer.encode([f"tea {tokenizer.mask_token}"])

@@ -166,6 +166,7 @@ const ACTIVATIONS = {
   gelu: x => x / 2 * (1 + erf(x / Math.SQRT2)),
   gelu_new: geluTanh, gelu_pytorch_tanh: geluTanh, gelu_fast: geluTanh,
   relu: x => Math.max(0, x),
+  sigmoid: x => 1 / (1 + Math.exp(-x)),
   silu: x => x / (1 + Math.exp(-x)), swish: x => x / (1 + Math.exp(-x)),
   tanh: Math.tanh,
 };
