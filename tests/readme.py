@@ -1,4 +1,7 @@
-"""The README's examples: what each one runs and prints. `python tests/readme.py` writes the outputs anew."""
+"""The examples of the README and of the guide: what each one runs and prints.
+
+`python tests/readme.py [FILE]...` writes the outputs anew (without a file: in all of them).
+"""
 
 import os
 import re
@@ -9,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+GUIDE = sorted((ROOT / "bertcli" / "guide").glob("*.md"))
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -30,7 +35,7 @@ def blocks(text: str) -> Iterator[list[Example]]:
 def run(command: str, folder: Path) -> str:
     """What a command prints on stdout, into a pipe, as a bash user would type it; raises when it fails."""
     if not (folder / "tests").exists():
-        (folder / "tests").symlink_to(README.parent / "tests")  # examples may use the files in tests/data
+        (folder / "tests").symlink_to(ROOT / "tests")  # examples may use the files in tests/data
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
         environment.pop(name, None)
@@ -49,7 +54,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def rewritten(text: str) -> str:
-    """The README with every example's output as it is now."""
+    """A page with every example's output as it is now."""
 
     def again(match: re.Match[str]) -> str:
         with tempfile.TemporaryDirectory() as folder:
@@ -61,4 +66,5 @@ def rewritten(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for file in map(Path, sys.argv[1:] or [README, *GUIDE]):
+        file.write_text(rewritten(file.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,11 +1,19 @@
-"""Every example in the README runs and prints what it shows there."""
+"""Every example in the README and in the guide runs and prints what it shows there."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from readme import README, Example, blocks, run
+from helpers.doors import options_of
+from readme import GUIDE, README, Example, blocks, run
 
-BLOCKS = list(blocks(README.read_text(encoding="utf-8")))
+PAGES = [README, *GUIDE]
+BLOCKS = [
+    pytest.param(block, id=f"{page.stem}: {block[0].command[:60]}")
+    for page in PAGES
+    for block in blocks(page.read_text(encoding="utf-8"))
+]
 
 
 def same(shown: str, printed: str) -> bool:
@@ -20,10 +28,28 @@ def same(shown: str, printed: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("examples", BLOCKS, ids=[block[0].command[:60] for block in BLOCKS])
-def test_the_readme_shows_what_happens(examples: list[Example], tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", BLOCKS)
+def test_the_readme_and_the_guide_show_what_happens(examples: list[Example], tmp_path: Path) -> None:
     for example in examples:
         shown, printed = example.output.split(), run(example.command, tmp_path).split()
         differences = [pair for pair in zip(shown, printed, strict=False) if not same(*pair)]
         assert not differences, example.command
         assert len(shown) == len(printed), example.command
+
+
+def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
+    """The commands in the fences of a page, each with the names of its options."""
+    for fence in re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        lines = re.sub(r'"[^"]*"|\'[^\']*\'', "TEXT", fence.replace("\\\n", " "))
+        for command, rest in re.findall(r"\bbertcli ([a-z][a-z-]*)([^|;&#\n]*)", lines):
+            yield command, set(re.findall(r"(?<!\S)(--[a-z][a-z0-9-]*|-[a-zA-Z])\b", rest))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_every_command_in_a_fence_of_a_page_exists(page: Path) -> None:
+    """Of a ```sh block, which may name models that are not here, at least the command and its options exist."""
+    known = options_of()
+    for command, options in commands_in(page.read_text(encoding="utf-8")):
+        assert command in known, f"{page.name}: bertcli {command}"
+        missing = options - {*known[command], "--help"}
+        assert not missing, f"{page.name}: bertcli {command} has no {', '.join(missing)}"

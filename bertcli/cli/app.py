@@ -50,6 +50,7 @@ COMMANDS: dict[str, dict[str, str]] = {  # that are no task's, modules of this p
         "export": "Write a model as an ONNX file, without PyTorch.",
         "merge": "Make one file of those that the shards of a run have written.",
     },
+    "Guide": {"guide": "Show the manual, one topic a page."},
     "Serve": {"serve": "Answer over HTTP: vectors, rankings, labels, masked words, entities, answers."},
 }
 HELP = ("-h", "--help")
