@@ -66,5 +66,5 @@ def rewritten(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for file in map(Path, sys.argv[1:] or [README, *GUIDE]):
+    for file in [Path(name) for name in sys.argv[1:]] or [README, *GUIDE]:
         file.write_text(rewritten(file.read_text(encoding="utf-8")), encoding="utf-8")
