@@ -267,7 +267,7 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
     yield "tokenize", [CAT], reads
     yield "evaluate", [fitting], fitting
     yield "serve", [], reads
-    yield "export", ["model.onnx"], _accepts(lambda: GraphResults.of(model, ExportOptions()))
+    yield "export", ["-o", "model.onnx"], _accepts(lambda: GraphResults.of(model, ExportOptions()))
 
 
 def _accepts(question: Callable[[], object]) -> bool:

@@ -9,13 +9,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import Field, fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 import bertcli
+from bertcli.cli import renamed
+from bertcli.cli.help import short, whole
 from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
@@ -23,36 +25,38 @@ from bertcli.report.terminal import visible
 from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
 
-COMMANDS: dict[str, dict[str, str]] = {  # that are no task's, modules of this package: what --help says, by its panels
+# Commands that are no task's, each a module of this package, by the groups of --help; a task's group is in its page.
+COMMANDS: dict[str, dict[str, str]] = {
     "Run": {},
-    "Find": {
-        "search": "Find the texts nearest to a query among the vectors that encode wrote.",
-        "similarity": "Show how similar texts are: the cosines of all pairs.",
+    "Search": {
+        "search": "Find the texts nearest to a query among vectors that encode wrote.",
+        "similarity": "Compare texts: the cosine similarity of every pair.",
+        "neighbors": "Find the tokens nearest to a word in the embedding space.",
     },
-    "Analyze": {
-        "params": "Count the parameters of a model, module by module.",
-        "trace": "Show every operation of a forward pass: operands, sizes, parameters, costs.",
-        "neighbors": "Find the word pieces nearest to a word in the embedding space, by cosine.",
-        "explain": "Show which words of a text speak for a result, and which against it.",
-        "lens": "Show what each layer would predict for a mask: when does the answer appear?",
-        "heads": "Show where each attention head looks, and what the result loses without it.",
-        "patch": "Show where in the network two texts begin to be treated differently.",
-        "probe": "Show what each layer knows of labels, and make a classifier of it.",
-        "diff": "Show what differs between two models on a text, step by step, and where it begins.",
-    },
-    "Judge": {"evaluate": "Say how good a model is on labelled texts, and which of two is better."},
-    "Look": {
+    "Inspect": {
         "info": "Show what a model is, and which commands can use it.",
-        "tokenize": "Show the word pieces a model sees in a text.",
-        "doctor": "Show what determines speed here: BLAS and its kernel, threads, measured rates.",
+        "params": "Count parameters module by module, as Keras' summary does.",
+        "trace": "Every operation of a forward pass: shapes, parameters, MACs, time.",
+        "tokenize": "Show the tokens that a model sees in a text.",
+        "doctor": "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
     },
-    "Make": {
+    "Interpret": {
+        "explain": "Occlusion: which words speak for a result, and which against it.",
+        "lens": "Logit lens: what each layer would predict, and when the answer appears.",
+        "heads": "Attention heads: where each looks, and what the result loses without it.",
+        "patch": "Activation patching: which layer and token carry the difference between two texts.",
+        "probe": "Linear probes: what each layer's states know about your labels; train a classifier from them.",
+        "diff": "Compare two models tensor by tensor and step by step; find where they first differ.",
+    },
+    "Evaluate and deploy": {
+        "evaluate": "Measure a model on labelled texts, with confidence intervals; compare two models.",
+        "serve": "Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.",
         "export": "Write a model as an ONNX file, without PyTorch.",
-        "merge": "Make one file of those that the shards of a run have written.",
+        "merge": "Join the files that the shards of a run wrote.",
     },
     "Guide": {"guide": "Show the manual, one topic a page."},
-    "Serve": {"serve": "Answer over HTTP: vectors, rankings, labels, masked words, entities, answers."},
 }
+SUMMARIES = {name: summary for commands in COMMANDS.values() for name, summary in commands.items()}
 HELP = ("-h", "--help")
 
 
@@ -64,9 +68,10 @@ def application(word: str = "") -> typer.Typer:
     """
     app = typer.Typer(
         name="bertcli",
+        cls=Group,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": list(HELP)},
+        context_settings={"help_option_names": ["--help"]},
     )
     app.callback()(bert)
     alone = spec(word) if word else None
@@ -86,18 +91,30 @@ def application(word: str = "") -> typer.Typer:
     return app
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(given: bool) -> None:
+    if given:
         typer.echo(f"bertcli {bertcli.__version__}")
         raise typer.Exit
 
 
+def _print_short_help(ctx: typer.Context, given: bool) -> None:
+    if given and not ctx.resilient_parsing:  # as it is for shell completion
+        typer.echo(short(ctx.command, ctx), nl=False)
+        raise typer.Exit
+
+
+ShortHelp = Annotated[
+    bool, typer.Option("-h", is_eager=True, callback=_print_short_help, help="Show the most used options.")
+]
+
+
 def bert(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
+        bool, typer.Option("--version", "-V", callback=_print_version, help="Print the version and exit.")
     ] = False,
+    short_help: ShortHelp = False,
 ) -> None:
-    """BERT in the terminal: vectors, labels, entities, answers, masked words.
+    """BERT in the terminal: run, search, interpret, evaluate and serve encoders.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
     bertcli classify "I loved every minute of it."
@@ -105,29 +122,58 @@ def bert(
     bertcli score "The cat sat on the mat."
     bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."
 
-    Without -m a small bundled model is used. Any model of BERT's family can be
-    given (RoBERTa, ModernBERT, DeBERTa and so on): a folder, or a name on the
-    Hugging Face Hub (-m bert-base-uncased).
-    COMMAND --help has more examples.
+    Without -m a small bundled model runs. Give -m a folder, or a name on the
+    Hugging Face Hub such as bert-base-uncased: BERT, RoBERTa, DeBERTa,
+    ModernBERT and others run, and "bertcli info MODEL" says what a model can do.
+
+    COMMAND -h shows the most used options of a command, COMMAND --help all of
+    them; "bertcli guide" is the manual.
     """
 
 
 # ------------------------------------------------------------------------------------------------------ one command
 
 
+class Group(TyperGroup):
+    """The application, which knows what was meant by a command's other names."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        """The command of this name; one of another name is refused with the name it has here."""
+        if args and args[0] not in self.commands and args[0] in renamed.COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {renamed.COMMANDS[args[0]]!r}?")
+        return super().resolve_command(ctx, args)  # type: ignore[arg-type]
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the whole page."""
+        formatter.write(whole(self, ctx))
+
+
 class Command(TyperCommand):
-    """A command that says what was meant where an option has one dash, or a variant's name no option."""
+    """A command with our help pages, which answers options that were renamed, or are nearly right."""
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the whole page."""
+        formatter.write(whole(self, ctx))
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """The arguments that are left. Wrong usage is a typer.BadParameter."""
         options = {name for parameter in self.params for name in parameter.opts}
         if not ctx.resilient_parsing:  # as it is for shell completion
             for word in args[: args.index("--") if "--" in args else None]:
-                if word.startswith("-") and f"-{word.partition('=')[0]}" in options:
-                    raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
+                self._check_option(word.partition("=")[0], options)
             _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
             if extra and "--variant" in options:
                 raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean --variant {extra[0]}?")
         return super().parse_args(ctx, args)
+
+    def _check_option(self, word: str, options: set[str]) -> None:
+        if not word.startswith("-") or word in options:
+            return
+        if f"-{word}" in options:
+            raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
+        instead = renamed.OPTIONS.get((str(self.name), word))
+        if instead:
+            raise wrong(word, f"{instead}.")
 
 
 def register_task(app: typer.Typer, task: TaskSpec) -> None:
@@ -138,9 +184,11 @@ def register_task(app: typer.Typer, task: TaskSpec) -> None:
 
 
 def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
-    """Add a command to the application, named like the function; its docstring is the help."""
+    """Add a command to the application, named like the function; its docstring, below its summary, is the help."""
     groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
-    _add(app, function.__name__, function.__doc__, groups, function, panel)
+    _, _, details = (function.__doc__ or "").partition("\n\n")
+    help = f"{SUMMARIES[function.__name__]}\n\n{cleandoc(details)}"
+    _add(app, function.__name__, help, groups, function, panel)
 
 
 def _add(
@@ -158,6 +206,7 @@ def _add(
             sys.stdout.flush()
 
     parameters = [parameter for group in (*groups.values(), DebugOptions) for parameter in _parameters(group)]
+    parameters.append(Parameter("short_help", Parameter.KEYWORD_ONLY, default=False, annotation=ShortHelp))
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     app.command(name, help=help, rich_help_panel=panel, cls=Command)(run)
@@ -167,6 +216,8 @@ def _parameters(group: Any) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups."""
     for field in fields(group):
         kind, default, metadata = field.type, field.default, field.metadata
+        if not field.init:  # a group that this command has no use for
+            continue
         if is_dataclass(kind):
             yield from _parameters(kind)
         elif metadata:  # a field without is no option
@@ -187,6 +238,8 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     """The group with these values. Wrong usage is a typer.BadParameter."""
     chosen: dict[str, Any] = {}
     for field in fields(group):
+        if not field.init:
+            continue
         if is_dataclass(field.type):
             chosen[field.name] = _gathered(field.type, values)
         elif field.metadata:

@@ -4,23 +4,25 @@ import logging
 from dataclasses import replace
 from typing import Literal
 
-import typer
-
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
+from bertcli.files.formats import ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.export import ExportOptions, Precision
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
+ONNX = ".onnx"
+FILES = (".bin", ".json", ".npz", ".ort", ".pt", ".pth", ".safetensors", ".tflite")  # that other tools write
 
 
 @lean_dataclass
 class FileOptions:
     """What is written, and where."""
 
-    file: str | None = argument(None, "[FILE.onnx]", "Where to write the graph.")
+    file: str | None = argument(None, "[FILE]", "", hidden=True)
     output: str | None = option(
-        None, "FOLDER", "Write a folder for sentence-transformers and transformers.js instead of a file.",
+        None, "FILE.onnx|FOLDER",
+        "The ONNX file to write, or a folder. A folder is what sentence-transformers and transformers.js open.",
         "-o", "--output",
     )  # fmt: skip
     dtype: Literal["float32", "float16", "int8"] = option(
@@ -34,20 +36,21 @@ class FileOptions:
 def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> None:
     """Write a model as an ONNX file, without PyTorch.
 
-    bertcli export model.onnx
-    bertcli export -m bert-base-uncased bert.onnx
-    bertcli export -m my-classifier small.onnx --int8
+    bertcli export -o model.onnx
+    bertcli export -m bert-base-uncased -o bert.onnx
+    bertcli export -m my-classifier -o small.onnx --int8
     bertcli export -m my-sentence-model -o for-the-web
 
     Inputs are input_ids, attention_mask and, where the model has segments,
     token_type_ids, of any batch and length; outputs are logits,
     sentence_embedding, or last_hidden_state and pooler_output.
-    It needs the packages of an extra: onnx, and onnxruntime to check the file.
+    This needs pip install 'bertcli[onnx]': onnx writes the file, onnxruntime
+    checks it.
     """
-    if bool(target.file) == bool(target.output):
-        raise typer.BadParameter("give the name of a file, or a folder with -o.")
-    if target.output is not None and target.output.lower().endswith(".onnx"):
-        raise wrong("--output", f"this is a folder; for a file leave it out: bertcli export {target.output}.")
+    if target.file is not None:
+        raise wrong("FILE", f"the file is given with -o: bertcli export -o {target.file}.")
+    if not target.output:
+        raise wrong("--output", "give a file (-o model.onnx) or a folder (-o my-folder).")
     if target.int8 and target.dtype != "float32":
         raise wrong(f"--int8 and --dtype {target.dtype}", "what is computed in int8 is stored so.")
     from bertcli.opened import Opened
@@ -56,9 +59,9 @@ def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> N
     opened = Opened.load(**model.wanted(MASKED_SAMPLE), text=False)
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype
     wanted = replace(wanted, precision="int8" if target.int8 else stored)
-    if target.file:
-        graph = export_file(opened, target.file, wanted)
+    if ending_of(target.output) in (ONNX, *FILES):  # which export_file refuses: a folder of such a name is a mistake
+        graph = export_file(opened, target.output, wanted)
     else:
-        graph = export_folder(opened, target.output or "", wanted)
+        graph = export_folder(opened, target.output, wanted)
     checked = "" if graph.difference is None else f"; its numbers differ from NumPy's by at most {graph.difference:.1e}"
     logger.info("%s (%.1f MB) gives %s%s.", graph.file, graph.bytes / 1e6, ", ".join(graph.outputs), checked)

@@ -18,9 +18,11 @@ logger = logging.getLogger("bertcli")
 MANY = 100_000  # shards, which have five digits in their names
 
 
-def argument(default: Any, metavar: str, help: str, complete: Callable[[str], list[str]] | None = None) -> Any:
+def argument(
+    default: Any, metavar: str, help: str, complete: Callable[[str], list[str]] | None = None, hidden: bool = False
+) -> Any:
     """A field of a group that is an argument; a default of ... means that it is required."""
-    settings = {"metavar": metavar, "help": help, "autocompletion": complete}
+    settings = {"metavar": metavar, "help": help, "autocompletion": complete, "hidden": hidden}
     return field(default=default, metadata={"names": [metavar], "read": None, "argument": True, "settings": settings})
 
 

@@ -1,7 +1,8 @@
 """bertcli search: the texts nearest to a query, among the vectors in a file."""
 
 import logging
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.job import open_model, read_texts, set_threads
 from bertcli.cli.options import (
@@ -67,15 +68,27 @@ class _Texts(InputOptions):
     input: list[str] | None = option(None, "", "", "--texts")
 
 
+@lean_dataclass
+class QueryOptions(EncodeOptions):
+    """How a query's vector is made."""
+
+    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(  # type: ignore[assignment]
+        "auto", "MODE", "How tokens become one vector. auto: as the file's vectors were made (default); mean, cls, "
+        "max, lasttoken, pooler.",
+    )  # fmt: skip
+    chunk: None = field(default=None, init=False)
+    keep_going: bool = field(default=False, init=False)
+
+
 def search(
     where: SearchOptions,
     model: ModelOptions,
     output: OutputOptions,
     threads: ThreadOptions,
     engine: EngineOptions,
-    wanted: EncodeOptions,
+    wanted: QueryOptions,
 ) -> None:
-    """Find the texts nearest to a query among the vectors that encode wrote.
+    """Find the texts nearest to a query among vectors that encode wrote.
 
     bertcli encode -i corpus.jsonl -o vectors.parquet
     bertcli search "a hot drink" --in vectors.parquet
@@ -97,8 +110,6 @@ def search(
         raise wrong("QUERY", "give a text to look for, or a file of such with --query-file.")
     if where.vectors is None:
         raise wrong("--in", "give the file of vectors to look in.")
-    if wanted.pooling == "none" or {"--chunk", "--keep-going"} & {*changed(wanted)}:
-        raise wrong("QUERY", "a query has one vector: no --pooling none, --chunk or --keep-going.")
     set_threads(threads)
     check_output(output.output, TABLES)
     from bertcli.files.forms import write_records

@@ -1,34 +1,54 @@
 """bertcli similarity: how much texts are alike."""
 
 import logging
+from dataclasses import field
+from typing import Literal
 
 from bertcli.cli.job import Job
-from bertcli.cli.options import changed, wrong
+from bertcli.cli.options import LongOptions
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, RECORDS
+from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, Needs
 
 logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
 
 
-def similarity(job: Job, wanted: EncodeOptions) -> None:
-    """Show how similar texts are: the cosines of all pairs.
+@lean_dataclass
+class ComparedOptions(EncodeOptions):
+    """How the vectors of whole texts are made; every text must be usable."""
+
+    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(  # type: ignore[assignment]
+        "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
+        "lasttoken, pooler.",
+    )  # fmt: skip
+    keep_going: bool = field(default=False, init=False)
+
+
+@lean_dataclass
+class ComparedJob(Job):
+    """What is compared, by which model; a run that is neither divided nor continued."""
+
+    long: LongOptions = field(default=LongOptions(), init=False)
+
+
+def similarity(job: ComparedJob, wanted: ComparedOptions) -> None:
+    """Compare texts: the cosine similarity of every pair.
 
     bertcli similarity "a cup of tea" "a mug of coffee" "a red car"
     bertcli similarity -i sentences.txt --format json
     bertcli similarity -i sentences.txt -o cosines.npy
     bertcli similarity -i reports.jsonl --chunk 256 -o cosines.npz
 
-    Files: .json and .jsonl hold a record for each text, .npy, .npz and
-    .safetensors an array "cosine" [text, text]; on standard output there are at
-    most 1,000 texts. With --chunk the parts of texts are compared.
+    A .json or .jsonl file has a record for each text; a .npy, .npz or
+    .safetensors file has the array "cosine" [text, text]. Standard output shows
+    at most 1,000 texts. --chunk compares the parts of long texts.
     """
-    if wanted.pooling == "none" or wanted.keep_going or changed(job.long):
-        raise wrong("TEXT", "whole texts are compared: no --pooling none, --keep-going, --resume or --shard.")
     run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), wanted, {}, (*RECORDS, *ARRAYS))
     from bertcli.tasks.compute.encode import plan
     from bertcli.tasks.compute.run import results

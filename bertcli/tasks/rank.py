@@ -11,7 +11,7 @@ from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
 
 @lean_dataclass
 class RankOptions(Reading):
-    """Rank documents by how well they answer a query: a cross-encoder, or late interaction.
+    """Rank documents by how well they answer a query.
 
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
     bertcli rank -m my-model "tea shop" -i documents.jsonl --top-k 10

@@ -75,7 +75,7 @@ def first_results(folder: Path, times: int) -> Iterator[Record]:
     with tempfile.TemporaryDirectory() as made:
         file = Path(made) / "base.onnx"
         if find_spec("onnxruntime"):
-            export = ["-c", CLI, "export", "-m", str(folder), str(file)]
+            export = ["-c", CLI, "export", "-m", str(folder), "-o", str(file)]
             graphs = {
                 "export, unchecked": [*export, "--no-check"],
                 "export": export,

@@ -44,7 +44,7 @@ def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: P
     folder = write_gemma(tmp_path)
     note = "the layers after the network (3,072 parameters) are not"
     assert "layers after" not in command("params", "-m", folder).err
-    exported = command("export", "-m", folder, tmp_path / "m.onnx", "--pooling", "none", "--no-check")
+    exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx", "--pooling", "none", "--no-check")
     assert f"{note} in the graph." in exported.err.splitlines()[0]
     assert f"{note} compared." in command("diff", folder, folder, "tea").err.splitlines()[-1]
     modules = (folder / "modules.json").read_text(encoding="utf-8")
@@ -136,7 +136,7 @@ def test_causal_models_run_in_every_command(tmp_path: Path) -> None:
     assert "where 0 ≤ i − j else −∞" in command("trace", "-m", folder, "hot tea", "--formulas").out
     assert "(--by delete)" in command("explain", "-m", folder, "hot tea", "--with", "tea").err
     assert command("explain", "-m", folder, "hot tea", "--with", "tea", "--by", "delete").status == 0
-    exported = command("export", "-m", folder, tmp_path / "m.onnx")
+    exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx")
     assert exported.status == 0, exported.err
 
 

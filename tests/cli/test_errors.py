@@ -326,9 +326,9 @@ def test_errors_none_for_names_that_are_not_utf8(made: Made, tmp_path: Path) -> 
         ["params", "-m", model, "--plot", f"{name}.dot"],
         ["params", "-m", model, "--plot", f"{name}.mmd"],
         ["explain", "-m", model, "tea", "-o", f"{name}.html"],
-        ["export", "-m", model, tmp_path / "v.onnx"],
+        ["export", "-m", model, "-o", tmp_path / "v.onnx"],
     ):
         assert bertcli(*map(str, command)).status == 0
         assert Path(str(command[-1])).exists()
-    assert "the name of a file must be UTF-8" in bertcli("export", "-m", model, f"{name}.onnx").error
+    assert "the name of a file must be UTF-8" in bertcli("export", "-m", model, "-o", f"{name}.onnx").error
     assert not Path(f"{name}.onnx").exists()

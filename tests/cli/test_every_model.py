@@ -36,7 +36,7 @@ WITHOUT_MODEL = {"info", "merge", "doctor"}
 REFUSED: Mapping[str, list[str]] = {
     "encode": [TEXT], "classify": [TEXT], "fill-mask": ["a [MASK]"], "score": [TEXT], "tag": [TEXT], "lens": [TEXT],
     "answer": ["who?", "--context", TEXT], "rank": ["tea", TEXT], "similarity": [TEXT, "tea"], "heads": [TEXT],
-    "explain": [TEXT], "patch": [TEXT, "tea"], "evaluate": ["none.csv"], "export": ["none.onnx"],
+    "explain": [TEXT], "patch": [TEXT, "tea"], "evaluate": ["none.csv"], "export": ["-o", "none.onnx"],
     "probe": ["-i", "none.csv"],
 }  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_the_engine_the_graph_and_the_accounts_agree(kind: str, tmp_path: Path) 
     if kind in BY_LENGTH:
         refused = run("encode", "-m", folder, TEXT, "--pooling", "mean", "--engine", "onnx").error
         assert "turns positions by the length of each text, which an ONNX graph cannot: use NumPy" in refused
-        assert "turns positions by the length" in run("export", "-m", folder, tmp_path / "model.onnx").error
+        assert "turns positions by the length" in run("export", "-m", folder, "-o", tmp_path / "model.onnx").error
     else:
         engine = bertcli.load(folder, engine="onnx")
         np.testing.assert_allclose(engine.forward([tokens.ids], [tokens.segments]), hidden, rtol=0, atol=1e-5)

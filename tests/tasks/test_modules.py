@@ -38,7 +38,7 @@ def test_a_modular_cross_encoder_is_explained_and_exported(tmp_path: Path) -> No
     folder = write_cross_encoder(tmp_path / "model")
     (record,) = run("explain", "-m", folder, QUERY, "--text-pair", DOCUMENTS[0], "--format", "jsonl").records
     assert record["value"] == pytest.approx(RECORDED["scores"][0], abs=1e-5)
-    assert run("export", "-m", folder, tmp_path / "model.onnx").status == 0
+    assert run("export", "-m", folder, "-o", tmp_path / "model.onnx").status == 0
     (tokens,) = bertcli.load(folder).tokenizer.encode([QUERY], [DOCUMENTS[0]])
     inputs = {"input_ids": tokens.ids, "token_type_ids": tokens.segments, "attention_mask": [1] * len(tokens.ids)}
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")

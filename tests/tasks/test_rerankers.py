@@ -114,7 +114,7 @@ def test_info_names_what_it_is_for_with_examples_that_run(published: Path, monke
 
 
 def test_a_graph_gives_the_logit(published: Path, tmp_path: Path) -> None:
-    assert "gives logits; its numbers differ" in run("export", "-m", published, tmp_path / "model.onnx").err
+    assert "gives logits; its numbers differ" in run("export", "-m", published, "-o", tmp_path / "model.onnx").err
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     rows = RECORDED["published"]["ids"][:2]
     ids, mask = (np.zeros((2, len(rows[0])), np.int64) for _ in "im")

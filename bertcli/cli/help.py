@@ -1,0 +1,271 @@
+"""The help pages: whole (`--help`) and short (`-h`), as plain text.
+
+Typer's own pages take square brackets for markup, so that `pip install 'bertcli[serve]'` loses its end, and give an
+option's text half of the line. These pages need neither rich nor a box.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from inspect import cleandoc
+from itertools import groupby
+from textwrap import TextWrapper
+from typing import Any
+
+import typer
+
+from bertcli.report.terminal import takes_escapes
+
+WIDEST = 100  # columns of prose on a wide terminal
+NARROWEST = 40
+OPTION, COMMAND = 27, 12  # columns for the names of an option, of a command; a longer one has a line of its own
+CLAUSES = ("; ", " (", ": ", ", ")
+MOST_LINES = 12  # of the most used options in a short page
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+# What a command is most used with. A short page shows these, in this order, of those that the command has.
+USED: dict[str, tuple[str, ...]] = {
+    "encode": ("-i", "-o", "-m", "--column", "--pooling", "--normalize", "--prompt-name", "--chunk", "--dtype",
+               "--resume", "--format"),
+    "classify": ("-i", "-o", "-m", "--column", "--text-pair", "--top-k", "--candidates", "--head", "--format"),
+    "fill-mask": ("-i", "-o", "-m", "--column", "--top-k", "--targets", "--joint", "--format"),
+    "score": ("-i", "-o", "-m", "--column", "--target", "--pairs", "--pair-column", "--within-word", "--format"),
+    "tag": ("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
+    "answer": ("-i", "-o", "-m", "--context", "--context-column", "--top-k", "--no-answer", "--format"),
+    "rank": ("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
+    "search": ("--in", "--texts", "--query-file", "--top-k", "-m", "--prompt-name", "-o", "--format"),
+    "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
+    "neighbors": ("-i", "-m", "--top-k", "-o", "--format"),
+    "info": ("-m", "--format", "--offline"),
+    "params": ("--variant", "-m", "--config", "--formulas", "--style", "--collapse", "--depth", "--heads", "--versus",
+               "--tensors", "--plot", "--format"),
+    "trace": ("--variant", "-m", "--seq-len", "--formulas", "--time", "--stats", "--estimate", "-o", "--versus",
+              "--save", "--all-layers", "--format"),
+    "tokenize": ("-i", "-m", "--text-pair", "--max-length", "-o", "--format"),
+    "doctor": ("--format",),
+    "explain": ("-m", "-i", "--label", "--word", "--versus", "--method", "--text-pair", "-o", "--format"),
+    "lens": ("-m", "-i", "--top-k", "--all", "-o", "--format"),
+    "heads": ("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
+    "patch": ("-m", "--of", "--direction", "--label", "--word", "--versus", "-o", "--format"),
+    "probe": ("-i", "-m", "--column", "--label-column", "--words", "--layer", "--save", "-o", "--format"),
+    "diff": ("--tolerance", "--check", "--common", "-o", "--format"),
+    "evaluate": ("-m", "--task", "--column", "--label-column", "--by", "--at-least", "--truncate-dim", "--dtype",
+                 "--run", "-o", "--format"),
+    "serve": ("-m", "--host", "--port", "--api-key", "--cors", "--truncation", "--quiet"),
+    "export": ("-m", "-o", "--dtype", "--int8"),
+    "merge": ("-o",),
+    "guide": (),
+}  # fmt: skip
+
+# What a short page says of options whose first sentence does not fit, or not by itself. A command's own entry,
+# "COMMAND NAME", stands before that of the name.
+BRIEF = {
+    "[TEXT]...": "Texts; without any, standard input, one a line",
+    "[QUESTION]...": "Questions; without any, standard input, one a line",
+    "[WORD]...": "Words; without any, standard input, one a line",
+    "[QUERY]": "The query, and the documents to rank",
+    "-i": "Read a file: .txt, .jsonl, .csv, .tsv, .parquet, …",
+    "-o": "Write a file; its ending decides the form",
+    "-m": "A folder, or a name on the Hugging Face Hub",
+    "--normalize": "Scale vectors to length 1",
+    "--resume": "Continue an interrupted run into the same file",
+    "--format": "How it is printed: table, json, …",
+    "--pooling": "How tokens become a vector: auto, mean, cls, …",
+    "--dtype": "How numbers are stored: float32, float16, int8, …",
+    "--variant": "A size such as base or roberta-large, no weights",
+    "--word": "Ask about this word at the mask",
+    "--label": "Ask about this label",
+    "--estimate": "Say how long each operation must take here",
+    "answer --no-answer": "Let no answer compete with the others",
+    "classify --activation": "Scores: softmax, sigmoid or none",
+    "classify --head": "classifier, or nsp: does text 2 follow text 1?",
+    "diff --check": "End with status 1 if something differs, for CI",
+    "diff OTHER": "Another model, or a file of arrays",
+    "diff [TEXT]...": "Texts to compare the models on; none: weights alone",
+    "evaluate --by": "The figures for every value of this column, too",
+    "evaluate --task": "What is measured; default: told from the data",
+    "evaluate --label-column": "The field of the label, score, tags or answers",
+    "evaluate --run": "Judge a TREC run beside the models",
+    "evaluate --truncate-dim": "Measure vectors of their first N numbers, too",
+    "export -o": "A .onnx file, or a folder",
+    "export --int8": "Compute in int8, too: smaller, faster, less exact",
+    "heads --ablate": "Measure the result without each head",
+    "heads --layer": "Show one head's attention weights: --layer 3.2",
+    "params --heads": "Prediction heads: pooler, mlm, nsp, classifier, …",
+    "params --plot": "Draw the graph: .dot, .mmd, .svg or .png",
+    "params --style": "tree, or keras: the rows of the Keras summary",
+    "params --tensors": "List a file's tensors, and what becomes of each",
+    "params --versus": "Another model to compare with",
+    "patch --direction": "denoise: A's states into B; noise: B's into A; both",
+    "patch --of": "What is patched: layers, attention, heads, …",
+    "probe --column": "The field of texts or words",
+    "probe --label-column": "The field of labels or tags",
+    "probe --save": "Write a model with the best layer's probe",
+    "probe -i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
+    "score --pairs": "Which of two texts is likelier?",
+    "score --target": "The true sentence: score only its masked tokens",
+    "score --within-word": "Mask the later pieces of a word, too",
+    "search --query-file": "Read queries from a file",
+    "serve --truncation": "A text that is too long: auto cuts, error refuses",
+    "tag --aggregation": "How tokens become entities: simple, first, …",
+    "tag --only": "With --redact: only entities of these labels",
+    "tag --redact": "Replace each entity by its label, as in [PER]",
+    "trace --save": "Write every intermediate array to a file",
+    "trace --stats": "Show minimum, maximum, mean, NaN of each output",
+    "trace --versus": "A second text, beside the first on the page",
+}
+
+
+def whole(command: Any, ctx: typer.Context) -> str:
+    """Everything about a command: usage, purpose, examples, what it does, every option."""
+    width = _width()
+    summary, *paragraphs = _paragraphs(command.help)
+    lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
+    for number, paragraph in enumerate(paragraphs):
+        # The paragraph after the summary holds the examples, a line each; all others are prose.
+        lines += [*_examples(paragraph), ""] if number == 0 else [*_wrapped(paragraph, width), ""]
+    shown = [parameter for parameter in command.get_params(ctx) if not _hidden(parameter)]
+    arguments = [one for one in shown if _is_argument(one)]
+    options = sorted((one for one in shown if not _is_argument(one)), key=_panels(shown).index_of)
+    if arguments:
+        lines += [_heading("Arguments"), *_described(map(_row, arguments), width), ""]
+    for panel, rows in _commands(command) if hasattr(command, "commands") else ():
+        lines += [_heading(panel), *_described(rows, width, COMMAND), ""]
+    for panel, members in groupby(options, key=_panel):
+        lines += [_heading(panel), *_described(map(_row, members), width), ""]
+    return "\n".join(lines)
+
+
+def short(command: Any, ctx: typer.Context) -> str:
+    """What one needs to begin: usage, purpose, an example, and the most used options with a line each."""
+    width = _width()
+    summary, *paragraphs = _paragraphs(command.help)
+    lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
+    example = (
+        [line for line in _examples(paragraphs[0]) if f" {command.name} " in f" {line} "][:1] if paragraphs else []
+    )
+    if hasattr(command, "commands"):
+        for panel, rows in _commands(command):
+            if panel != "Guide":  # the last line names it
+                lines += [_heading(panel), *(_brief(*row, width, COMMAND) for row in rows), ""]
+        return "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
+    arguments = [one for one in command.params if _is_argument(one) and not _hidden(one)]
+    rows = [_row(one) for one in [*arguments, *used(command)]]
+    shown = [_brief(name, _short_text(command.name, name, text), width) for name, text in rows]
+    lines += [*example, "", *shown, ""] if example else [*shown, ""]
+    count = sum(not _hidden(one) and not _is_argument(one) for one in command.get_params(ctx))
+    others = f"all {count} options and more examples" if count > len(shown) else "more examples"
+    return "\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"])
+
+
+def used(command: Any) -> list[Any]:
+    """The options that a command's short page shows."""
+    options = [one for one in command.params if not _is_argument(one) and not _hidden(one)]
+    by_name = {name: one for one in options for name in (*one.opts, *one.secondary_opts)}
+    names = USED.get(command.name, [name for one in options for name in one.opts[-1:]])
+    return [by_name[name] for name in names if name in by_name][:MOST_LINES]
+
+
+# -------------------------------------------------------------------------------------------------- parts of a page
+
+
+class _panels:
+    """The panels of options in the order in which a page shows them: a command's own options first."""
+
+    def __init__(self, parameters: Iterable[Any]) -> None:
+        self._order = ["Options", *dict.fromkeys(map(_panel, parameters))]
+
+    def index_of(self, parameter: Any) -> int:
+        return self._order.index(_panel(parameter))
+
+
+def _panel(parameter: Any) -> str:
+    return getattr(parameter, "rich_help_panel", None) or "Options"
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _hidden(parameter: Any) -> bool:
+    return bool(getattr(parameter, "hidden", False))
+
+
+def _width() -> int:
+    return max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A text in lines; no name is broken, as in --text-pair."""
+    return TextWrapper(width, break_long_words=False, break_on_hyphens=False).wrap(" ".join(text.split()))
+
+
+def _paragraphs(text: str | None) -> list[str]:
+    return cleandoc(text or "").split("\n\n")
+
+
+def _usage(command: Any, ctx: typer.Context) -> list[str]:
+    arguments = [one.metavar for one in command.params if _is_argument(one) and not _hidden(one)]
+    places = ["COMMAND ..."] if hasattr(command, "commands") else arguments
+    return [" ".join([_strong("Usage:"), ctx.command_path, "[OPTIONS]", *places])]
+
+
+def _examples(paragraph: str) -> list[str]:
+    return [f"  {line}" for line in paragraph.splitlines()]
+
+
+def _strong(text: str) -> str:
+    return f"{BOLD}{text}{PLAIN}" if takes_escapes() else text
+
+
+def _heading(name: str) -> str:
+    return _strong(f"{name}:")
+
+
+def _commands(group: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """The panels of the application's commands, and in each the commands with their summaries."""
+    for panel, commands in groupby(group.commands.values(), key=lambda command: command.rich_help_panel):
+        yield panel, [(command.name, " ".join(_paragraphs(command.help)[0].split())) for command in commands]
+
+
+def _row(parameter: Any) -> tuple[str, str]:
+    """The names of an argument or an option, and what it is about."""
+    text = " ".join((parameter.help or "").split())
+    if _is_argument(parameter):
+        return str(parameter.metavar), text
+    ordered = sorted(parameter.opts, key=len)
+    names = ", ".join([*ordered, *parameter.secondary_opts])
+    names = names if ordered[0].startswith("--") or len(ordered[0]) > 2 else names
+    if not parameter.is_flag:
+        names += f" {parameter.metavar or ''}".rstrip()
+    if getattr(parameter, "show_envvar", False) and parameter.envvar:
+        text += f" [env: {parameter.envvar}]"
+    return names, text + (" (required)" if parameter.required else "")
+
+
+def _described(rows: Iterable[tuple[str, str]], width: int, names: int = OPTION) -> Iterator[str]:
+    """Names in a column, and beside them what they are about; a name that is too long has a line of its own."""
+    indent = " " * (names + 2)
+    for name, text in rows:
+        lines = _wrapped(text, width - len(indent)) or [""]
+        if len(name) >= names:
+            yield f"  {name}"
+        else:
+            yield f"  {name:{names}}{lines.pop(0)}".rstrip()
+        yield from (f"{indent}{line}" for line in lines)
+
+
+def _brief(name: str, text: str, width: int, names: int = OPTION) -> str:
+    """A name and what it is about in one line: as much of the first sentence as fits, cut where a clause ends."""
+    room = width - max(names, len(name) + 2) - 2
+    sentence = text.partition(". ")[0].rstrip(".")
+    for end in CLAUSES:
+        while len(sentence) > room and end in sentence:
+            sentence = sentence.rpartition(end)[0]
+    if len(sentence) > room:
+        sentence = sentence[: room - 1].rpartition(" ")[0] + "…"
+    return f"  {name:{names}}{sentence}" if len(name) < names else f"  {name}  {sentence}"
+
+
+def _short_text(command: str, name: str, text: str) -> str:
+    first = name.partition(" ")[0].rstrip(",")
+    return BRIEF.get(f"{command} {first}", BRIEF.get(first, text))

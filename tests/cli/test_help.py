@@ -1,0 +1,129 @@
+"""Help of every command: whole (--help), short (-h), what it offers, and how it answers names that are nearly right."""
+
+import re
+from typing import Any
+
+import pytest
+import typer
+from helpers.doors import options_of
+from helpers.terminal import Result, bertcli
+
+from bertcli.cli.app import COMMANDS, application
+from bertcli.cli.renamed import COMMANDS as OTHER_NAMES
+from bertcli.cli.renamed import OPTIONS
+
+GROUP: Any = typer.main.get_command(application())
+NAMES = [*GROUP.commands]
+IN_80 = {"COLUMNS": "80"}
+LATER = {"--method", "--versus", "--layer", "--top-k"}  # names that views take in this version
+
+
+def error(result: Result) -> str:
+    """What a wrong use is told, without the box around it."""
+    assert (result.status, result.out) == (2, "")
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.err).split())
+
+
+@pytest.mark.parametrize("command", ["", *NAMES])
+def test_help_short_fits_a_terminal(command: str) -> None:
+    result = bertcli(*filter(None, [command]), "-h", environment=IN_80)
+    lines = result.out.splitlines()
+    assert result.status == 0
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert "--help" in lines[-1]
+    assert not [line for line in lines if line.endswith("…") and line[-2] != " "], "this text is cut: see BRIEF"
+    assert not [line for line in lines if line.count("(") != line.count(")")], "this text is cut: see BRIEF"
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_help_short_has_a_line_for_each_option_that_is_used_most(command: str) -> None:
+    from bertcli.cli.help import USED
+
+    out = bertcli(command, "-h", environment=IN_80).out
+    assert f"bertcli {command}" in out.split("\n\n")[2]
+    for name in set(USED[command]) - LATER:
+        assert re.search(rf"^  (-\w, )?{name}\b", out, re.MULTILINE), f"{command} has no {name}"
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_help_whole_has_every_option_and_loses_no_text(command: str) -> None:
+    pages = [bertcli(command, "--help", environment={"COLUMNS": width}).out for width in ("80", "200")]
+    assert all(len(line) <= 80 for line in pages[0].splitlines() if not line.startswith("  bertcli"))
+    for page in pages:
+        words = " ".join(page.split())
+        for parameter in GROUP.commands[command].params:
+            if not parameter.hidden:
+                assert parameter.help
+                assert " ".join((parameter.help or "").split()) in words
+                assert all(name in words for name in parameter.opts if name.startswith("-"))
+    assert " ".join(pages[0].split()) == " ".join(pages[1].split())
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_help_breaks_no_line_of_prose_but_where_it_is_full(command: str) -> None:
+    page = bertcli(command, "--help", environment=IN_80).out
+    for paragraph in page.split("\n\n")[3:]:
+        lines = paragraph.splitlines()
+        if lines and not lines[0].startswith(" ") and not lines[0].endswith(":"):
+            for line, following in zip(lines, lines[1:], strict=False):
+                assert len(line) + 1 + len(following.split()[0]) > 80, line
+
+
+def test_help_names_the_extras_with_their_brackets() -> None:
+    pages = {name: bertcli(name, "--help").out for name in NAMES}
+    assert "pip install 'bertcli[serve]'" in pages["serve"]
+    assert "pip install 'bertcli[onnx]'" in pages["export"]
+    assert '"cosine" [text, text]' in pages["similarity"]
+    for page in pages.values():
+        assert "pip install 'bertcli'" not in page
+
+
+def test_help_has_five_groups_and_the_guide() -> None:
+    for word in ("-h", "--help"):
+        page = bertcli(word, environment=IN_80).out
+        headings = re.findall(r"^([A-Z][a-z ]+):$", page, re.MULTILINE)
+        page = " ".join(page.split())
+        assert headings[:5] == ["Run", "Search", "Inspect", "Interpret", "Evaluate and deploy"]
+    assert "Logit lens: what each layer would predict, and when the answer appears." in page
+    assert "Activation patching: which layer and token carry the difference between two texts." in page
+    for commands in COMMANDS.values():
+        for name, summary in commands.items():
+            assert summary in page
+            assert summary in " ".join(bertcli(name, "--help").out.split())
+
+
+def test_help_prints_the_version() -> None:
+    assert bertcli("-V").out == bertcli("--version").out != ""
+
+
+# ------------------------------------------------------------------------------- names of others, and of earlier days
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_help_knows_what_other_names_mean(name: str) -> None:
+    assert OTHER_NAMES[name] in NAMES
+    assert name not in NAMES
+    assert f"No such command '{name}'. Did you mean '{OTHER_NAMES[name]}'?" in error(bertcli(name, "tea"))
+
+
+def test_help_names_the_nearest_command() -> None:
+    assert "Did you mean 'encode'?" in error(bertcli("encod", "tea"))
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS)
+def test_help_answers_an_old_name_with_the_new_one(command: str, option: str) -> None:
+    if option in options_of()[command]:
+        pytest.skip("the command still has it")
+    message = error(bertcli(command, "a", option))
+    assert f"Invalid value for {option}: {OPTIONS[command, option]}." in message
+    assert OPTIONS[command, option] in error(bertcli(command, "a", f"{option}=b"))
+
+
+def test_help_of_similarity_and_search_offers_what_works() -> None:
+    options = options_of()
+    assert not {"--resume", "--shard", "--keep-going"} & {*options["similarity"]}
+    assert not {"--chunk", "--keep-going"} & {*options["search"]}
+    for command in ("similarity", "search"):
+        assert "none" not in options[command]["--pooling"].type.choices
+        assert "'none' is not one of" in error(bertcli(command, "tea", "--pooling", "none"))
