@@ -16,10 +16,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import bertcli
-from bertcli.cli import renamed
 from bertcli.cli.help import short, whole
 from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
+from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
 from bertcli.tasks.options import declared, kinds_of
@@ -139,9 +139,9 @@ class Group(TyperGroup):
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """The command of this name; one of another name is refused with the name it has here."""
-        if args and args[0] not in self.commands and args[0] in renamed.COMMANDS:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {renamed.COMMANDS[args[0]]!r}?")
-        return super().resolve_command(ctx, args)  # type: ignore[arg-type]
+        if args and args[0] not in self.commands and args[0] in MEANT_COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {MEANT_COMMANDS[args[0]]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the whole page."""
@@ -171,7 +171,7 @@ class Command(TyperCommand):
             return
         if f"-{word}" in options:
             raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
-        instead = renamed.OPTIONS.get((str(self.name), word))
+        instead = OLD_OPTIONS.get((str(self.name), word))
         if instead:
             raise wrong(word, f"{instead}.")
 

@@ -234,7 +234,6 @@ def _row(parameter: Any) -> tuple[str, str]:
         return str(parameter.metavar), text
     ordered = sorted(parameter.opts, key=len)
     names = ", ".join([*ordered, *parameter.secondary_opts])
-    names = names if ordered[0].startswith("--") or len(ordered[0]) > 2 else names
     if not parameter.is_flag:
         names += f" {parameter.metavar or ''}".rstrip()
     if getattr(parameter, "show_envvar", False) and parameter.envvar:

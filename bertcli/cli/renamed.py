@@ -1,7 +1,7 @@
 """Names that a user may know from an earlier version, or from elsewhere, and what is meant by them."""
 
 # Of an option that a command no longer has: what to write instead.
-OPTIONS: dict[tuple[str, str], str] = {
+OLD_OPTIONS: dict[tuple[str, str], str] = {
     ("explain", "--by"): "it is called --method now: --method mask or --method delete",
     ("explain", "--with"): "it is called --versus now",
     ("heads", "--with"): "it is called --versus now",
@@ -18,7 +18,7 @@ OPTIONS: dict[tuple[str, str], str] = {
 }
 
 # Of a command that there is not: the one that does it here.
-COMMANDS = {
+MEANT_COMMANDS = {
     "embed": "encode",
     "embeddings": "encode",
     "vectorize": "encode",

@@ -72,7 +72,7 @@ class _Texts(InputOptions):
 class QueryOptions(EncodeOptions):
     """How a query's vector is made."""
 
-    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(  # type: ignore[assignment]
+    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the file's vectors were made (default); mean, cls, "
         "max, lasttoken, pooler.",
     )  # fmt: skip

@@ -23,7 +23,7 @@ MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 M
 class ComparedOptions(EncodeOptions):
     """How the vectors of whole texts are made; every text must be usable."""
 
-    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(  # type: ignore[assignment]
+    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
         "lasttoken, pooler.",
     )  # fmt: skip

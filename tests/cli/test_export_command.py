@@ -71,7 +71,6 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give the name of a file, or a folder with -o"),
         ([], "give a file (-o model.onnx) or a folder (-o my-folder)"),
         (["-o", ""], "give a file (-o model.onnx) or a folder (-o my-folder)"),
         (["m.onnx"], "the file is given with -o: bertcli export -o m.onnx."),

@@ -1,6 +1,7 @@
 """Help of every command: whole (--help), short (-h), what it offers, and how it answers names that are nearly right."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,8 +10,7 @@ from helpers.doors import options_of
 from helpers.terminal import Result, bertcli
 
 from bertcli.cli.app import COMMANDS, application
-from bertcli.cli.renamed import COMMANDS as OTHER_NAMES
-from bertcli.cli.renamed import OPTIONS
+from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
 
 GROUP: Any = typer.main.get_command(application())
 NAMES = [*GROUP.commands]
@@ -66,7 +66,7 @@ def test_help_breaks_no_line_of_prose_but_where_it_is_full(command: str) -> None
     for paragraph in page.split("\n\n")[3:]:
         lines = paragraph.splitlines()
         if lines and not lines[0].startswith(" ") and not lines[0].endswith(":"):
-            for line, following in zip(lines, lines[1:], strict=False):
+            for line, following in pairwise(lines):
                 assert len(line) + 1 + len(following.split()[0]) > 80, line
 
 
@@ -100,24 +100,24 @@ def test_help_prints_the_version() -> None:
 # ------------------------------------------------------------------------------- names of others, and of earlier days
 
 
-@pytest.mark.parametrize("name", OTHER_NAMES)
+@pytest.mark.parametrize("name", MEANT_COMMANDS)
 def test_help_knows_what_other_names_mean(name: str) -> None:
-    assert OTHER_NAMES[name] in NAMES
+    assert MEANT_COMMANDS[name] in NAMES
     assert name not in NAMES
-    assert f"No such command '{name}'. Did you mean '{OTHER_NAMES[name]}'?" in error(bertcli(name, "tea"))
+    assert f"No such command '{name}'. Did you mean '{MEANT_COMMANDS[name]}'?" in error(bertcli(name, "tea"))
 
 
 def test_help_names_the_nearest_command() -> None:
     assert "Did you mean 'encode'?" in error(bertcli("encod", "tea"))
 
 
-@pytest.mark.parametrize(("command", "option"), OPTIONS)
+@pytest.mark.parametrize(("command", "option"), OLD_OPTIONS)
 def test_help_answers_an_old_name_with_the_new_one(command: str, option: str) -> None:
     if option in options_of()[command]:
         pytest.skip("the command still has it")
     message = error(bertcli(command, "a", option))
-    assert f"Invalid value for {option}: {OPTIONS[command, option]}." in message
-    assert OPTIONS[command, option] in error(bertcli(command, "a", f"{option}=b"))
+    assert f"Invalid value for {option}: {OLD_OPTIONS[command, option]}." in message
+    assert OLD_OPTIONS[command, option] in error(bertcli(command, "a", f"{option}=b"))
 
 
 def test_help_of_similarity_and_search_offers_what_works() -> None:

@@ -266,7 +266,7 @@ def test_process_help_without_the_options_of_commands_is_that_with_them() -> Non
         for word in ([], ["-h"], ["--help"])
     }
     assert len(pages) == 1
-    assert b"Count the parameters of a model, module by module." in pages.pop()
+    assert b"Count parameters module by module, as Keras' summary does." in pages.pop()
 
 
 def test_process_searches_for_no_garbage_while_it_begins_and_ends() -> None:
