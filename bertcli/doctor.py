@@ -14,19 +14,8 @@ from bertcli.onnx.session import available_devices, cache_folder, cache_size, in
 
 blas.forget_choices()  # NumPy is loaded
 
-FEATURES = (
-    "avx2",
-    "avx512f",
-    "avx_vnni",
-    "avx512_vnni",
-    "avx512_bf16",
-    "amx_tile",
-    "asimd",
-    "sve",
-)  # processor features with special kernels
-
-
-NO_GAIN = "DeBERTa (1.7 times the time at 1,024 tokens), ModernBERT and Gemma (1.08 to 1.14 times)"
+# Features of processors that kernels are written for.
+FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
 def examine() -> dict[str, Any]:
@@ -52,29 +41,20 @@ def examine() -> dict[str, Any]:
         "matrix_gflops": round(matrix_rate() / 1e9, 1),
         "memory_gb_per_second": round(memory_rate() / 1e9, 1),
         "advice": advice(features),
-        **_onnx_runtime(features),
+        **_onnx_runtime(),
     }
 
 
-def _onnx_runtime(features: frozenset[str]) -> dict[str, Any]:
+def _onnx_runtime() -> dict[str, Any]:
     """The other engine: its version, devices, and the folder of its graphs."""
     if not (installed("onnxruntime") and installed("onnx")):
         return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
     return {
         "onnxruntime": runtime().__version__,
         "onnx_devices": available_devices(),
-        "onnx_int8": int8_speed(features),
-        "onnx_slower_than_numpy": NO_GAIN,
         "onnx_graphs": str(cache_folder()),
         "onnx_graphs_mb": round(cache_size() / 1e6, 1),
     }
-
-
-def int8_speed(features: frozenset[str]) -> str | None:
-    """What was measured of `--precision int8` on processors of this kind; None for one that is none of them."""
-    if features & {"avx_vnni", "avx512_vnni"}:
-        return "with VNNI: all-MiniLM-L6-v2 1.9, BERT-base 2.2 times as fast as float32"
-    return "with AVX2, without VNNI: all-MiniLM-L6-v2 1.3 times as fast as float32" if "avx2" in features else None
 
 
 def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:

@@ -33,10 +33,9 @@ def test_doctor_table_and_the_record_say_the_same() -> None:
     assert record["threads"] <= (os.cpu_count() or 1)
 
 
-def test_doctor_says_with_which_families_the_other_engine_is_slower() -> None:
+def test_doctor_says_only_what_it_measures_here() -> None:
     record = doctor.examine()
-    assert record.get("onnx_slower_than_numpy", doctor.NO_GAIN).startswith("DeBERTa (1.7 times")
-    assert ("onnx_slower_than_numpy" in record) == ("onnx_graphs" in record)
+    assert not {"onnx_slower_than_numpy", "onnx_int8"} & record.keys()
     assert "with DeBERTa, ModernBERT and Gemma" in " ".join(run("encode", "--help", COLUMNS="300").split())
 
 
@@ -64,9 +63,3 @@ def test_doctor_advice_is_given_only_where_something_is_known(monkeypatch: pytes
         monkeypatch.setattr(blas, "kernel", lambda kernel=kernel: kernel)
         found = doctor.advice(frozenset(features))
         assert found is None if expected is None else found and expected in found
-
-
-def test_doctor_says_what_int8_gains_on_processors_of_this_kind() -> None:
-    assert "1.9" in (doctor.int8_speed(frozenset({"avx2", "avx512_vnni"})) or "")
-    assert "1.3" in (doctor.int8_speed(frozenset({"avx2"})) or "")
-    assert doctor.int8_speed(frozenset({"asimd"})) is None
