@@ -44,7 +44,7 @@ def read_transformer(folder: Folder) -> Transformer:
         return Transformer(limit, lower_case)
     from bertcli.checkpoint.arguments import read_arguments
 
-    other_limit, tokenizer, task, chat = read_arguments(config, place.optional("config.json"))
+    other_limit, tokenizer, task, chat = read_arguments(config)
     return Transformer(other_limit or limit, lower_case, tokenizer, task, chat)
 
 

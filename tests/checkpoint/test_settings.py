@@ -30,7 +30,7 @@ def test_settings_of_a_sentence_model_matter() -> None:
     """Else the recorded numbers would show nothing."""
     plain = RECORDED["sentence"]["no limit"]
     same = {name for name, vectors in RECORDED["sentence"].items() if np.allclose(vectors, plain, rtol=0, atol=1e-4)}
-    neutral = {"no limit", "no segments", "filled on the left", "arguments without effect", "the usual output"}
+    neutral = {"no limit", "no segments", "filled on the left", "the usual output"}
     assert same == {*neutral, cases.NO_MODULES}
 
 
@@ -79,15 +79,24 @@ POOLED = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"config_args": {"hidden_act": "relu"}}, "config_args with 'hidden_act'"),
-        ({"config_kwargs": {"num_hidden_layers": 1, "use_cache": True}}, "config_args with 'num_hidden_layers'"),
-        ({"tokenizer_args": {"mask_token": "tea"}}, "tokenizer_args with 'mask_token'"),
-        ({"processor_kwargs": {"max_len": 7}}, "tokenizer_args with 'max_len'"),
-        ({"model_args": {"variant": "fp16", "dtype": "auto"}}, "model_args with 'variant'"),
-        ({"tokenizer_args": {}, "processor_kwargs": {"use_fast": True}}, "not the same object"),
-        ({"model_args": 3}, "not the same object: \\[3\\]"),
+        ({"config_args": {"hidden_act": "relu"}}, "config_args {'hidden_act': 'relu'}, which bertcli does not apply"),
+        ({"config_kwargs": {"use_cache": True}}, "the config_kwargs {'use_cache': true}, which"),
+        (
+            {"tokenizer_args": {"mask_token": "tea"}},
+            "the tokenizer_args {'mask_token': 'tea'}; bertcli applies add_pre",
+        ),
+        ({"processor_kwargs": {"max_len": 7}}, "the processor_kwargs {'max_len': 7}; bertcli applies"),
+        ({"model_args": {"variant": "fp16", "dtype": "auto"}}, "the model_args {.*}, which bertcli does not apply"),
+        ({"tokenizer_args": {}, "processor_kwargs": {"use_fast": True}}, "processor_kwargs"),
+        ({"model_args": 3}, "the model_args 3"),
+        (
+            {"processing_kwargs": {"chat_template": 1e-12}},
+            "processing_kwargs .*; chat_template in it must be an object",
+        ),
+        ({"processing_kwargs": {"text": "rr"}}, "processing_kwargs .*; text in it must be an object"),
+        ({"processing_kwargs": "rr"}, "the processing_kwargs 'rr'"),
         ({"tokenizer_args": {"do_lower_case": "no"}}, "do_lower_case 'no'"),
-        ({"tokenizer_name_or_path": "bert-base-cased"}, "the tokenizer of 'bert-base-cased'"),
+        ({"tokenizer_name_or_path": "bert-base-cased"}, "the tokenizer_name_or_path 'bert-base-cased'"),
         ({"transformer_task": "text-generation"}, "the transformer_task 'text-generation'"),
         ({"transformer_task": "fill-mask"}, "the transformer_task 'fill-mask'"),
         ({"modality_config": POOLED, "module_output_name": "token_embeddings"}, "modality_config"),

@@ -32,14 +32,10 @@ SENTENCE_CASES: dict[str, dict[str, Any]] = {
     "Chinese letters": {"tokenizer_args": {"tokenize_chinese_chars": False}},
     "special tokens split": {"tokenizer_args": {"split_special_tokens": True}},
     "no segments": {"tokenizer_args": {"model_input_names": ["input_ids", "attention_mask"]}},
-    "filled on the left": {"tokenizer_args": {"padding_side": "left", "use_fast": True}},
+    "filled on the left": {"tokenizer_args": {"padding_side": "left"}},
     "called with two limits": {"processing_kwargs": {"text": {"max_length": 7}, "common": {"max_length": 9}}},
     "called with a larger limit": {"max_seq_length": 20, "processing_kwargs": {"text": {"max_length": 30}}},
     "lower case first": {"do_lower_case": True, "tokenizer_args": {"do_lower_case": False}},
-    "arguments without effect": {
-        "model_args": {"add_pooling_layer": False, "torch_dtype": "float32", "attn_implementation": "eager"},
-        "config_args": {"use_cache": True, "hidden_act": "gelu"},
-    },
     "the usual output": {**NAMED, "transformer_task": "feature-extraction", "unpad_inputs": False},
 }
 NO_MODULES = "without modules.json"  # sentence-transformers then reads no sentence_bert_config.json
