@@ -23,6 +23,7 @@ from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
+from bertcli.platforms import at_fork
 from bertcli.tasks import answer, classify, encode, encode_sparse, fill_mask, score, tag
 from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.compute.run import results
@@ -199,7 +200,7 @@ def _loaded(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> M
 
 
 # a child forked while a thread opens a model would wait for that thread, which it does not have
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 # ------------------------------------------------------------------------------------------------------------ results

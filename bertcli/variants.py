@@ -1,6 +1,5 @@
 """A network without files: from the name of a published size or a config.json, its weights given, random or none."""
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build, parameters
+from bertcli.platforms import physical_memory
 from bertcli.tracing.dispatch import Array, shape_only
 
 
@@ -70,8 +70,8 @@ def build_variant(
 def _check_memory(network: Network, name: str) -> None:
     """BertcliError for more weights than this machine has memory for, before any is drawn."""
     size = 4 * sum({id(parameter.array): parameter.array.size for parameter in parameters(network)}.values())
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > memory:
+    memory = physical_memory()
+    if memory is not None and size > memory:
         raise BertcliError(
             f"The weights of {name} take {size:,} bytes, but this machine has {memory:,}: leave out the seed (--seed)."
         )

@@ -14,7 +14,8 @@ def heed_signals() -> None:
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # not in the background
         signal.signal(signal.SIGINT, _end)
     signal.signal(signal.SIGTERM, _end)
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not under nohup
+    # Windows has no SIGHUP; under nohup it stays ignored.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         signal.signal(signal.SIGHUP, _end)
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from bertcli.platforms import at_fork
+
 CPU_INFO = "/proc/cpuinfo"
 MAPS = "/proc/self/maps"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
@@ -208,4 +210,4 @@ def _forget() -> None:
 
 
 # OpenBLAS hangs in a child that was forked while another thread set the number.
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
+at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)

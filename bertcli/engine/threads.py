@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from typing import TypeVar
 
 from bertcli.engine import blas
+from bertcli.platforms import at_fork
 from bertcli.tracing.dispatch import watched
 
 T = TypeVar("T")
@@ -238,4 +239,4 @@ def _forget() -> None:
     _asked, _helper_count = SimpleQueue(), 0
 
 
-os.register_at_fork(after_in_child=_forget)
+at_fork(after_in_child=_forget)

@@ -2,7 +2,8 @@
 
     .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
     .v.npy.parts/fingerprint.json  what must be the same for another run to continue
-    .v.npy.parts/lock              held by the process that is at work; its content is its process id
+    .v.npy.parts/lock              held by the process that is at work
+    .v.npy.parts/process           its process id
     .v.npy.done                    of which run the result is, so that --resume has nothing to do
 
 Everything is written under a temporary name, synced and renamed, so what has its name is whole, and to resume is to
@@ -11,22 +12,26 @@ to is replaced.
 """
 
 import errno
-import fcntl
 import hashlib
 import io
 import json
 import logging
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
+from bertcli.platforms import sync_folder
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 logger = logging.getLogger("bertcli")
 
@@ -40,7 +45,9 @@ PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits
 LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
 WORTH_KEEPING = 10.0  # seconds of work from which shards are kept after an error even without --resume
-LOCKED = (errno.EWOULDBLOCK, errno.EACCES)  # by another process; any other error: a file system without locks
+HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
+LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)  # errors of a file system without locks
 WEIGHTS = (".safetensors", ".bin")
 BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
 
@@ -83,7 +90,7 @@ class Shards:
         self._bytes = 0  # of these
         self._published = False
         self.complete = False  # the result is that of this very run, which an earlier one finished
-        self._lock: int | None = None
+        self._lock: BaseFileLock | None = None
 
     def __enter__(self) -> "Shards":
         self._begun = self._written = time.monotonic()
@@ -157,7 +164,7 @@ class Shards:
                 done = Done(self._fingerprint(), self.state, _stamp(self._path))
                 with _replacing(self._done, self._folder / "new") as noted:
                     noted.write(json.dumps(done).encode())
-            _sync_folder(self._path.parent)  # before the shards go
+            sync_folder(self._path.parent)  # before the shards go
         self._published = True
 
     def __exit__(self, *error: object) -> None:
@@ -192,12 +199,20 @@ class Shards:
 
     def _leave(self) -> None:
         """Let go of the lock; the folder goes with it where it holds nothing else."""
+        lock = self._folder / "lock"
+        held_open = False
         with suppress(OSError):
-            if self._lock is not None and os.listdir(self._folder) == ["lock"]:
-                (self._folder / "lock").unlink()
+            if self._lock is not None and {*os.listdir(self._folder)} <= {"lock", HOLDER}:
+                (self._folder / HOLDER).unlink(missing_ok=True)
+                try:
+                    lock.unlink()
+                except PermissionError:
+                    held_open = True  # on Windows an open file stays
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.release()
         with suppress(OSError):
+            if held_open:
+                lock.unlink()  # which fails if another process holds it by now
             self._folder.rmdir()
 
     def _finished(self) -> bool:
@@ -254,7 +269,7 @@ class Shards:
 
     def _remove(self, count: int) -> None:
         """Remove all but the first `count` shards, newest first, so a crash leaves a prefix."""
-        kept = {"lock", *(self._shard(number).name for number in range(count))}
+        kept = {"lock", HOLDER, *(self._shard(number).name for number in range(count))}
         if count:
             kept.add("fingerprint.json")
         for path in sorted(self._folder.iterdir(), reverse=True):
@@ -302,40 +317,42 @@ def _stamp(path: Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk. Errors: OSError."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+def _locked(folder: Path, target: str) -> "BaseFileLock | None":
+    """The held lock of a folder, which is made; one process at a time holds it, however it ends.
 
-
-def _locked(folder: Path, target: str) -> int:
-    """The open lock of a folder, which is made; one process at a time holds it, however it ends.
-
-    Errors: BertcliError naming the process that holds it, OSError.
+    None on a file system without locks. Errors: BertcliError naming the process that holds it, OSError.
     """
-    path = folder / "lock"
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / "lock", timeout=LOCK_TIMEOUT, poll_interval=LOCK_TIMEOUT / 4, thread_local=False)
     while True:
         folder.mkdir(exist_ok=True)
-        with suppress(FileNotFoundError):  # the process that held it has just removed it
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                if error.errno in LOCKED:
-                    number = os.read(lock, 20)
-                    os.close(lock)
-                    who = f"Process {number.decode()}" if number.isdigit() else "Another process"
-                    raise BertcliError(
-                        f"{who} is writing {target} right now: wait for it, or choose another --output."
-                    ) from None
-            if path.exists() and os.path.samestat(os.stat(path), os.fstat(lock)):
-                os.ftruncate(lock, 0)
-                os.write(lock, str(os.getpid()).encode())
-                return lock
-            os.close(lock)
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of a file system without locks
+                lock.acquire()
+        except FileNotFoundError:
+            continue  # the process that held it has just removed the folder
+        except Timeout:
+            number = _content(folder / HOLDER)
+            who = f"Process {number}" if number.isdigit() else "Another process"
+            raise BertcliError(
+                f"{who} is writing {target} right now: wait for it, or choose another --output."
+            ) from None
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+            return None
+        with open(folder / HOLDER, "wb") as stream:
+            stream.write(str(os.getpid()).encode())
+        return lock
+
+
+def _content(path: Path) -> str:
+    """A small text file; "" where there is none."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
 
 
 # ------------------------------------------------------------------------------------------------- the fingerprint

@@ -26,6 +26,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
+from bertcli.platforms import at_fork
 from bertcli.tracing.dispatch import Array, Integers
 
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
@@ -86,7 +87,7 @@ def _forget() -> None:
     _turn = Lock()
 
 
-os.register_at_fork(after_in_child=_forget)
+at_fork(after_in_child=_forget)
 
 
 @contextmanager

@@ -8,14 +8,17 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import TextIOWrapper
 from itertools import zip_longest
 from typing import Any, Literal
 
 from bertcli.errors import damaged
 from bertcli.lean import lean_dataclass
+from bertcli.report.encodable import HANDLER, encodable
 
 TableFormat = Literal["table", "json", "csv", "markdown"]
 BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
@@ -57,11 +60,41 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     Where that is still too wide, there is no heading, and the cells of a row stand below one another with their names.
     """
     width = terminal_width()
-    cells = [[visible(value) for value in row] for row in rows]
+    columns = [replace(column, name=encodable(column.name)) for column in columns]
+    cells = [[encodable(visible(value)) for value in row] for row in rows]
     heading, body = _side_by_side(columns, cells, width)
-    if width is not None and max(map(cell_count, [*heading, *body]), default=0) > width:
-        return [], list(_below_one_another(columns, cells, width))
-    return heading, body
+    if width is None or _fits([*heading, *body], width):
+        return heading, body
+    if all(column.number for column in columns[1:]):
+        blocks = list(_in_blocks(columns, cells, width))
+        if _fits(blocks, width):
+            return [], blocks
+    return [], list(_below_one_another(columns, cells, width))
+
+
+def _fits(lines: Sequence[str], width: int) -> bool:
+    return max(map(cell_count, lines), default=0) <= width
+
+
+def _in_blocks(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """A matrix that is too wide: as many of its columns as fit, then the next ones, each time beside the first."""
+    widths = [
+        max(map(cell_count, [*column.name.split(), *(row[i] for row in cells)])) for i, column in enumerate(columns)
+    ]
+    gap = BESIDE - 1
+    begin = 1
+    while begin < len(columns):
+        end, used = begin, widths[0] + 1
+        while end < len(columns) and (end == begin or used + gap + widths[end] <= width):
+            used += gap + widths[end]
+            end += 1
+        chosen = [0, *range(begin, end)]
+        if begin > 1:
+            yield ""
+        heading, body = _side_by_side([columns[i] for i in chosen], [[row[i] for i in chosen] for row in cells], width)
+        yield from heading
+        yield from body
+        begin = end
 
 
 def _side_by_side(
@@ -71,7 +104,7 @@ def _side_by_side(
     narrow = width is not None and sum(natural) + BESIDE * len(columns) > width
     widths = _folded_widths(columns, cells, (width or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
     gap = " " * (BESIDE - 1 if narrow else BESIDE)
-    rule = "─" * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
+    rule = encodable("─") * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
     body = [line for row in cells for line in _lines(row, columns, widths, gap)]
     return list(_lines([column.name for column in columns], columns, widths, gap, foot=True)), [rule, *body]
 
@@ -114,6 +147,8 @@ def takes_escapes() -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     able = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+    if sys.platform == "win32":  # its older console prints them as they are
+        able = able and any(name in os.environ for name in ("WT_SESSION", "TERM", "ANSICON"))
     return able or bool(os.environ.get("FORCE_COLOR"))
 
 
@@ -162,14 +197,21 @@ def cell_count(text: str) -> int:
 
 
 def terminal_width() -> int | None:
-    """The width to fit into: COLUMNS, else the terminal's; None in a pipe, where a table is as wide as its cells."""
+    """The width to fit into: COLUMNS, else the terminal's; None in a file, where a table is as wide as its cells.
+
+    What is piped into another program (`| less`) fits into the terminal that standard error is.
+    """
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return max(NARROW, int(columns))
     try:
-        return max(NARROW, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
-    except (AttributeError, ValueError):  # standard output is missing or closed
-        return None
+        if sys.stdout.isatty():
+            return max(NARROW, shutil.get_terminal_size().columns)
+        if stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode) and sys.stderr.isatty():
+            return max(NARROW, os.get_terminal_size(sys.stderr.fileno()).columns)
+    except (AttributeError, OSError, ValueError):  # a stream is missing, closed or in memory
+        pass
+    return None
 
 
 def visible(text: str, lines: bool = False) -> str:
@@ -179,10 +221,10 @@ def visible(text: str, lines: bool = False) -> str:
 
 
 def take_any_text() -> None:
-    """From now on standard output and error write characters that they cannot encode as `\\xe9`."""
+    """From now on standard output and error write signs that they cannot encode with others (see `encodable`)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=HANDLER)
 
 
 def as_json(value: Any, indent: int | None = None) -> bytes:

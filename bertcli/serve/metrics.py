@@ -1,6 +1,5 @@
 """What has been served, as Prometheus reads it, with the names of text-embeddings-inference."""
 
-import resource
 import sys
 from bisect import bisect_left
 from collections import Counter
@@ -50,7 +49,9 @@ class Metrics:
     def text(self, queued: int) -> str:
         """All of them, with the number of requests that wait, and the memory of this process."""
         lines = [*_shown("te_queue_size", "gauge", "Requests that wait.", {"": queued})]
-        lines += _shown("process_resident_memory_bytes", "gauge", "Memory.", {"": resident()})
+        memory = resident()
+        if memory is not None:
+            lines += _shown("process_resident_memory_bytes", "gauge", "Memory.", {"": memory})
         for name, (help, label) in COUNTERS.items():
             counts = {f'{{{label}="{value}"}}' if label else "": count for value, count in self._counts[name].items()}
             lines += _shown(name, "counter", help, counts)
@@ -70,8 +71,12 @@ def _shown(name: str, kind: str, help: str, values: Mapping[str, float]) -> Iter
         yield f"{name}{end} {value}"
 
 
-def resident() -> int:
-    """Bytes of this process in memory; where the system does not say it, the most that there were."""
+def resident() -> int | None:
+    """Bytes of this process in memory; elsewhere than on Linux the most that there were, None on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * resource.getpagesize()

@@ -18,6 +18,7 @@ from bertcli.serve.service import Limits
 
 INTERRUPTED = 130
 TURN = 0.0005  # seconds for which a thread that wants the interpreter waits: reading requests takes it between products
+HEED = 0.5  # seconds: on Windows a signal is handled only when the main thread stops waiting
 MALLOC = {-8: 1, -1: 64 << 20, -3: 32 << 20}  # M_ARENA_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
 
 
@@ -55,7 +56,8 @@ def serve(models: Sequence[Served], limits: Limits, host: str, port: int, drain:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     thread.start()
-    thread.join()
+    while thread.is_alive():
+        thread.join(HEED)
 
 
 def keep_memory() -> None:
@@ -74,7 +76,9 @@ def listening(host: str, port: int) -> socket.socket:
     # asyncio sends small packets at once only where it sees that the protocol is TCP.
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On Windows SO_REUSEADDR would let a second server take the same port.
+        exclusive = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        bound.setsockopt(socket.SOL_SOCKET, exclusive, 1)
         bound.bind((host, port))
         bound.listen(2048)
     except OSError as error:

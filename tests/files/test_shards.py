@@ -44,7 +44,7 @@ def test_shards_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
     assert sorted(path.name for path in (tmp_path / ".v.json.parts").iterdir()) == [
-        "000000.npz", "000001.npz", "fingerprint.json", "lock"
+        "000000.npz", "000001.npz", "fingerprint.json", "lock", "process"
     ]  # fmt: skip
     with unfinished(file) as resumed:
         assert resumed.state == {"texts": 2}
@@ -167,7 +167,7 @@ def test_lock_that_is_deleted_before_it_is_held_is_none(
 
     monkeypatch.setattr("fcntl.flock", flock)
     with Shards(str(tmp_path / "v.npy")):
-        assert path.read_text() == str(os.getpid())
+        assert path.with_name("process").read_text() == str(os.getpid())
         with (
             pytest.raises(BertcliError, match=f"Process {os.getpid()} is writing .*v.npy right now"),
             Shards(str(tmp_path / "v.npy")),

@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Submit = Callable[[Group], Future[R]]
+MOST_ON_WINDOWS = 61  # processes: a ProcessPoolExecutor cannot wait for more there
 
 
 @contextmanager
@@ -32,6 +34,8 @@ def worker_processes(work: Callable[[Group], R], count: int) -> Iterator[Submit[
     Errors: BertcliError if a process cannot be started, or dies.
     """
     context = get_context("spawn")  # a fork would inherit locked locks of other threads
+    if sys.platform == "win32":
+        count = min(count, MOST_ON_WINDOWS)
     share = max(1, core_count() // count)
     environment = _environment(share)
     here, there = context.Pipe()
@@ -75,10 +79,10 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
     Errors: BertcliError if it cannot be started.
     """
     before = {name: os.environ.get(name) for name in environment}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(environment)
     try:
-        yield
+        with _interrupts_blocked():
+            yield
     except (OSError, NotImplementedError, ImportError) as error:  # the last two where there are no semaphores
         reason = getattr(error, "strerror", None) or error
         raise BertcliError(f"A worker process cannot be started ({reason}): set workers (--workers) to 1.") from None
@@ -88,6 +92,18 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C where signals can be blocked: processes started inside inherit that."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield  # on Windows a worker ignores Ctrl-C once it has begun (`_set_up`)
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 

@@ -1,0 +1,251 @@
+"""The commands as on Windows (helpers/windows): the same results and, byte for byte, the same files as on Linux."""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from helpers.doors import commands_with
+
+PLAYED = Path(__file__).parent / "helpers" / "windows"
+TEXTS = ["Good hot tea.", "Bad cold tea.", "The film was a joy.", "She waited for hours.", "Nobody laughed."]
+LABELS = ["positive", "negative", "positive", "negative", "negative"]
+NUMBERS = re.compile(rb"[\d.,e+-]+")  # of which the page of a pass holds measured times
+LEFT_ALONE = (".shard", ".done")  # notes that hold the digest of the texts' file, whose lines end otherwise
+
+
+class System:
+    """A folder with inputs as a system's programs write them, and bertcli as it runs there."""
+
+    def __init__(self, folder: Path, windows: bool) -> None:
+        self.folder, self.windows = folder, windows
+        folder.mkdir()
+        end = "\r\n" if windows else "\n"
+        self.write("texts.txt", TEXTS, end)
+        self.write(
+            "texts.csv", ["text,label", *(f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True))], end
+        )
+        self.write("texts.jsonl", [json.dumps({"text": text}) for text in TEXTS], end)
+        self.environment = {
+            **os.environ,
+            "OPENBLAS_NUM_THREADS": "1",
+            "BERTCLI_CACHE": str(folder / "cache"),
+            "PYTHONWARNINGS": "error",
+        }
+        if windows:
+            self.environment |= {"BERTCLI_PLAYED": str(folder), "PYTHONPATH": str(PLAYED), "PYTHONIOENCODING": "cp1252"}
+
+    def write(self, name: str, lines: Sequence[str], end: str) -> None:
+        (self.folder / name).write_bytes("".join(line + end for line in lines).encode())
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "bertcli", *arguments]
+
+    def run(self, *arguments: str) -> str:
+        """What a command prints; it must succeed."""
+        return self.printed(self.command(*arguments), as_json="json" in arguments)
+
+    def printed(self, command: Sequence[str], as_json: bool = False) -> str:
+        """What a program prints, with lines that end in a line feed; JSON is UTF-8 everywhere."""
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        assert done.stderr.count(b"\r\n") == (done.stderr.count(b"\n") if self.windows else 0)
+        encoding = "cp1252" if self.windows and not as_json else "utf-8"
+        return done.stdout.decode(encoding).replace("\r\n", "\n")
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What lies in the folder, but for inputs, the cache and the notes of shards."""
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        names = {path.relative_to(self.folder).as_posix(): path for path in found}
+        return {
+            name: NUMBERS.sub(b"", path.read_bytes()) if name == "pass.html" else path.read_bytes()
+            for name, path in names.items()
+            if not name.startswith(("texts.", "cache")) and not name.endswith(LEFT_ALONE)
+        }
+
+
+@pytest.fixture
+def systems(tmp_path: Path) -> tuple[System, System]:
+    return System(tmp_path / "linux", windows=False), System(tmp_path / "windows", windows=True)
+
+
+ASKED = """
+import os, signal
+
+def refused(call, *values):
+    try:
+        call(*values)
+    except (OSError, ImportError) as error:
+        return type(error).__name__
+
+held = open("held", "w")
+held.write("1\\n")
+held.flush()
+open("new", "wb").close()
+print(hasattr(os, "register_at_fork"), hasattr(signal, "SIGHUP"), refused(__import__, "fcntl", globals()),
+      refused(os.open, ".", os.O_RDONLY), refused(os.replace, "new", "held"), refused(os.unlink, "held"),
+      refused(os.stat, "/proc/self/maps"), os.path.getsize("held"))
+"""
+
+
+def test_the_play_takes_away_what_windows_lacks(tmp_path: Path) -> None:
+    """Else all other tests here would say nothing."""
+    windows = System(tmp_path / "windows", windows=True)
+    code = f"exec(compile({ASKED!r}, 'bertcli', 'exec'), {{'__name__': 'bertcli.played'}})"
+    denied = "PermissionError"
+    expected = ["False", "False", "ModuleNotFoundError", denied, denied, denied, "FileNotFoundError", "3"]
+    assert windows.printed([sys.executable, "-W", "ignore", "-c", code]).split() == expected
+
+
+FIRST_RUNS = {
+    "encode": [
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
+        ["search", "tea", "--in", "v.npy", "--texts", "texts.txt", "--format", "json"],
+    ],
+    "encode into the other formats": [
+        ["encode", "-i", "texts.csv", "-o", "v.npz"],
+        ["encode", "-i", "texts.jsonl", "-o", "v.safetensors", "--dtype", "int8"],
+        ["encode", "-i", "texts.txt", "-o", "v.parquet"],
+        ["encode", "-i", "texts.txt", "-o", "v.jsonl"],
+        ["search", "tea", "--in", "v.npz", "--format", "json"],
+        ["search", "tea", "--in", "v.safetensors", "--format", "json"],
+        ["search", "tea", "--in", "v.parquet", "--format", "json"],
+    ],
+    "encode over what is there": [
+        ["encode", "-i", "texts.txt", "-o", "v.npy"],
+        ["encode", "-i", "texts.csv", "-o", "v.npy", "--dtype", "float16"],
+        ["search", "tea", "--in", "v.npy", "--format", "json"],
+    ],
+    "shards": [
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--shard", "0/2", "--resume"],
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--shard", "1/2"],
+        ["merge", "v-*-of-00002.npy", "-o", "v.npy"],
+        ["merge", "v-*-of-00002.npy", "-o", "v.npy"],
+    ],
+    "workers": [["encode", "-i", "texts.txt", "-o", "v.npy", "--workers", "2", "--batch-tokens", "8"]],
+    "run": [
+        ["fill-mask", "She poured a cup of hot [MASK].", "--format", "json"],
+        ["classify", "-i", "texts.csv", "-o", "labels.csv"],
+        ["classify", "-i", "texts.txt", "-o", "labels.json"],
+        ["tokenize", "Good hot tea.", "--format", "json"],
+    ],
+    "evaluate": [["evaluate", "texts.csv", "--format", "json"], ["evaluate", "texts.csv", "-o", "judged.html"]],
+    "pages": [
+        ["trace", "Good hot tea.", "-o", "pass.html"],
+        ["explain", "The film was a joy.", "-o", "words.html"],
+        ["explain", "The film was a joy.", "-o", "words.json"],
+    ],
+    "params": [["params", "--variant", "tiny", "--format", "json"]],
+    "onnx": [
+        ["export", "made/model.onnx"],
+        ["export", "made/model.onnx"],
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--engine", "onnx"],
+        ["encode", "-i", "texts.txt", "-o", "w.npy", "--engine", "onnx", "--precision", "int8"],
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FIRST_RUNS)
+def test_windows_gives_what_linux_gives(name: str, systems: tuple[System, System]) -> None:
+    if "onnx" in name:
+        pytest.importorskip("onnxruntime")
+    linux, windows = systems
+    for system in systems:
+        (system.folder / "made").mkdir()
+    for arguments in FIRST_RUNS[name]:
+        printed, expected = windows.run(*arguments), linux.run(*arguments)
+        if "json" in arguments:
+            assert printed == expected
+        else:
+            assert readable(printed)
+    assert windows.files.keys() == linux.files.keys()
+    for file, content in linux.files.items():
+        assert windows.files[file] == content, file
+
+
+def readable(text: str) -> bool:
+    """Whether nothing in it is escaped."""
+    return not re.search(r"\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|�", text)
+
+
+TABLES = [
+    ["params", "--variant", "tiny", "--formulas"],
+    ["trace", "--variant", "textbook", "--seq-len", "8", "--formulas"],
+    ["trace", "Hot tea.", "--stats"],
+    ["fill-mask", "Hot [MASK]."],
+    ["classify", "Good."],
+    ["lens", "Hot [MASK]."],
+    ["heads", "Hot tea."],
+    ["explain", "The film was a joy."],
+    ["info"],
+    ["doctor"],
+    ["similarity", "Hot tea.", "Cold tea."],
+    ["neighbors", "tea"],
+    ["patch", "She drank hot [MASK].", "She drank cold [MASK]."],
+]
+RUN_EACH = """
+import json, sys
+from bertcli.cli.app import application
+from bertcli.report.terminal import take_any_text
+take_any_text()
+for words in json.loads(sys.argv[1]):
+    try:
+        application(words[0])(words, prog_name="bertcli")
+    except SystemExit as ended:
+        assert not ended.code, words
+"""
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_tables_and_help_can_be_read_without_unicode(encoding: str, systems: tuple[System, System]) -> None:
+    _, windows = systems
+    windows.environment["PYTHONIOENCODING"] = encoding
+    commands = sorted(commands_with("--debug"))
+    help_pages = [["--version"], ["--help"], *([command, "--help"] for command in commands)]
+    printed = windows.printed([sys.executable, "-c", RUN_EACH, json.dumps([*help_pages, *TABLES])])
+    assert not re.search(r".*(\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|�).*", printed)
+    for command in commands:
+        assert f"Usage: bertcli {command} " in printed
+    assert printed.count("\n----") == len(TABLES)
+    assert encoding != "ascii" or printed.isascii()
+
+
+@pytest.fixture
+def served(systems: tuple[System, System]) -> Iterator[int]:
+    _, windows = systems
+    arguments = windows.command("serve", "--port", "0")
+    with subprocess.Popen(arguments, cwd=windows.folder, env=windows.environment, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if found := re.search(rb"http://127\.0\.0\.1:(\d+)", line):
+                    yield int(found[1])
+                    break
+        finally:
+            process.terminate()
+            begun = time.monotonic()
+            process.wait(30)
+            assert time.monotonic() - begun < 20
+
+
+def test_windows_serves_an_answer(served: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", served, timeout=60)
+    connection.request(
+        "POST", "/v1/embeddings", json.dumps({"input": "Hot tea."}), {"Content-Type": "application/json"}
+    )
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert len(json.loads(answer.read())["data"][0]["embedding"]) > 100
+    connection.request("GET", "/metrics")
+    metrics = connection.getresponse().read()
+    connection.close()
+    assert b"te_request_count" in metrics
+    assert b"process_resident_memory_bytes" not in metrics  # Windows is not asked
