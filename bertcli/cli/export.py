@@ -7,6 +7,7 @@ from typing import Literal
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
 from bertcli.files.formats import ending_of
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.export import ExportOptions, Precision
 from bertcli.tasks.options import option
 
@@ -63,5 +64,6 @@ def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> N
         graph = export_file(opened, target.output, wanted)
     else:
         graph = export_folder(opened, target.output, wanted)
+    say_written(graph.file if ending_of(target.output) == ONNX else target.output)
     checked = "" if graph.difference is None else f"; its numbers differ from NumPy's by at most {graph.difference:.1e}"
-    logger.info("%s (%.1f MB) gives %s%s.", graph.file, graph.bytes / 1e6, ", ".join(graph.outputs), checked)
+    logger.info("%s gives %s%s.", graph.file, " and ".join(graph.outputs), checked)

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from functools import cache, partial
@@ -28,6 +28,7 @@ from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.options import Reading
 from bertcli.tasks.registry import Needs
 
@@ -157,6 +158,7 @@ class Run(Generic[W]):
                 for record in every:
                     table.add(record)
                 save(output.output, table.page(self.model.name).encode())
+                say_written(output.output)
         return progress
 
     def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
@@ -199,6 +201,9 @@ class Run(Generic[W]):
                         shards.add(form.arrays(*parts(block)), progress._asdict())
                 with shards.result(beside) as stream:
                     form.write(stream, shards)
+            written = not shards.complete
+        if written:
+            say_written(str(self.job.output.output))
         if self.texts.shard and fingerprint:
             from bertcli.files.merge import write_note
 
@@ -292,6 +297,15 @@ def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOpt
     for note in model.notes:
         logger.info("%s", note)
     return model
+
+
+def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
+    """Print records, or write them to the output file, and say so."""
+    from bertcli.files.forms import write_records
+
+    write_records(records, output.format, output.output, table)
+    if output.output is not None:
+        say_written(output.output)
 
 
 def read_texts(

@@ -4,6 +4,7 @@ import logging
 
 from bertcli.cli.options import argument
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
@@ -34,4 +35,5 @@ def merge(wanted: MergeOptions) -> None:
     from bertcli.files.merge import merge
 
     count = merge(wanted.files, wanted.output)
-    logger.info("%d shards are merged into %s.", count, wanted.output)
+    say_written(wanted.output)
+    logger.info("%s joined into %s.", "1 shard is" if count == 1 else f"{count} shards are", wanted.output)

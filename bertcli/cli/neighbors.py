@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bertcli.cli.job import open_model, read_texts
+from bertcli.cli.job import open_model, read_texts, write_results
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.lean import lean_dataclass
@@ -43,11 +43,10 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
     source = read_texts(words, output, called="word")
     check_output(output.output, RECORDS)
     opened = open_model(model, MASKED_SAMPLE)
-    from bertcli.files.forms import write_records
     from bertcli.tasks.compute.neighbors import neighbors
 
     records = neighbors(opened, (word.text for word in source), top_k=wanted.top_k)
-    write_records(records, output.format, output.output, Table(COLUMNS, _rows))
+    write_results(records, output, Table(COLUMNS, _rows))
 
 
 def _rows(record: Record) -> Iterator[tuple[Cell, ...]]:

@@ -10,6 +10,7 @@ from bertcli.cli.options import wrong
 from bertcli.files.formats import PAGE
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import TaskSpec
 
@@ -63,6 +64,7 @@ class PairOptions(More):
                 progress = [START, *(block.progress for block in blocks)][-1]
             page = evaluation_page(preferences(records, run.model.name), "Pairs", CAUTION, "the pairs that decide")
             save(str(run.job.output.output), page.encode())
+            say_written(str(run.job.output.output))
             run.raise_if_failed(progress, "they are left out")
         else:
             run.write(kept, table)

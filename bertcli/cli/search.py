@@ -4,7 +4,7 @@ import logging
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
-from bertcli.cli.job import open_model, read_texts, set_threads
+from bertcli.cli.job import open_model, read_texts, set_threads, write_results
 from bertcli.cli.options import (
     SENTENCE_SAMPLE,
     EngineOptions,
@@ -112,7 +112,6 @@ def search(
         raise wrong("--in", "give the file of vectors to look in.")
     set_threads(threads)
     check_output(output.output, TABLES)
-    from bertcli.files.forms import write_records
     from bertcli.files.inputs import from_files
     from bertcli.files.search import open_vectors
 
@@ -129,7 +128,7 @@ def search(
     records = found(opened, queries, stored, source, wanted, where.top_k, whole=bool(where.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     table = _Hits(tuple(columns), "nearest")
-    write_records(records, output.format, output.output, table)
+    write_results(records, output, table)
 
 
 def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions) -> "Texts | None":

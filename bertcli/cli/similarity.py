@@ -4,13 +4,14 @@ import logging
 from dataclasses import field
 from typing import Literal
 
-from bertcli.cli.job import Job
+from bertcli.cli.job import Job, write_results
 from bertcli.cli.options import LongOptions
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, RECORDS
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
+from bertcli.report.written import say_written
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, Needs
@@ -73,15 +74,14 @@ def similarity(job: ComparedJob, wanted: ComparedOptions) -> None:
         from bertcli.files.arrays import Stored, save_stored
 
         save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
+        say_written(output.output)
         return
-    from bertcli.files.forms import write_records
-
     numbers = [Column(_numbered(item.named), float) for item in items]
     table = Table(
         (Column("index", int), Column("text"), *numbers),
         lambda record: [(_numbered(record), record["text"], *record["cosine"])],
     )
-    write_records(similarity(blocks), output.format, output.output, table)
+    write_results(similarity(blocks), output, table)
 
 
 def _numbered(record: Record) -> str:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 
-from bertcli.cli.job import read_texts
+from bertcli.cli.job import read_texts, write_results
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import shown
 from bertcli.files.formats import RECORDS, check_output
@@ -49,7 +49,6 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     from bertcli.checkpoint.loading import config_of
     from bertcli.checkpoint.modules import network_place
     from bertcli.checkpoint.prompts import read_prompts, read_query_prompt
-    from bertcli.files.forms import write_records
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer
 
@@ -61,7 +60,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
         command = "rank" if read_query_prompt(folder) else "encode"
         logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
     records = tokenize(tokenizer, source, wanted.max_length)
-    write_records(records, output.format, output.output, Table(COLUMNS, _rows))
+    write_results(records, output, Table(COLUMNS, _rows))
 
 
 def _rows(record: Record) -> Iterator[tuple[Cell, ...]]:

@@ -25,11 +25,10 @@ sys.exit(main())
 def test_export_command_writes_a_file(tmp_path: Path) -> None:
     done = bertcli("export", "-o", tmp_path / "m.onnx")
     assert (done.status, done.out) == (0, "")
-    note, what = done.err.splitlines()
+    note, wrote, what = done.err.splitlines()
     assert note == "Note: no model given (-m); using the bundled bert-mini-mlm."
-    assert what.startswith(
-        f"Note: {tmp_path}/m.onnx (21.6 MB) gives logits; its numbers differ from NumPy's by at most "
-    )
+    assert wrote == f"Wrote {tmp_path}/m.onnx (21.6 MB)."
+    assert what.startswith(f"Note: {tmp_path}/m.onnx gives logits; its numbers differ from NumPy's by at most ")
     assert [one.name for one in onnx.load(tmp_path / "m.onnx").graph.output] == ["logits"]
 
 
@@ -46,14 +45,17 @@ def test_export_command_gives_what_is_asked_for(
     tmp_path: Path, options: list[str], outputs: list[str], megabytes: float
 ) -> None:
     done = bertcli("export", "-o", tmp_path / "m.onnx", *options, "--no-check")
-    assert done.err.endswith(f"m.onnx ({megabytes} MB) gives {', '.join(outputs)}.\n")
+    assert f"Wrote {tmp_path}/m.onnx ({megabytes} MB).\n" in done.err
+    assert done.err.endswith(f"m.onnx gives {' and '.join(outputs)}.\n")
     assert [one.name for one in onnx.load(tmp_path / "m.onnx").graph.output] == outputs
 
 
 def test_export_command_writes_a_folder(made: Made, tmp_path: Path) -> None:
     folder = made(sentence=Sentence(("cls",), normalize=True))
     done = bertcli("export", "-m", folder, "-o", tmp_path / "out", "--no-check")
-    assert done.err == f"Note: {tmp_path}/out/onnx/model.onnx (0.1 MB) gives last_hidden_state, sentence_embedding.\n"
+    wrote, what = done.err.splitlines()
+    assert wrote.startswith(f"Wrote {tmp_path}/out (")
+    assert what == f"Note: {tmp_path}/out/onnx/model.onnx gives last_hidden_state and sentence_embedding."
     assert {"onnx", "config.json", "modules.json", "1_Pooling"} <= {one.name for one in (tmp_path / "out").iterdir()}
 
 

@@ -12,6 +12,8 @@ from conftest import Made
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
 
+from bertcli.report.written import size_on_disk
+
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 Arguments = list[str | Path]
 
@@ -47,7 +49,10 @@ def same_as_whole(arguments: Arguments, folder: Path, ending: str, count: int = 
     assert not target.exists()
     result = bertcli("merge", pattern, "-o", target)
     assert result.status == 0, result.err
-    assert result.err == f"Note: {count} shards are merged into {target}.\n"
+    shards = "1 shard is" if count == 1 else f"{count} shards are"
+    assert (
+        result.err == f"Wrote {target} ({size_on_disk(target.stat().st_size)}).\nNote: {shards} joined into {target}.\n"
+    )
     assert target.read_bytes() == whole.read_bytes()
     lists = [Path(f"{file}.errors.jsonl") for file in (whole, target)]
     assert lists[0].exists() == lists[1].exists()

@@ -25,6 +25,20 @@ LABELLED = "text,label\n" + "".join(f"good film {i},yes\nbad film {i},no\n" for 
         (["trace", TEXT, "-o"], "out.html"),
         (["trace", TEXT, "--save"], "out.npz"),
         (["params", "--variant", "tiny", "--plot"], "out.mmd"),
+        (["encode", TEXT, "-o"], "out.npy"),
+        (["encode", TEXT, "-o"], "out.jsonl"),
+        (["encode", TEXT, "--pooling", "none", "-o"], "out.npz"),
+        (["classify", TEXT, "-o"], "out.csv"),
+        (["fill-mask", "A cup of hot [MASK].", "-o"], "out.json"),
+        (["score", TEXT, "-o"], "out.jsonl"),
+        (["score", TEXT, "--text-pair", "I hated it.", "--pairs", "-o"], "out.html"),
+        (["tokenize", TEXT, "-o"], "out.json"),
+        (["neighbors", "king", "-o"], "out.json"),
+        (["similarity", TEXT, "tea", "-o"], "out.json"),
+        (["similarity", TEXT, "tea", "-o"], "out.npy"),
+        (["search", "tea", "--in", "vectors.npy", "-o"], "out.csv"),
+        (["merge", "sharded-*-of-00001.npy", "-o"], "out.npy"),
+        (["export", "--no-check", "-o"], "out.onnx"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
@@ -33,11 +47,13 @@ def test_a_command_says_what_it_wrote(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("labelled.csv").write_text(LABELLED, encoding="utf-8")
+    bertcli("encode", "-i", "labelled.csv", "-o", "vectors.npy")
+    bertcli("encode", "-i", "labelled.csv", "-o", "sharded.npy", "--shard", "0/1")
     done = bertcli(*command, name)
-    assert done.status == 0
+    assert done.status == 0, done.err
     size = Path(name).stat().st_size
     shown = f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
-    assert done.err.splitlines()[-1] == f"Wrote {name} ({shown})."
+    assert [line for line in done.err.splitlines() if line.startswith("Wrote")] == [f"Wrote {name} ({shown})."]
 
 
 @pytest.mark.parametrize(
