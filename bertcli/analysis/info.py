@@ -226,10 +226,10 @@ def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
     elif chosen_head(model, None) == "nsp":
         classified = [CAT, "--text-pair", DOG]
     labeled = own.late or own.ranks or "classifier" in model.heads
-    explained = classified if labeled else [masked] if fills else [CAT, "--with", DOG]
+    explained = classified if labeled else [masked] if fills else [CAT, "--versus", DOG]
     has_result = reads and (labeled or fills or encodes)
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
-    without = [] if reads and model.tokenizer.special_id("mask") is not None else ["--by", "delete"]
+    without = [] if reads and model.tokenizer.special_id("mask") is not None else ["--method", "delete"]
     unknown = model.tokenizer.special_id("unk") if reads else None
     known = (word for word in WORDS if reads and {*model.tokenizer.pieces_of(word)} != {unknown})
     word = next((word for word in known if len(model.tokenizer.pieces_of(word)) == 1), "")

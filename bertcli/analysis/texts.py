@@ -36,12 +36,3 @@ def partners(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int
     codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
     spans = [(range(i, i_end), range(j, j_end)) for _, i, i_end, j, j_end in codes]
     return [pair for here, there in spans if len(here) == len(there) for pair in zip(here, there, strict=True)]
-
-
-def state_name(number: int) -> str:
-    """What a state of the network is called: 0 is what the embeddings give, N what layer N gives, the last one L.
-
-    Every command counts states so (`--layer`), and layers from 1. Paths and records name modules and count them from 0:
-    layer N is `encoder.layers.N-1`.
-    """
-    return f"after layer {number}" if number else "embeddings"

@@ -1,16 +1,12 @@
 """bertcli explain"""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_model
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, sample_for, show_each
 from bertcli.files.formats import PAGE, RECORDS
 from bertcli.views.options import ExplainOptions
-
-if TYPE_CHECKING:
-    from bertcli.views.explain import Explanation
 
 
 def explain(
@@ -19,9 +15,9 @@ def explain(
     """Show which words of a text speak for a result, and which against it.
 
     bertcli explain "I loved every minute of it."
-    bertcli explain "I loved every minute of it." --label negative --by delete
+    bertcli explain "I loved every minute of it." --label negative --method delete
     bertcli explain "She poured a cup of hot [MASK]." --word coffee
-    bertcli explain "A dog lay on the rug." --with "The cat sat on the mat."
+    bertcli explain "A dog lay on the rug." --versus "The cat sat on the mat."
     bertcli explain -i reviews.txt -o reviews.html
     bertcli explain -m my-reranker "How tall is it?" --text-pair "It is 330 m."
 
@@ -31,7 +27,7 @@ def explain(
     contributions do not add up to the result.
 
     The result is the log-odds ln(p / (1 - p)) of a label (of a reranker its
-    score), the log-probability of a word at a mask, or (--with) the cosine with
+    score), the log-probability of a word at a mask, or (--versus) the cosine with
     another text. A model of late interaction (ColBERT) shows for each token of
     the query the token of the document (--text-pair) that it matched. Words are
     what the tokenizer takes for words; special tokens are never replaced. On a
@@ -43,15 +39,4 @@ def explain(
     from bertcli.views.explain import explain_page, explanations
 
     views = explanations(opened, source, wanted)
-    show_each(views, "explain", source, output, _show, partial(explain_page, model=opened.name))
-
-
-def _show(view: "Explanation") -> None:
-    from bertcli.report.documents import print_document
-    from bertcli.report.shades import Mark, print_marked
-
-    for text, words in view.texts():
-        marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]
-        print_marked(text, marks)
-    print()
-    print_document(view.document(), "table")
+    show_each(views, "explain", source, output, partial(explain_page, model=opened.name))

@@ -18,15 +18,19 @@ def heads(
 
     bertcli heads "The cat sat on the mat." "It rained."
     bertcli heads -i texts.txt --format csv
-    bertcli heads "I loved every minute of it." --ablate --top 10
+    bertcli heads "I loved every minute of it." --ablate --top-k 10
     bertcli heads "I loved every minute of it." --ablate -o heads.html
+    bertcli heads "She poured a cup of hot [MASK]." --layer 3.2
     bertcli heads "She poured a cup of hot [MASK]." --rollout
 
     Means over all tokens of the texts: entropy of a token's weights in nats,
     distance in tokens, shares of weight on special tokens, on the token itself,
-    on the next and the previous one; layers.0 is the first layer, as in the
-    paths of a trace. Weights say where a head looks, not what
-    it contributes.
+    on the next and the previous one. Layers and heads count from 1. Weights say
+    where a head looks, not what it contributes.
+
+    --layer 3.2 prints the weights of layer 3, head 2 in percent: each row is a
+    token, and its columns are the tokens it looks at. --layer 3 is the mean of
+    that layer's heads.
 
     Change is the result (as in explain) when the head's output is zero, less
     the result as it is: near 0 the model does without the head here, though

@@ -1,16 +1,12 @@
 """bertcli lens"""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_model
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, show_each
 from bertcli.files.formats import PAGE, RECORDS
 from bertcli.views import options
-
-if TYPE_CHECKING:
-    from bertcli.views.lens import Lens
 
 
 def lens(
@@ -34,13 +30,4 @@ def lens(
     from bertcli.views.lens import lens_page, lenses
 
     views = lenses(opened, source, wanted)
-    show_each(views, "lens", source, output, _show, partial(lens_page, model=opened.name))
-
-
-def _show(view: "Lens") -> None:
-    from bertcli.report.documents import print_document
-    from bertcli.report.terminal import visible
-
-    print(visible(view.text))
-    print()
-    print_document(view.document(), "table")
+    show_each(views, "lens", source, output, partial(lens_page, model=opened.name))

@@ -1,7 +1,6 @@
 """bertcli patch"""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_model, set_threads
 from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument
@@ -9,9 +8,6 @@ from bertcli.cli.views import DocumentOptions, sample_for, show_document
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.views import options
-
-if TYPE_CHECKING:
-    from bertcli.views.patch import Patch
 
 
 @lean_dataclass
@@ -43,8 +39,9 @@ def patch(
 
     The result is that of explain; what is not named is what the model predicts
     for A. Texts should have equally many tokens; else tokens pair up where their
-    pieces do, and those without a partner are not patched. A .html file shows
-    all four kinds of places.
+    pieces do, and those without a partner are not patched. Where the tokens do
+    not fit the width of the terminal, the table is turned: tokens down, states
+    across. A .html file shows all four kinds of places.
     """
     set_threads(threads)
     check_output(shown.output, (PAGE, ".json"))
@@ -56,34 +53,4 @@ def patch(
     kinds = KINDS if ending_of(shown.output or "") == PAGE else (wanted.of,)
     asked = replace(wanted, b=texts.other_text)
     views = patches(opened, texts.a, asked, kinds, lambda rows: counted(rows, "patch", "rows", len(rows)))
-    if shown.output is None and shown.format == "table":
-        _show(views[0])
-    else:
-        show_document(views[0], shown, lambda _: patch_page(views, opened.name))
-
-
-def _show(view: "Patch") -> None:
-    """The table, its numbers on a ground of color where the terminal has color and is wide enough."""
-    from bertcli.report.documents import print_document
-    from bertcli.report.shades import print_shades, shows_shades
-    from bertcli.report.terminal import cell_count, terminal_width, visible
-
-    document = view.document()
-    cells = [[column.name for column in document.columns], *document.rows]
-    widths = [max(cell_count(visible(row[i])) for row in cells) + 2 for i in range(len(cells[0]))]
-    if not shows_shades() or sum(widths) > (terminal_width() or 0):
-        print_document(document, "table")
-        return
-    print_shades(
-        [_padded(*cell, number > 0) for number, cell in enumerate(zip(row, widths, strict=True))] for row in cells
-    )
-    print("", *document.shown_below(), sep="\n")
-
-
-def _padded(cell: str, width: int, number: bool) -> str:
-    """A cell in its column, with its shade."""
-    from bertcli.report.shades import Shaded
-    from bertcli.report.terminal import padded, visible
-
-    text = padded(visible(cell), width, number)
-    return Shaded(text, cell.shade) if isinstance(cell, Shaded) else text
+    show_document(views[0], shown, lambda _: patch_page(views, opened.name))

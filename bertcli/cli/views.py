@@ -39,7 +39,7 @@ V = TypeVar("V", bound="View")
 
 def sample_for(wanted: "Asked", texts: InputOptions) -> str:
     """The bundled model that has such a result."""
-    if wanted.other is not None:
+    if wanted.versus is not None:
         return SENTENCE_SAMPLE
     masks = wanted.label is None and any(MASK in text for text in texts.texts or ())
     return MASKED_SAMPLE if masks or wanted.word is not None else SENTIMENT_SAMPLE
@@ -63,7 +63,6 @@ def show_each(
     task: str,
     texts: "Texts",
     output: OutputOptions,
-    show: Callable[[V], None],
     page: Callable[[Sequence[V]], str],
 ) -> None:
     """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
@@ -87,7 +86,7 @@ def show_each(
         for number, view in enumerate(views):
             if number:
                 print()
-            show(view)
+            view.print()
     if output.output is not None:
         say_written(output.output)
 
@@ -97,7 +96,9 @@ def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) ->
     from bertcli.report.documents import print_document
     from bertcli.report.terminal import as_json
 
-    if wanted.output is None:
+    if wanted.output is None and wanted.format == "table":
+        view.print()
+    elif wanted.output is None:
         print_document(view.document(), wanted.format)
     else:
         from bertcli.files.shards import save

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.texts import state_name
+from bertcli.analysis.layers import state_name
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown

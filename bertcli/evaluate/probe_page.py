@@ -1,6 +1,6 @@
 """Probes as a web page: the curve over layers with its intervals, the numbers, and where one layer's probe errs."""
 
-from bertcli.analysis.texts import state_name
+from bertcli.analysis.layers import state_name
 from bertcli.evaluate.outcome import Curve
 from bertcli.evaluate.probe import Probe
 from bertcli.evaluate.report.page import STYLE, confused, drawn

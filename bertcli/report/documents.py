@@ -80,6 +80,10 @@ class View(ByName, Documented):
         """The result as a JSON record."""
         raise NotImplementedError
 
+    def print(self) -> None:
+        """Print the result to standard output as people read it in a terminal."""
+        print_document(self.document(), "table")
+
 
 def print_document(document: Document, format: TableFormat) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""

@@ -21,7 +21,7 @@ class Shaded(str):
 
 
 def print_shades(lines: Iterable[Sequence[str]]) -> None:
-    """Print lines of cells: those that are Shaded in color if allowed, else after a block character, 0 to 1."""
+    """Print lines of cells: those that are Shaded in color if allowed, else after a block as dark as they are."""
     from rich.text import Text
 
     console, colored = _shading_console()
@@ -33,9 +33,22 @@ def print_shades(lines: Iterable[Sequence[str]]) -> None:
             elif colored:
                 text.append(cell, _on(cell.shade))
             else:
-                block = BLOCKS[min(int(cell.shade * len(BLOCKS)), len(BLOCKS) - 1)]
+                block = BLOCKS[min(int(abs(cell.shade) * len(BLOCKS)), len(BLOCKS) - 1)]
                 text.append(f"{block}{cell.strip():>3}".rjust(len(cell)))
         console.print(text)
+
+
+def fitting(widths: Sequence[int], room: int | None) -> list[list[int]]:
+    """The numbers of columns with these widths, in groups that fit into `room`; a group has at least one column."""
+    groups: list[list[int]] = []
+    left = 0
+    for column, width in enumerate(widths):
+        if not groups or (room is not None and width > left):
+            groups.append([])
+            left = room or 0
+        groups[-1].append(column)
+        left -= width
+    return groups
 
 
 class Mark(NamedTuple):

@@ -14,9 +14,9 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.opened import Opened, expect_model
-from bertcli.report.documents import ByName, Document, View
+from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded
-from bertcli.report.shades import Mark
+from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import in_micro_batches
@@ -109,6 +109,14 @@ class Explanation(View):
             columns, rows = columns[:-1], [row[:-1] for row in rows]
         return Document(columns, rows, [self.result], self.record, self.record["words"])
 
+    def print(self) -> None:
+        """The text with its words shaded, or with numbers behind them, and the table."""
+        for text, words in self.texts():
+            marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]
+            print_marked(text, marks)
+        print()
+        print_document(self.document(), "table")
+
     def texts(self) -> list[tuple[str, list[tuple[Contribution, float]]]]:
         """The text, and its pair if there is one, each with its words and their shades."""
         texts = [self.text] if self.text_pair is None else [self.text, self.text_pair]
@@ -121,8 +129,8 @@ def explain(model: Opened, texts: Values, wanted: ExplainOptions) -> list[Explan
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
-    best one) at the text's mask, or the cosine with the text `other`; in late interaction the score of text and pair,
-    to which each token of the text adds its product with its `match`, the pair's token that it is nearest to. by:
+    best one) at the text's mask, or the cosine with the text `versus`; in late interaction the score of text and pair,
+    to which each token of the text adds its product with its `match`, the pair's token that it is nearest to. method:
     "mask" puts [MASK] in a word's place, "delete" leaves it out. Errors: BertcliError for a missing head, an unknown
     label or word, and a text that has no mask, or several, where a word is asked about.
     """
@@ -145,7 +153,7 @@ def explanations(model: Opened, texts: Texts, wanted: ExplainOptions) -> Iterato
         result = result_of(model, sentence, wanted)
         words = _words(model, tokens, [whole, pair or ""], len(whole) - len(text))
         value = float(result.of([sentence])[0])
-        changed = [_without(model, sentence, positions, wanted.by == "mask") for _, positions in words]
+        changed = [_without(model, sentence, positions, wanted.method == "mask") for _, positions in words]
         values = _values(result, changed, wanted.batch_tokens)
         contributions = tuple(
             replace(word, contribution=float(value - without)) for (word, _), without in zip(words, values, strict=True)
@@ -156,10 +164,10 @@ def explanations(model: Opened, texts: Texts, wanted: ExplainOptions) -> Iterato
 
 def _matched(task: LateRankTask, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
     """A ranking by late interaction: its score is the sum of what each token of the query finds in the document."""
-    if (wanted.label, wanted.word, wanted.other, wanted.by) != (None, None, None, "mask"):
+    if (wanted.label, wanted.word, wanted.versus, wanted.method) != (None, None, None, "mask"):
         raise BertcliError(
             "Late interaction gives one score for a query and a document, and leaves no word out: no label, word, "
-            "other text or way to leave words out (--label, --word, --with, --by)."
+            "other text or way to leave words out (--label, --word, --versus, --method)."
         )
     for index, text in enumerate(texts):
         if text.pair is None:
@@ -212,7 +220,7 @@ def _without(model: Opened, sentence: Sentence, positions: list[int], masked: bo
         mask = model.tokenizer.special_id("mask")
         if mask is None:
             raise BertcliError(
-                "The vocabulary has no mask token to put in a word's place: leave words out (--by delete)."
+                "The vocabulary has no mask token to put in a word's place: leave words out (--method delete)."
             )
         return sentence._replace(ids=[mask if i in positions else id for i, id in enumerate(sentence.ids)])
     kept = [i for i in range(len(sentence.ids)) if i not in positions]

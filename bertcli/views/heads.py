@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.analysis.layers import parse_layer
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.products import encoded
 from bertcli.engine.packing import pack
@@ -24,14 +25,15 @@ from bertcli.files.texts import Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, table
-from bertcli.report.shades import Shaded
-from bertcli.report.terminal import Column, visible
+from bertcli.report.shades import Shaded, print_shades
+from bertcli.report.terminal import Column, folded, terminal_width, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.views import options
+from bertcli.views.attention import Attention, shaded_lines
 from bertcli.views.parts import HEADS, WEIGHTS, PartWatcher
 from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
 
@@ -80,7 +82,7 @@ class Rollout:
 class HeadRow(ByName):
     """One attention head's means over query tokens and texts; `change` is None without ablation.
 
-    `itself` is the share of weight on the token itself, "self" in a record.
+    Layers and heads count from 1. `itself` is the share of weight on the token itself, "self" in a record.
     """
 
     layer: int
@@ -113,14 +115,30 @@ class Heads(View):
     pieces: Sequence[str]
     weights: Array
     rollout: Rollout | None = None
+    attention: Attention | None = None  # of the layer or head that was chosen
 
     @property
     def record(self) -> dict[str, Any]:
-        heads = [head.record for head in self.heads]
-        return {"heads": heads} | ({} if self.rollout is None else {"rollout": self.rollout.layers.tolist()})
+        record: dict[str, Any] = {"heads": [head.record for head in self.heads]}
+        if self.rollout is not None:
+            record["rollout"] = self.rollout.layers.tolist()
+        if self.attention is not None:
+            record["attention"] = self.attention.record
+        return record
+
+    def print(self) -> None:
+        """The table on standard output, or the chosen head's weights, shaded."""
+        if self.attention is None:
+            super().print()
+            return
+        width = terminal_width()
+        print(folded(visible(self.attention.title), width))
+        print_shades(shaded_lines(self.attention, width))
 
     def document(self) -> Document:
-        """The table that `bertcli heads` prints: of heads, or with a rollout of the tokens that one token draws on."""
+        """The table that `bertcli heads` prints: of heads, of one head's weights, or of what one token draws on."""
+        if self.attention is not None:
+            return self.attention.document(self.record)
         return self.of_heads() if self.rollout is None else self.of_tokens(self.rollout)
 
     def of_tokens(self, rollout: Rollout) -> Document:
@@ -138,9 +156,9 @@ class Heads(View):
     def of_heads(self) -> Document:
         """A row for each head."""
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
-        columns = [Column(name, number=name != "Layer") for name in names]
+        columns = [Column(name, number=True) for name in names]
         rows = [
-            [f"layers.{row.layer}", str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
+            [str(row.layer), str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
             + [f"{share:.1%}" for share in (row.special, row.itself, row.next, row.previous)]
             + ([] if row.change is None else [f"{row.change:+z.4f}"])
             for row in self.heads
@@ -157,8 +175,9 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
-    the order of layers, with `ablate` those first that change most; `top` of them. `rollout` adds attention rollout,
-    of which `token` is shown. Errors: BertcliError for no text, several with `rollout`, and as in `explain`.
+    the order of layers, with `ablate` those first that change most; `top_k` of them. `rollout` adds attention rollout,
+    of which `token` is shown. `layer` ("3" or "3.2") adds the weights of that layer or head. Errors: BertcliError for
+    no text, several with `rollout` or `layer`, a layer that is not there, and as in `explain`.
     """
     expect_model(model)
     if not model.config.num_hidden_layers:
@@ -170,6 +189,8 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     meanings: list[str] = []
     pieces: list[str] = []
     rollout: Rollout | None = None
+    attention: Attention | None = None
+    chosen = None if wanted.layer is None else parse_layer(wanted.layer, model.config)
     for text, pair, *_ in from_values(texts, wanted.pairs):
         tokens = tokens_of(model, prepared(text), pair, limit)
         queries += len(tokens.ids)
@@ -178,6 +199,10 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
             if sums:
                 raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
             rollout = Rollout.of(looked.means, _token(model, tokens, wanted.token))
+        if chosen is not None:
+            if sums:
+                raise BertcliError("The weights of a head are those of one text: give one (--layer).")
+            attention = Attention(model.name, chosen, tokens.pieces, weights_of(model, tokens, chosen.layer))
         if not pieces:
             pieces, weights = list(tokens.pieces), looked.weights
         sums.append(looked.sums)
@@ -191,13 +216,15 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
     numbers = np.dstack([means, np.mean(changes, axis=0)]) if wanted.ablate else means
-    rows = [HeadRow(layer, head, *numbers[layer, head].tolist()) for layer, head in np.ndindex(numbers.shape[:2])]
+    places = np.ndindex(numbers.shape[:2])
+    rows = [HeadRow(1 + layer, 1 + head, *numbers[layer, head].tolist()) for layer, head in places]
     rows.sort(key=lambda row: -abs(row.change or 0))
     different = list(dict.fromkeys(meanings))
     meaning = different[0] if different else None
     if len(different) > 1:  # of labels, or words
         meaning = f"each text's own result ({', '.join(different[:3])} …)"
-    return Heads(model.name, len(sums), tuple(rows[: wanted.top]), meaning, pieces, weights, rollout)
+    shown = tuple(rows[: wanted.top_k])
+    return Heads(model.name, len(sums), shown, meaning, pieces, weights, rollout, attention)
 
 
 def _token(model: Opened, tokens: Tokens, asked: int | None) -> int:
@@ -230,6 +257,19 @@ def _looked(model: Opened, tokens: Tokens) -> _Looked:
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
         model.network(pack([tokens]))
     return _Looked(np.array(sums), np.array(weights), means)
+
+
+def weights_of(model: Opened, tokens: Tokens, layer: int) -> Array:
+    """The attention weights of one layer (from 1) over all tokens: [head, query, key]."""
+    found: list[Array] = []
+
+    def see(kind: str, number: int, array: Array) -> None:
+        if (kind, number) == (WEIGHTS, layer - 1):
+            found.append(array[0].copy())
+
+    with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
+        model.network(pack([tokens]))
+    return found[0]
 
 
 def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
@@ -276,8 +316,8 @@ def heads_page(view: Heads) -> str:
     """A grid of layers and heads: the weights of the first text as pictures, and below each what it changes, or how far
     it looks; then all numbers."""
     by_place = _by_place(view)
-    rows = [[f"layers.{layer}", *row] for layer, row in enumerate(by_place)]
-    columns = [Column("Layer"), *(Column(f"Head {head}") for head in range(max(map(len, by_place))))]
+    rows = [[str(1 + layer), *row] for layer, row in enumerate(by_place)]
+    columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(max(map(len, by_place))))]
     lead = f"{MEANING} Pictures are of the first text, darker the larger a weight is; choose one to see it large."
     lead = lead if view.meaning is None else f"{lead} {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
     measure = "mean distance" if view.meaning is None else "change of the result without the head"
@@ -313,14 +353,18 @@ def _by_place(view: Heads) -> list[list[str]]:
     name = "distance" if view.meaning is None else "change"
     largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
     layers, heads = max(head.layer for head in view.heads), max(head.head for head in view.heads)
-    rows = [[""] * (1 + heads) for _ in range(1 + layers)]
+    rows = [[""] * heads for _ in range(layers)]
     for head in view.heads:
         text = f"{head[name]:+z.3f}" if name == "change" else f"{head[name]:.1f}"
-        title = f"layers.{head.layer}, head {head.head}: {text}"
-        rows[head.layer][head.head] = Markup(_thumb(title, head.layer, head.head) + shaded(text, head[name] / largest))
+        title = f"Layer {head.layer}, head {head.head}: {text}"
+        layer, number = head.layer - 1, head.head - 1
+        rows[layer][number] = Markup(_thumb(title, layer, number) + shaded(text, head[name] / largest))
     return rows
 
 
 def _thumb(title: str, layer: int, head: int) -> Markup:
-    """A small picture, which the script draws from the matrix of this number and shows large when it is chosen."""
+    """A small picture, which the script draws from this matrix of `data.weights` and shows large when it is chosen.
+
+    Layer and head count from 0 here, as rows of the data do.
+    """
     return html(THUMB, title=title, layer=layer, head=head)

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.analysis.texts import spelled, state_name, tokens_of
+from bertcli.analysis.layers import state_name
+from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.order import best_first
-from bertcli.report.documents import ByName, Document, View
+from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.page import Markup, document_table, element, page, shaded, table
 from bertcli.report.shades import Shaded
-from bertcli.report.terminal import Column
+from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
@@ -90,6 +91,12 @@ class Lens(View):
     def record(self) -> dict[str, Any]:
         masks = [{"position": mask.position, "layers": [layer.record for layer in mask.layers]} for mask in self.masks]
         return {"index": self.index, "text": self.text, "masks": masks}
+
+    def print(self) -> None:
+        """The text, and the table."""
+        print(visible(self.text))
+        print()
+        print_document(self.document(), "table")
 
     def document(self) -> Document:
         """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""

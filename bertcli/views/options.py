@@ -27,14 +27,14 @@ class Asked(Cut):
     _: KW_ONLY
     label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
     word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
-    other: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.", "--with")
+    versus: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.")
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if sum(result is not None for result in (self.label, self.word, self.other)) > 1:
+        if sum(result is not None for result in (self.label, self.word, self.versus)) > 1:
             raise BertcliError(
-                "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --with)."
+                "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --versus)."
             )
 
 
@@ -44,8 +44,8 @@ class ExplainOptions(Asked):
 
     pairs: Pairs = None
     _: KW_ONLY
-    by: Literal["mask", "delete"] = option(
-        "mask", "HOW", "mask (default): put [MASK] in a word's place; delete: leave the word out."
+    method: Literal["mask", "delete"] = option(
+        "mask", "METHOD", "mask (default): put [MASK] in a word's place; delete: leave the word out."
     )
 
 
@@ -61,12 +61,20 @@ class LensOptions(Cut):
 
 @lean_dataclass
 class HeadsOptions(Asked):
-    """What is measured. Errors: BertcliError for a result without `ablate`, and a token without `rollout`."""
+    """What is measured.
+
+    Errors: BertcliError for a result without `ablate`, a token without `rollout`, and `layer` with one of these.
+    """
 
     pairs: Pairs = None
     _: KW_ONLY
     ablate: bool = option(False, "", "Also set each head's output to zero, and show what that changes, most first.")
-    top: int | None = option(None, "N", "Show only the first N heads.", least=1)
+    top_k: int | None = option(None, "K", "Show only the first K heads.", least=1)
+    layer: str | None = option(
+        None, "LAYER[.HEAD]",
+        "Show the attention weights of one head of one text, or of a layer the mean of its heads: 3.2 is layer 3, head "
+        "2.",
+    )  # fmt: skip
     rollout: bool = option(False, "", "Also follow one text's attention through all layers: attention rollout.")
     token: int | None = option(
         None, "N", "With --rollout: the token that is shown, from 0. (default: a mask, else the first)", least=0
@@ -76,9 +84,14 @@ class HeadsOptions(Asked):
         super().__post_init__()
         if self.token is not None and not self.rollout:
             raise BertcliError("A token (--token) is only asked about with rollout (--rollout).")
-        if not self.ablate and (self.label, self.word, self.other) != (None, None, None):
+        if not self.ablate and (self.label, self.word, self.versus) != (None, None, None):
             raise BertcliError(
-                "A label, a word or another text (--label, --word, --with) is only asked about with ablate (--ablate)."
+                "A label, a word or another text (--label, --word, --versus) is only asked about with ablate "
+                "(--ablate)."
+            )
+        if self.layer is not None and (self.ablate or self.rollout or self.top_k is not None):
+            raise BertcliError(
+                "One head's weights (--layer) are shown alone: leave out --ablate, --rollout and --top-k."
             )
 
 

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.texts import partners, state_name, tokens_of
+from bertcli.analysis.layers import layer_name, state_name
+from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError
 from bertcli.opened import Opened, expect_model
-from bertcli.report.documents import Document, View
+from bertcli.report.documents import Document, View, print_document
 from bertcli.report.page import COLORS, Markup, element, page, shaded, table
-from bertcli.report.shades import Shaded
-from bertcli.report.terminal import Column
+from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
+from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
@@ -41,7 +42,7 @@ TITLES = {
     HEADS: "Outputs of attention heads, at all tokens",
 }
 DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
-LEAST_DIFFERENCE = 1e-3  # of the two results: below, an effect would be rounding
+LEAST_DIFFERENCE = 0.01  # of the two results: below, effects would be noise in the third digit
 MEANING = (
     "Effect is the share of the difference between the two results that comes with one place: 0 is nothing of it, 1 "
     "all of it; below and above happen. Where an effect is large, what makes the difference is carried there; where it "
@@ -154,7 +155,7 @@ class Patch(View):
     def columns(self) -> list[str]:
         """What the columns of values are."""
         if self.kind == HEADS:
-            return [f"Head {head}" for head in range(len(next(iter(self.values.values()))[0]))]
+            return [f"Head {1 + head}" for head in range(len(next(iter(self.values.values()))[0]))]
         return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
 
     @property
@@ -162,9 +163,13 @@ class Patch(View):
         """Both values."""
         return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
 
-    def place(self, layer: int) -> str:
+    def layer(self, row: int) -> int:
+        """The number of a row of values: of states from 0 (the embeddings), of layers from 1."""
+        return row if self.kind == LAYERS else 1 + row
+
+    def place(self, row: int) -> str:
         """What a row is called."""
-        return state_name(layer) if self.kind == LAYERS else f"layers.{layer}"
+        return state_name(row) if self.kind == LAYERS else layer_name(self.layer(row))
 
     def document(self) -> Document:
         """The table that `bertcli patch` prints: layers by tokens of B, or by heads."""
@@ -173,21 +178,73 @@ class Patch(View):
         columns += [Column(name, number=True) for name in self.columns]
         rows, lines = [], []
         for direction, effects in self.effects.items():
-            for layer, row in enumerate(_nulls(effects)):
-                named = [self.place(layer), direction] if both else [self.place(layer)]
+            for line, row in enumerate(_nulls(effects)):
+                named = [self.place(line), direction] if both else [self.place(line)]
                 rows.append([*named, *("" if effect is None else Shaded(f"{effect:+z.3f}", effect) for effect in row)])
                 for number, effect in enumerate(row):
-                    at = {"head": number} if self.kind == HEADS else self._at(number)
-                    lines.append({"of": self.kind, "direction": direction, "layer": layer, **at, "effect": effect})
+                    at = {"head": 1 + number} if self.kind == HEADS else self._at(number)
+                    where = {"of": self.kind, "direction": direction, "layer": self.layer(line), **at}
+                    lines.append({**where, "effect": effect})
+        return Document(columns, rows, self.below(), self.record, lines)
+
+    def below(self) -> list[str]:
+        """What stands below the table: both results, and what an effect is."""
         runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
-        below = [
+        return [
             f"{self.results[0].upper()}{self.results[1:]}.",
             f"Effect: 0 nothing, 1 all of the difference ({runs}).",
         ]
-        return Document(columns, rows, below, self.record, lines)
+
+    def print(self) -> None:
+        """The table, its numbers on a ground of color where there is color; turned where tokens do not fit the width.
+
+        In the turned table tokens go down and states across, so that a long text is as wide as a short one.
+        """
+        document, room = self.document(), terminal_width()
+        cells = [[column.name for column in document.columns], *document.rows]
+        widths = [2 + max(cell_count(visible(row[i])) for row in cells) for i in range(len(cells[0]))]
+        if room is not None and sum(widths) > room:
+            print_shades(self.turned(room))
+            below = ["Across: state 0 is the embeddings, state N what layer N gives."] if self.kind == LAYERS else []
+            print("", *(folded(visible(line), room) for line in [*below, *self.below()]), sep="\n")
+        elif shows_shades():
+            lines = ([_aligned(*cell, i > 0) for i, cell in enumerate(zip(row, widths, strict=True))] for row in cells)
+            print_shades(lines)
+            print("", *document.shown_below(), sep="\n")
+        else:
+            print_document(document, "table")
+
+    def turned(self, width: int) -> Iterator[list[str]]:
+        """Lines of cells of this width: a row for each token (or head), a column for each state or layer.
+
+        Columns that do not fit follow in further tables.
+        """
+        labels = [visible(name) for name in self.columns]
+        heading = "state" if self.kind == LAYERS else "layer"
+        beside = 1 + max(map(cell_count, [heading, *labels]))
+        for direction, effects in self.effects.items():
+            texts = [[f"{effect:z.2f}" if np.isfinite(effect) else "" for effect in row] for row in effects]
+            names = [str(self.layer(row)) for row in range(len(texts))]
+            gap = 1 if shows_shades() else 2  # without color a block stands before the number
+            widths = [gap + max(map(len, [name, *column])) for name, column in zip(names, texts, strict=True)]
+            for number, rows in enumerate(fitting(widths, width - beside)):
+                if number:
+                    yield []
+                elif len(self.effects) > 1:
+                    yield [f"{direction}: {DIRECTIONS[direction]}"]
+                yield [padded(heading, beside), *(padded(names[row], widths[row], number=True) for row in rows)]
+                for token, label in enumerate(labels):
+                    cells = [(padded(texts[row][token], widths[row], True), effects[row][token]) for row in rows]
+                    yield [padded(label, beside), *(Shaded(*cell) if cell[0].strip() else cell[0] for cell in cells)]
 
     def _at(self, position: int) -> dict[str, Any]:
         return {"position": position, "token": self.tokens[1][position]}
+
+
+def _aligned(cell: str, width: int, number: bool) -> str:
+    """A cell in its column, with its shade."""
+    text = padded(visible(cell), width, number)
+    return Shaded(text, cell.shade) if isinstance(cell, Shaded) else text
 
 
 def _nulls(values: Numbers) -> list[list[float | None]]:
@@ -201,7 +258,7 @@ def patch(model: Opened, a: str, wanted: options.PatchOptions) -> Patch:
     of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
     "heads". direction: "denoise" runs b with what a has, "noise" a with what b has, "both" does both. The result is
     that of `explain`; what is not named is what the model predicts for a. Errors: BertcliError as in `explain`, for
-    texts that do not differ, and for results closer than 0.001.
+    texts that do not differ, and for results closer than 0.01.
     """
     (view,) = patches(model, a, wanted, (wanted.of,))
     return view
@@ -231,7 +288,7 @@ def patches(
         raise BertcliError(
             f"{result.meaning} is {first.value:.4f} for the one text and {second.value:.4f} for the other: less than "
             f"{LEAST_DIFFERENCE} apart, so there is no difference to find the place of. Ask about another result "
-            "(--word, --label, --with)."
+            "(--word, --label, --versus)."
         )
     pairs = _pairs(of_a, of_b)
     runs = {

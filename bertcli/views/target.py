@@ -2,7 +2,7 @@
 
 label   ln(p / (1 - p)), the log-odds of a label        (for regression the output itself; a reranker's score is one)
 word    ln p(word | rest), the log-probability of a word at the text's mask
-other   the cosine of the text's vector with that of another text, as `encode` gives them
+versus  the cosine of the text's vector with that of another text, as `encode` gives them
 """
 
 import logging
@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 def preparing(model: "Opened", asked: Asked) -> Callable[[str], str]:
     """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
-    if asked.other is not None:
+    if asked.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
     else:
         prompt = "" if asked.word is not None else query_prompt(model)
@@ -79,7 +79,7 @@ def sentence_of(model: "Opened", tokens: Tokens, text: str, asked: Asked) -> Sen
 
 def _asks_for_word(model: "Opened", tokens: Tokens, asked: Asked) -> bool:
     """Whether the result is that of a mask: a word is asked for, or nothing is and the text has a mask."""
-    if asked.word is not None or asked.label is not None or asked.other is not None:
+    if asked.word is not None or asked.label is not None or asked.versus is not None:
         return asked.word is not None
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
@@ -89,8 +89,8 @@ def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
 
     Errors: BertcliError for a missing head, and an unknown label or word.
     """
-    if asked.other is not None:
-        return _cosine(model, asked.other)
+    if asked.versus is not None:
+        return _cosine(model, asked.versus)
     if sentence.mask is not None:
         return _log_probability(model, sentence, asked.word)
     if (scored := scoring(model)) is not None and asked.label is None:
@@ -101,7 +101,7 @@ def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
 def _log_odds(model: "Opened", sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
-    check_head(model, head, "A label's log-odds (--with TEXT looks at a cosine)")
+    check_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
     labels = labels_of(model, head)
     if label is not None and label not in labels:
         raise BertcliError(f"There is no label {shown(label)}; this model's are {', '.join(map(shown, labels))}.")

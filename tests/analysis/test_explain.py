@@ -32,18 +32,18 @@ def near(found: Explanation, golden: dict[str, Any], by: str) -> None:
 def test_explain_labels_are_passes_of_transformers(by: Any, made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     for label, name in enumerate(model.config.labels):
-        found = bertcli.explain(model, TEXTS, label=name, by=by)
+        found = bertcli.explain(model, TEXTS, label=name, method=by)
         for one, golden in zip(found, GOLDEN["labels"], strict=True):
             near(one, golden[label], by)
             assert one.target == name
-    (one,) = bertcli.explain(model, *([text] for text in PAIR), label="LABEL_1", by=by)
+    (one,) = bertcli.explain(model, *([text] for text in PAIR), label="LABEL_1", method=by)
     near(one, GOLDEN["pair"], by)
 
 
 @pytest.mark.parametrize("by", ["mask", "delete"])
 def test_explain_words_and_cosines_are_passes_of_transformers(by: Any, made: Made) -> None:
-    near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", by=by)[0], GOLDEN["word"], by)
-    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], other=OTHER, by=by)[0], GOLDEN["cosine"], by)
+    near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", method=by)[0], GOLDEN["word"], by)
+    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], versus=OTHER, method=by)[0], GOLDEN["cosine"], by)
 
 
 def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made) -> None:
@@ -112,7 +112,7 @@ def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) ->
     (copy / "config_sentence_transformers.json").write_text(
         '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
     )
-    (found,) = bertcli.explain(bertcli.load(copy), "Paris is red", other=OTHER)
+    (found,) = bertcli.explain(bertcli.load(copy), "Paris is red", versus=OTHER)
     assert found.value == pytest.approx(float(cosine[0] @ cosine[1]), abs=1e-5)
     assert [(word.word, word.start) for word in found.words] == [("Paris", 0), ("is", 6), ("red", 9)]
 
@@ -126,8 +126,8 @@ def test_explain_says_what_it_cannot_do(made: Made) -> None:
         (masks, "x", {"word": "tea"}, r"has 0 \[MASK\]"),
         (masks, "[MASK] [MASK]", {}, r"has 2 \[MASK\]"),
         (masks, "[MASK]", {"word": "unbelievably"}, "not one piece"),
-        (masks, "x", {"word": "tea", "other": "y"}, "one result"),
-        (labels, "x", {"by": "magic"}, "no by 'magic'; choose from mask, delete"),
+        (masks, "x", {"word": "tea", "versus": "y"}, "one result"),
+        (labels, "x", {"method": "magic"}, "no method 'magic'; choose from mask, delete"),
     )
     for model, text, options, message in cases:
         with pytest.raises(BertcliError, match=message):

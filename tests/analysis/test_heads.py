@@ -31,7 +31,7 @@ GOLDEN = RECORDED["heads"]
 def test_heads_are_the_attentions_of_transformers(made: Made) -> None:
     found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, ablate=True, label="LABEL_0")
     most_first = sorted(GOLDEN, key=lambda one: -abs(one["change"]))
-    assert [(row.layer, row.head) for row in found.heads] == [(one["layer"], one["head"]) for one in most_first]
+    assert [(row.layer, row.head) for row in found.heads] == [(1 + one["layer"], 1 + one["head"]) for one in most_first]
     for row, golden in zip(found.record["heads"], most_first, strict=True):
         assert list(row) == ["layer", "head", *MEASURES, "change"]
         for name in (*MEASURES, "change"):
@@ -82,7 +82,7 @@ def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
 
 def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
-    for options in ({}, {"word": "tea"}, {"other": "Paris"}):
+    for options in ({}, {"word": "tea"}, {"versus": "Paris"}):
         found = bertcli.heads(model, MASKED, ablate=True, **options)  # type: ignore[arg-type]
         assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
         assert found.meaning
@@ -91,10 +91,10 @@ def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
 def test_heads_are_those_that_change_most_or_stand_in_layers(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     found = bertcli.heads(model, TEXTS, ablate=True)
-    assert bertcli.heads(model, TEXTS, ablate=True, top=2).heads == found.heads[:2]
-    assert [(row.layer, row.head) for row in bertcli.heads(model, TEXTS).heads] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    with pytest.raises(BertcliError, match="top is 0; it must be at least 1"):
-        bertcli.heads(model, TEXTS, top=0)
+    assert bertcli.heads(model, TEXTS, ablate=True, top_k=2).heads == found.heads[:2]
+    assert [(row.layer, row.head) for row in bertcli.heads(model, TEXTS).heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    with pytest.raises(BertcliError, match="top_k is 0; it must be at least 1"):
+        bertcli.heads(model, TEXTS, top_k=0)
 
 
 @given(size=st.integers(1, 7), seed=st.integers(0, 99))
@@ -128,7 +128,7 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
     for found in (
         bertcli.heads(model, TEXTS),
         bertcli.heads(model, TEXTS, ablate=True),
-        bertcli.heads(model, "a", top=1),
+        bertcli.heads(model, "a", top_k=1),
     ):
         text = heads_page(found)
         assert text.count("<mark") == text.count("<canvas") == len(found.heads)

@@ -134,7 +134,10 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
     ("arguments", "status", "message"),
     [
         (["--variant", "mini", "--seed", "0", "--layer", "5"], 1, "this model has layers 1 to 4; 0 is the embeddings"),
-        (["--variant", "mini", "--seed", "0", "--head", "4"], 1, "a layer of this model has heads 0 to 3"),
+        (["--variant", "mini", "--seed", "0", "--layer", "1.5"], 1, "a layer of this model has heads 1 to 4"),
+        (["--variant", "mini", "--seed", "0", "--layer", "5"], 1, "There is no layer 5: this model has layers 1 to 4"),
+        (["--variant", "mini", "--seed", "0", "--layer", "0.1"], 1, "The embeddings (layer 0) have no attention heads"),
+        (["--variant", "mini", "--seed", "0", "--head", "3"], 2, "an attention head is the second number of --layer"),
         (["--variant", "mini", "--seed", "0", "--versus", "A"], 2, "this needs a first text"),
         (["--variant", "mini", "--layer", "4", "-o", ""], 2, "Invalid value for --layer"),
         (["--variant", "mini", "--seq-len", "4", "--batch-size", "2"], 2, "the page shows one sentence"),
@@ -166,8 +169,8 @@ def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path, made: Made)
 
 
 def test_pass_page_opens_a_head_and_says_what_all_would_need(tmp_path: Path) -> None:
-    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "5", "--head", "2", "--layer", "0")
-    assert (found.data["head"], found.data["layer"], found.data["full"]) == (2, 0, True)
+    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "5", "--layer", "2.3")
+    assert (found.data["head"], found.data["layer"], found.data["full"]) == (3, 2, True)
     left = bertcli(
         "trace", "--variant", "base", "--seed", "0", "--seq-len", "20", "--full", "-o", tmp_path / "all.html"
     )

@@ -60,7 +60,7 @@ def patching(model: Model, a: str, b: str, asked: options.Asked | None = None) -
 def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_path: Path) -> None:
     head = next((head for head in ("mlm", "classifier") if head in FAMILIES[family].heads), "model")
     model = bertcli.load(folder_of(tmp_path / family, family, head))
-    asked = options.Asked(other="a dog sat") if head == "model" else None
+    asked = options.Asked(versus="a dog sat") if head == "model" else None
     a, b = texts_of(model) if head == "mlm" else (text.format(mask="tea") for text in (A, B))
     run = patching(model, a, b, asked)
     whole = [(i, i) for i in range(len(run.base.sentence.ids))]
@@ -125,8 +125,8 @@ def test_patch_of_a_label_a_cosine_and_a_pair(made: Made) -> None:
     assert (label.target, label.meaning) == ("LABEL_2", "the log-odds of LABEL_2")
     assert label.effects["denoise"][-1, 0] == pytest.approx(1, abs=1e-4)  # the head reads [CLS] alone
     assert label.effects["denoise"][-1, 1:] == pytest.approx(0, abs=1e-4)
-    other = bertcli.patch(model, "the king drank tea", "the dog sat in paris", other="the cat sat")
-    assert other.meaning == "the cosine with 'the cat sat'"
+    other = bertcli.patch(model, "the king drank tea", "the dog sat in paris", versus="the king drank tea")
+    assert other.meaning == "the cosine with 'the king drank tea'"
     assert not np.allclose(other.effects["denoise"][-1], np.round(other.effects["denoise"][-1]), atol=1e-3)
     pair = bertcli.patch(model, LOVED, HATED, text_pair="Who?")
     assert pair.tokens[0][-3:] == ["who", "?", "[SEP]"]
@@ -149,13 +149,13 @@ def test_patch_says_what_it_cannot_do(made: Made, tmp_path: Path) -> None:
             bertcli.patch(model, a, b, **more)
     write_static(tmp_path, "root")
     with pytest.raises(BertcliError, match="no layers to patch"):
-        bertcli.patch(bertcli.load(tmp_path), "king", "queen", other="tea")
+        bertcli.patch(bertcli.load(tmp_path), "king", "queen", versus="tea")
 
 
 def test_patch_refuses_results_that_hardly_differ(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     model, texts = bertcli.load(made(head="mlm", seed=402, tokenizer="both")), ("the king [MASK]", "the queen [MASK]")
     found = bertcli.patch(model, *texts)
-    assert module.LEAST_DIFFERENCE == 1e-3 < abs(found.value_a - found.value_b)
+    assert module.LEAST_DIFFERENCE == 0.01 < abs(found.value_a - found.value_b)
     monkeypatch.setattr(module, "LEAST_DIFFERENCE", 1.01 * abs(found.value_a - found.value_b))
     with pytest.raises(BertcliError, match=f"is {found.value_a:.4f} for the one text and {found.value_b:.4f}"):
         bertcli.patch(model, *texts)
@@ -185,7 +185,46 @@ def test_patch_command_shades_a_terminal_that_is_wide_enough(made: Made) -> None
         r"embeddings .*\x1b\[38;2;255;255;255;48;2;8;48;107m +\+1\.000|\x1b\[37;48;2;8;48;107m +\+1\.000", wide
     )
     assert "after layer 2" in wide
-    assert "48;2;8;48;107" not in narrow
+    assert re.search(r"state .* 0 +1 +2", narrow)
+    assert re.search(r"2 queen .*48;2;8;48;107m +1\.00", narrow)
+
+
+def turned_rows(out: str) -> list[list[str]]:
+    """The rows of a turned table without the shades before its numbers, whatever tables its columns are in."""
+    found: dict[str, list[str]] = {}
+    for line in out.split("\n\nAcross:")[0].splitlines():
+        plain = re.sub("[░▒▓█]", " ", line)
+        label, numbers = plain[:9].strip(), plain[9:]
+        if label:
+            found.setdefault(label, [label]).extend(numbers.split())
+    return [*found.values()]
+
+
+@pytest.mark.parametrize("width", [38, 24])
+def test_patch_command_turns_a_table_that_is_too_wide(width: int, made: Made) -> None:
+    folder = made(head="mlm", seed=402, tokenizer="both")
+    call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]")
+    done = run(*call, environment={"COLUMNS": str(width)})
+    assert max(map(len, done.out.splitlines())) <= width
+    expected = bertcli.patch(bertcli.load(folder), *call[3:])
+    heading, *rows = turned_rows(done.out)
+    assert heading == ["state", "0", "1", "2"]
+    assert [row[0] for row in rows] == [f"{i} {piece}" for i, piece in enumerate(expected.tokens[1])]
+    shown = np.array([[float(number) for number in row[1:]] for row in rows])
+    np.testing.assert_allclose(shown, expected.effects["denoise"].T, atol=0.0051)
+
+
+def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
+    folder = made(head="mlm", seed=402, tokenizer="both")
+    call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]", "--of")
+    table = run(*call, "heads").out.splitlines()
+    assert table[0].split() == ["Layer", "Head", "1", "Head", "2"]
+    assert [line.split()[:2] for line in table[2:4]] == [["layer", "1"], ["layer", "2"]]
+    lines = [line.split(",")[2:4] for line in run(*call, "heads", "--format", "csv").out.splitlines()]
+    assert lines == [["layer", "head"], *([str(layer), str(head)] for layer in (1, 2) for head in (1, 2))]
+    for of, layers in (("attention", ["1", "2"]), ("layers", ["0", "1", "2"])):
+        shown = [line.split(",")[2] for line in run(*call, of, "--format", "csv").out.splitlines()[1:]]
+        assert [*dict.fromkeys(shown)] == layers
 
 
 def test_patch_command_refuses_wrong_usage(made: Made) -> None:

@@ -172,7 +172,7 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
     assert bertcli("trace", "A cup of hot [MASK].", "-o", file).status == 0
     look(browser, file, 1400, "light")
     browser.get("about:blank")
-    browser.get(file.as_uri() + "#encoder.layers.3.attention.softmax@2,4,1")
+    browser.get(file.as_uri() + "#encoder.layers.3.attention.softmax@3,4,1")
     said, link = chosen_cell(browser)
     assert "Layer 4: Attention weights" in said
     assert "head 2, row “hot” (token 4), column “a” (token 1)" in said
@@ -181,15 +181,15 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
     body.send_keys("[")
     said, link = chosen_cell(browser)
     assert "Layer 3: Attention weights" in said
-    assert link == "encoder.layers.2.attention.softmax@2,4,1"
+    assert link == "encoder.layers.2.attention.softmax@3,4,1"
     body.send_keys("]]")
     said, link = chosen_cell(browser)
     assert "Choose a cell" in said
-    assert link == "stop-5@2"
-    browser.get(file.as_uri() + "#mlm.decoder@0,5,0")
+    assert link == "stop-5@3"
+    browser.get(file.as_uri() + "#mlm.decoder@1,5,0")
     word = browser.execute_script("return data.names['mlm.decoder'][0]")
     assert f"Head: Vocabulary logits\nrow “[MASK]” (token 5), column “{word}”" in chosen_cell(browser)[0]
-    browser.get(file.as_uri() + "#encoder.layers.3.attention.query@0,5,70")
+    browser.get(file.as_uri() + "#encoder.layers.3.attention.query@1,5,70")
     assert "column 6 of head 1" in chosen_cell(browser)[0]
 
 
@@ -197,7 +197,7 @@ def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: An
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
-    file, cell = tmp_path / "pass.html", "encoder.layers.1.feed_forward.output@0,2,9"
+    file, cell = tmp_path / "pass.html", "encoder.layers.1.feed_forward.output@1,2,9"
     assert bertcli("trace", LONG, "-o", file).status == 0
     look(browser, file, 1400, "light")
     browser.get(file.as_uri() + "#" + cell)
@@ -217,7 +217,7 @@ def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: An
     browser.get(file.as_uri())
     path = "encoder.layers.1.feed_forward.intermediate"
     row = browser.execute_script(f"return main.tokens.findIndex((_, i) => !workedOut('{path}', 0, i, 3))")
-    browser.execute_script(f"location.hash = '{path}@0,{row},3'")
+    browser.execute_script(f"location.hash = '{path}@1,{row},3'")
     WebDriverWait(browser, 20).until(lambda driver: "Layer 2" in chosen_cell(driver)[0])
     assert "The weights W_1 of layer 2 that belong to this number are not on this page." in chosen_cell(browser)[0]
 

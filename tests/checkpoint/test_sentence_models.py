@@ -134,8 +134,8 @@ def test_causal_models_run_in_every_command(tmp_path: Path) -> None:
     page = tmp_path / "pass.html"
     assert command("trace", "-m", folder, "hot tea", "-o", page).status == 0
     assert "where 0 ≤ i − j else −∞" in command("trace", "-m", folder, "hot tea", "--formulas").out
-    assert "(--by delete)" in command("explain", "-m", folder, "hot tea", "--with", "tea").err
-    assert command("explain", "-m", folder, "hot tea", "--with", "tea", "--by", "delete").status == 0
+    assert "(--method delete)" in command("explain", "-m", folder, "hot tea", "--versus", "tea").err
+    assert command("explain", "-m", folder, "hot tea", "--versus", "tea", "--method", "delete").status == 0
     exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx")
     assert exported.status == 0, exported.err
 
@@ -200,7 +200,7 @@ TABLE = np.zeros((3, WIDTH), np.float32)
 @pytest.mark.parametrize(
     ("tensors", "message"),
     [
-        ({"other": ("F32", TABLE)}, "neither a tensor embedding.weight nor embeddings"),
+        ({"versus": ("F32", TABLE)}, "neither a tensor embedding.weight nor embeddings"),
         ({"embeddings": ("F32", TABLE[0])}, r"embeddings of shape \(6,\), which is not a table"),
         (
             {"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, 3]))},

@@ -244,7 +244,7 @@ def test_errors_attention_that_is_not_finite(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = damaged(tmp_path / "model", float("nan"), "bert.encoder.layer.0.output.LayerNorm.bias")
-    assert "the weights are damaged" in bertcli("trace", "-m", folder, "tea", "--attention", "1", *output).error
+    assert "the weights are damaged" in bertcli("heads", "-m", folder, "tea", "--layer", "2", *output).error
     assert [*tmp_path.iterdir()] == [folder]
 
 
@@ -303,7 +303,7 @@ def test_errors_missing_field_names_its_option(made: Made, tmp_path: Path, optio
 
 
 def test_errors_layer_of_thousands_of_digits(made: Made) -> None:
-    assert bertcli("trace", "-m", made(), "tea", "--attention", "9" * 5000).status == 1
+    assert bertcli("heads", "-m", made(), "tea", "--layer", "9" * 5000).status == 1
 
 
 def test_errors_none_for_options_that_are_repeated(made: Made, tmp_path: Path) -> None:

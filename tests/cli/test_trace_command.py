@@ -270,11 +270,6 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
     assert not np.array_equal(arrays["encoder.layers.0.attention.scores"], weights)  # copied before it was worked on
 
 
-def test_trace_attention_may_be_shown_beside_the_steps(model: Path) -> None:
-    steps, weights = trace("-m", model, "--stats").out, trace("-m", model, "--attention", "0").out
-    assert trace("-m", model, "--stats", "--attention", "0").out == f"{steps}\n{weights}"
-
-
 # ------------------------------------------------------------------------------------------------------------- errors
 
 
@@ -293,10 +288,6 @@ def test_trace_attention_may_be_shown_beside_the_steps(model: Path) -> None:
         (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
         (["-m", "MODEL", "--seq-len", "49"], "with this model it must be 1 to 48."),
         (["-m", "MODEL", "--heads", "classifier"], "no classifier head; it has pooler, mlm, nsp."),
-        (["-m", "MODEL", "--attention", "2"], "no layer 2: this model has layers 0 to 1."),
-        (["-m", "MODEL", "--attention", "0.2"], "no head 2: this model has heads 0 to 1."),
-        (["-m", "MODEL", "--attention", "first"], "give a layer, 0 to 1, as in 0 or 0.1."),
-        (["-m", "MODEL", "--attention", "-1"], "give a layer, 0 to 1, as in 0 or 0.1."),
         (["-m", "MODEL", "--save", "outputs.npy"], "must be one of .npz, .safetensors."),
         (["-m", "MODEL", "--save", "/nowhere/outputs.npz"], "there is no folder /nowhere."),
         (["-m", "MODEL", "-o", "picture.svg"], "must be one of .html, .md."),
@@ -319,11 +310,9 @@ def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
         ["-m", "x", "a text", "--seq-len", "4"],
         ["-m", "x", "a text", "--batch-size", "4"],
         ["-m", "x", "--text-pair", "a text"],
-        ["-m", "x", "--attention", "0", "-o", "x.html"],
-        ["-m", "x", "--attention", "0", "--time", "--format", "csv"],
-        ["-m", "x", "--attention", "0", "--all-layers", "--format", "markdown"],
+        ["-m", "x", "--attention", "0"],
+        ["-m", "x", "--head", "0", "-o", "x.html"],
         ["--variant", "base", "a text"],
-        ["--variant", "base", "--attention", "0"],
         ["--variant", "base", "--save", "x.npz"],
         ["--variant", "base", "--time"],
         ["--variant", "base", "--stats"],

@@ -76,8 +76,8 @@ def test_lens_command_shows_a_row_for_each_layer(made: Made) -> None:
 
 
 def test_heads_command_sorts_and_cuts(made: Made) -> None:
-    done = bertcli("heads", "-m", made(**LABELS), *TEXTS, "--ablate", "--top", "2", "--format", "json")
-    expected = library.heads(library.load(made(**LABELS)), TEXTS, ablate=True, top=2)
+    done = bertcli("heads", "-m", made(**LABELS), *TEXTS, "--ablate", "--top-k", "2", "--format", "json")
+    expected = library.heads(library.load(made(**LABELS)), TEXTS, ablate=True, top_k=2)
     assert json.loads(done.out) == expected.record
     assert len(bertcli("heads", "-m", made(**LABELS), *TEXTS, "--format", "csv").out.splitlines()) == 1 + 4
 
@@ -187,7 +187,7 @@ def test_view_commands_have_their_bundled_models() -> None:
     assert "bert-mini-sentiment" in bertcli("explain", "I loved it.").err
     assert "bert-mini-mlm" in bertcli("explain", "A cup of [MASK].").err
     assert "bert-mini-sentiment" in bertcli("explain", "A [MASK] film.", "--label", "positive").err
-    assert "bert-mini-sentence" in bertcli("explain", "A cup.", "--with", "tea").err
+    assert "bert-mini-sentence" in bertcli("explain", "A cup.", "--versus", "tea").err
     assert "bert-mini-mlm" in bertcli("heads", "A cup.").err
     assert "bert-mini-sentiment" in bertcli("heads", "A cup.", "--ablate").err
 
@@ -197,3 +197,25 @@ def test_diff_command_without_two_models_is_wrong_usage(given: list[str], lackin
     done = bertcli("diff", *given)
     assert (done.status, done.out) == (2, "")
     assert f"Missing argument '{lacking}'." in done.err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("explain", "tea", "--by", "delete"), "--by: it is called --method now"),
+        (("explain", "tea", "--by=delete"), "--by: it is called --method now"),
+        (("explain", "tea", "--with", "coffee"), "--with: it is called --versus now."),
+        (("patch", "tea", "coffee", "--with", "water"), "--with: it is called --versus now."),
+    ],
+)
+def test_old_names_answer_with_the_new_ones(command: tuple[str, ...], message: str) -> None:
+    done = bertcli(*command)
+    assert done.status == 2
+    assert message in done.err
+
+
+def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
+    lines = bertcli("heads", "-m", made(**LABELS), TEXTS[0]).out.splitlines()
+    assert [line.split()[:2] for line in lines[2:6]] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
+    records = json.loads(bertcli("heads", "-m", made(**LABELS), TEXTS[0], "--format", "json").out)["heads"]
+    assert [(one["layer"], one["head"]) for one in records] == [(1, 1), (1, 2), (2, 1), (2, 2)]

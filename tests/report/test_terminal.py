@@ -43,7 +43,7 @@ def test_report_shows_no_character_that_a_terminal_obeys() -> None:
         ["params", "--format", "markdown"],
         ["params", "--format", "json"],
         ["trace", "tea"],
-        ["trace", "tea", "--attention", "0"],
+        ["heads", "tea", "--layer", "1"],
         ["encode", "tea"],
         ["fill-mask", "[MASK]"],
         ["tokenize", "tea"],

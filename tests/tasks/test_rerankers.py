@@ -85,7 +85,7 @@ def test_the_command_ranks_and_says_what_it_puts_where(tmp_path: Path, published
 
 
 def test_words_speak_for_the_score(published: Path) -> None:
-    texts: list[str | Path] = ["-m", published, "hot tea", "--text-pair", "We sold tea.", "--by", "delete"]
+    texts: list[str | Path] = ["-m", published, "hot tea", "--text-pair", "We sold tea.", "--method", "delete"]
     (record,) = run("explain", *texts, "--format", "jsonl").records
     assert (record["target"], [word["word"] for word in record["words"]]) == (
         "score",
@@ -108,7 +108,7 @@ def test_info_names_what_it_is_for_with_examples_that_run(published: Path, monke
     text = run("info", "model").out
     assert "cross-encoder" in text
     assert 'rank -m model "How tall is the tower?" "The tower is 330 m high." "The cat sat on the mat."' in text
-    assert 'explain -m model "How tall is the tower?" --text-pair "The tower is 330 m high." --by delete' in text
+    assert 'explain -m model "How tall is the tower?" --text-pair "The tower is 330 m high." --method delete' in text
     assert "bertcli classify" not in text
     assert "bertcli encode" not in text
 

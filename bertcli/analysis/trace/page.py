@@ -42,14 +42,14 @@ LEAD = (
 class PageOptions(NamedTuple):
     """What a page is opened at, and how much it holds.
 
-    layer: 0 for the embeddings, negative from the end. token: None for the first mask, else the first token. full:
-    every number, or BertcliError where that is more than `bound` bytes; None is no bound. ask: where a box on the page
-    sends another text, with `text`, `layer`, `head` and `token` in the query; it then offers the same for numbers that
-    the page cannot work out.
+    layer: from 1, 0 for the embeddings, negative from the end. head: from 1. token: None for the first mask, else the
+    first token. full: every number, or BertcliError where that is more than `bound` bytes; None is no bound. ask: where
+    a box on the page sends another text, with `text`, `layer`, `head` and `token` in the query; it then offers the same
+    for numbers that the page cannot work out.
     """
 
     layer: int = -1
-    head: int = 0
+    head: int = 1
     token: int | None = None
     full: bool = False
     bound: int | None = BOUND
@@ -109,19 +109,20 @@ def _chosen(run: Pass, options: PageOptions) -> Chosen:
     heads, stop = run.model.config.num_attention_heads, options.layer
     stop = stop + run.layers + 1 if stop < 0 else stop
     if not 0 <= stop <= run.layers:
-        raise BertcliError(f"There is no such layer: this model has layers 1 to {run.layers}; 0 is the embeddings.")
-    if not 0 <= options.head < heads:
-        raise BertcliError(f"There is no such head: a layer of this model has heads 0 to {heads - 1}.")
+        known = f"this model has layers 1 to {run.layers}; 0 is the embeddings"
+        raise BertcliError(f"There is no layer {options.layer}: {known}.")
+    if not 1 <= options.head <= heads:
+        raise BertcliError(f"There is no head {options.head}: a layer of this model has heads 1 to {heads}.")
     mask = next((i for i, id in enumerate(run.ids) if id == run.inputs.mask), 0)
     token = mask if options.token is None else min(max(0, options.token), max(0, len(run.ids) - 1))
-    return Chosen(stop, options.head, token)
+    return Chosen(stop, options.head - 1, token)
 
 
 def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, options: PageOptions, text: str) -> str:
     """The page with these numbers."""
     run = runs[0]
     data = _data(run, kept[0]) | {
-        "layer": chosen.stop, "head": chosen.head, "token": chosen.token, "ask": options.ask,
+        "layer": chosen.stop, "head": 1 + chosen.head, "token": chosen.token, "ask": options.ask,
         "full": kept[0].fits_whole,
     }  # fmt: skip
     if len(runs) > 1:

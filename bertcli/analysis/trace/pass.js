@@ -2,8 +2,9 @@
 // ------------------------------------------------------------------------------------------------------ what is chosen
 
 const passes = [main, versus].filter(Boolean), byId = id => document.getElementById(id);
+// Layers and heads count from 1 in all that people read, in links and in `data`; `chosen.head` and loops from 0.
 // `path` with `row` and `column` is the cell whose number is worked out, of the first pass or of the second.
-const chosen = {stop: data.layer, token: data.token, head: data.head, pass: 0, path: null, row: 0, column: 0};
+const chosen = {stop: data.layer, token: data.token, head: data.head - 1, pass: 0, path: null, row: 0, column: 0};
 const PER_CELL = 16, FEW = 8, TERMS = 12, MANY = 48;
 
 // ------------------------------------------------------------------------------------------------------- words, colors
@@ -157,7 +158,7 @@ function thumbnails(view) {
     const high = Math.min(36, Math.max(14, one.rows * 2)), wide = Math.min(60, Math.max(high, one.columns / 2));
     canvas.style.width = wide + "px";
     canvas.style.height = high + "px";
-    group.append(make("button", {type: "button", title: `Head ${h}`, "aria-label": `Head ${h}`,
+    group.append(make("button", {type: "button", title: `Head ${h + 1}`, "aria-label": `Head ${h + 1}`,
       "aria-pressed": String(h === view.head), onclick: () => choose({head: h})}, canvas));
   }
   return group;
@@ -207,7 +208,7 @@ function board(view, largest) {
   } else if (view.bands > 1) {
     edge.append(borders(view));
     below.append(...range(view.bands).map(h => make("button", {type: "button", "aria-pressed": String(h === bandOf(view)),
-      title: `Head ${h}`, onclick: () => choose({head: Math.round(h * view.pass.heads / view.bands)})}, String(h))));
+      title: `Head ${h + 1}`, onclick: () => choose({head: Math.round(h * view.pass.heads / view.bands)})}, String(h + 1))));
     frame.append(make("small", {}, "head"));
   } else below.append(make("span", {}, `${columns} ${columns === 1 ? "column" : "columns"}: ${columnsAre(view)}`));
   frame.append(below);
@@ -294,7 +295,7 @@ function links(view) {
   };
   const token = tokenIn(view.pass), tokens = view.pass.tokens;
   const svg = shape("svg", {viewBox: `0 0 ${wide} ${high * view.rows + 4}`, class: "links", role: "img",
-    "aria-label": `Where each token looks, head ${view.head}`});
+    "aria-label": `Where each token looks, head ${view.head + 1}`});
   for (let i = 0; i < view.rows; i++) for (let j = 0; j < view.columns; j++) {
     const x = view.at(i, j);
     if (!(x > 0.02)) continue;
@@ -307,7 +308,7 @@ function links(view) {
     if (view.pass === main) from.onclick = () => choose({token: i});
     svg.append(from, shape("text", {x: wide - left + 6, y}, clipped(name)));
   });
-  return make("figure", {className: "linked"}, make("figcaption", {}, `Head ${view.head}: from each token (left) to those it looks at (right)`), svg);
+  return make("figure", {className: "linked"}, make("figcaption", {}, `Head ${view.head + 1}: from each token (left) to those it looks at (right)`), svg);
 }
 
 function moves(element, view) {
@@ -335,27 +336,28 @@ function explain(view, row, column) {
 // Where a cell is, in words: never a number alone for what has a name.
 function whereabouts(view, row, column) {
   const size = view.pass.size, parts = [], feature = view.features ? view.features[column] : column;
-  if (view.heads > 1) parts.push(`head ${view.head}`);
+  if (view.heads > 1) parts.push(`head ${view.head + 1}`);
   parts.push(view.ofTokens ? `row “${view.rowName(row)}” (token ${row})` : view.rows === 1 ? "its only row" : `row ${row}`);
   const named = view.square || own(view.pass.record.names, view.step.path);
   if (named) parts.push(view.square ? `column “${view.columnName(column)}” (token ${column})` : `column “${view.columnName(column)}”`);
-  else if (view.bands > 1) parts.push(`column ${column % size} of head ${Math.floor(column / size)}`);
+  else if (view.bands > 1) parts.push(`column ${column % size} of head ${1 + Math.floor(column / size)}`);
   else parts.push(symbolsOf(view.step).pop() === "F" ? `unit ${feature}` : `column ${feature}`);
   return parts.join(", ");
 }
 
 // What to do about a number that cannot be worked out here: only what helps.
 function remedy(stop, head) {
-  if (data.ask) return [make("a", {href: asked({layer: Math.min(stop, data.layers), head: head ?? chosen.head})}, "have it worked out"), "."];
-  const layer = stop >= 1 && stop <= data.layers && stop !== data.layer ? `--layer ${stop}` : "";
-  const ways = [layer, data.full ? "--full" : "", head !== undefined && !layer && head !== data.head ? `--head ${head}` : ""].filter(Boolean);
+  if (data.ask) return [make("a", {href: asked({layer: Math.min(stop, data.layers), head: 1 + (head ?? chosen.head)})}, "have it worked out"), "."];
+  const other = stop >= 1 && stop <= data.layers && stop !== data.layer, ofHead = head !== undefined && !other && head + 1 !== data.head;
+  const layer = other ? `--layer ${stop}` : ofHead ? `--layer ${data.layer}.${head + 1}` : "";
+  const ways = [layer, data.full ? "--full" : ""].filter(Boolean);
   return [ways.length ? `${ways.join(" or ")} puts it on the page; or bertcli serve has a page that works out any number.` :
     "a shorter text leaves room for it; or bertcli serve has a page that works out any number."].join("");
 }
 function asked(changes) {
   const url = new URL(data.ask, location.href), box = byId("ask");
   for (const [name, value] of new URLSearchParams(location.search)) url.searchParams.set(name, value);  // a second text, too
-  const all = {text: box ? box.elements.text.value : "", layer: chosen.stop, head: chosen.head, token: chosen.token, ...changes};
+  const all = {text: box ? box.elements.text.value : "", layer: chosen.stop, head: chosen.head + 1, token: chosen.token, ...changes};
   for (const [name, value] of Object.entries(all)) url.searchParams.set(name, value);
   return url.href.split("#")[0] + hash();
 }
@@ -476,7 +478,7 @@ function choose(changes) {
 }
 function hash() {
   const place = chosen.path || `stop-${chosen.stop}`, cell = chosen.path ? `,${chosen.row},${chosen.column}` + (chosen.pass ? ",1" : "") : "";
-  return `#${encodeURIComponent(place)}@${chosen.head}${cell}`;
+  return `#${encodeURIComponent(place)}@${chosen.head + 1}${cell}`;
 }
 // The panel follows to the step of the same name in the layer that is opened, or empties.
 function open(stop) {
@@ -492,7 +494,7 @@ function follow() {
   if (!section) return;
   const [head, row, column, pass] = (cell || "").split(",").map(Number), step = main.byPath.get(decodeURIComponent(place));
   const next = {stop: Number(section.dataset.stop)};
-  if (Number.isInteger(head) && cell) next.head = Math.min(head, data.heads - 1);
+  if (Number.isInteger(head) && cell) next.head = Math.max(0, Math.min(head, data.heads) - 1);
   if (step && Number.isInteger(row) && Number.isInteger(column)) Object.assign(next, {path: step.path, row, column, pass: pass && versus ? 1 : 0});
   if (next.path && !next.pass && step.output.shape.length > 1 && row < main.tokens.length && viewOf(main, step, 0)?.ofTokens) next.token = row;
   Object.assign(chosen, next);

@@ -275,11 +275,11 @@ const RULES = {
   },
   concat: cell => {
     const size = cell.resultOf(0).columns, head = Math.floor(cell.feature / size);
-    return lines([[`${cell.name(0)}, head ${head}, column ${cell.feature % size}`, cell.number(0, cell.row, cell.feature % size, head)]]);
+    return lines([[`${cell.name(0)}, head ${head + 1}, column ${cell.feature % size}`, cell.number(0, cell.row, cell.feature % size, head)]]);
   },
   repeat_heads: cell => {
     const {heads, of} = cell.settings, size = cell.width / of, head = Math.floor(Math.floor(cell.feature / size) * heads / of);
-    return lines([[`head ${head} of ${heads}, column ${cell.feature % size}`, cell.whole(0)[head * size + cell.feature % size]]]);
+    return lines([[`head ${head + 1} of ${heads}, column ${cell.feature % size}`, cell.whole(0)[head * size + cell.feature % size]]]);
   },
   norm: normed,
   new_norm: normed,
@@ -312,7 +312,7 @@ const RULES = {
   },
   relative_bias: cell => {
     const distance = cell.row - cell.column, bucket = bucketT5(distance);
-    return lines([[`T at distance ${distance} (bucket ${bucket}), head ${cell.head}`, cell.looked(cell.parameterFromEnd(0), bucket)[cell.head]]]);
+    return lines([[`T at distance ${distance} (bucket ${bucket}), head ${cell.head + 1}`, cell.looked(cell.parameterFromEnd(0), bucket)[cell.head]]]);
   },
   embed: cell => looked(cell, cell.parameterFromEnd(0), cell.settings.ids[cell.row], cell.name(1)),
   embed_counted: cell => {
