@@ -26,21 +26,20 @@ TASKS = {
     "text-generation": "logits",
 }  # fmt: skip
 OUTPUTS = ("token_embeddings", "scores", "causal_logits")
-# Where texts become messages: their forms, and what a chat template is told that none which is read here asks for.
-MESSAGES = ("flat", "structured")
+# What a chat template is told, and none that is read here asks for.
 CHAT_SETTINGS = {"add_generation_prompt", "enable_thinking"}
 
 
 class Arguments(NamedTuple):
     """A limit in place of max_seq_length, settings in place of tokenizer_config.json's, and the network's task.
 
-    `chat` is the form of messages, where texts go through a chat template.
+    `chat`: texts become messages, of which a chat template makes one text.
     """
 
     limit: int | None
     tokenizer: Mapping[str, Any]
     task: str
-    chat: str
+    chat: bool
 
 
 def read_arguments(config: JsonSettings) -> Arguments:
@@ -85,8 +84,8 @@ def _max_length(config: JsonSettings) -> int | None:
     raise config.refused("processing_kwargs", "; of these bertcli applies max_length")
 
 
-def _task(config: JsonSettings) -> tuple[str, str]:
-    """The task that the network is opened for, if it is named, and the form of messages, if texts become such.
+def _task(config: JsonSettings) -> tuple[str, bool]:
+    """The task that the network is opened for, if it is named, and whether texts become messages.
 
     The task's output must be the one that goes with it.
     """
@@ -95,11 +94,10 @@ def _task(config: JsonSettings) -> tuple[str, str]:
         raise config.refused("transformer_task", f"; bertcli supports {', '.join(TASKS)}")
     expected = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
     text, messages = (modes.get("text"), modes.get("message")) if isinstance(modes, dict) else (modes, None)
-    known = [None, *({**expected, "format": form} for form in MESSAGES)]
-    if modes is not None and (text != expected or messages not in known):
+    if modes is not None and (text != expected or messages not in (None, {**expected, "format": "flat"})):
         raise config.refused("modality_config", f"; bertcli supports {shown({'text': expected})}")
     chat = _processing(config, "chat_template")
     if messages is not None and not chat.keys() <= CHAT_SETTINGS:
         raise config.refused("processing_kwargs", f"; bertcli fills in no chat template with {shown({**chat})}")
     config.one_of("module_output_name", OUTPUTS)
-    return task, "" if messages is None else messages["format"]
+    return task, messages is not None

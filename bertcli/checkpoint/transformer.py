@@ -17,15 +17,15 @@ class Transformer(NamedTuple):
     """The limit of tokens, which stands in place of the tokenizer's own, and whether texts are lower-cased first.
 
     `tokenizer` holds settings that stand in place of those in tokenizer_config.json. `task` is what the network is
-    opened for, empty where none is named. `chat` is the form of the messages that texts become before a chat template
-    makes one text of them; empty where texts are read as they are.
+    opened for, empty where none is named. `chat`: a pair of texts becomes messages, of which a chat template makes one
+    text.
     """
 
     limit: int | None = None
     lower_case: bool = False
     tokenizer: Mapping[str, Any] = {}
     task: str = ""
-    chat: str = ""
+    chat: bool = False
 
 
 def transformer_file(folder: Folder) -> str | None:

@@ -1,14 +1,13 @@
 """Where a chat template puts a query and a document: what stands before, between and after them.
 
-Templates are programs in Jinja, and there is no machine for these here. Read are text, `{% set NAME = VALUE %}` and
-`{{ VALUE }}`, where a value is a text in quotes, a name, what the first message of a role says (FORMS), or several of
-these joined. That is how rerankers write theirs; any other template is refused, never guessed at. White space around
-tags is what Jinja leaves with the settings of transformers (trim_blocks, lstrip_blocks).
+Templates are programs in Jinja, and there is no machine for these here. Read is as much as rerankers with LogitScore
+need: text, `{% set NAME = MESSAGE %}`, `{{ NAME }}` and `{{ MESSAGE }}`, where MESSAGE is what the first message of a
+role says, perhaps with a default in quotes. Any other template is refused, never guessed at. White space around tags is
+what Jinja leaves with the settings of transformers (trim_blocks, lstrip_blocks).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple, Self
 
@@ -18,34 +17,17 @@ from bertcli.errors import BertcliError, shown
 from bertcli.tokens.framing import Framing, Listed, Original, Side, Slot
 
 FILE = "chat_template.jinja"
-FORMS = {  # how a template takes what a role says, where messages are texts ("flat"), and where they are lists
-    "flat": (
-        "messages | selectattr('role', 'eq', 'ROLE') | map(attribute='content') | first | default(TEXT)",
-        "messages | selectattr('role', 'eq', 'ROLE') | map(attribute='content') | first",
-        "(messages | selectattr('role', 'eq', 'ROLE') | first).content",
-    ),
-    "structured": ("(messages | selectattr('role', 'eq', 'ROLE') | first).content[0].text",),
-}
 PAIR = ("query", "document")  # the roles whose messages a pair becomes; a third one, "system", has the model's prompt
-TEXT = r"""'(?:[^'\\]|\\[nt\\'"])*'|"(?:[^"\\]|\\[nt\\'"])*\""""
-# Where a tag begins, with the spaces before it in its line; where it ends, with the white space that it takes away.
-BEGIN = re.compile(r"(?:(?:\A|(?<=\n))[^\S\n]+(?=\{[%#][^+]))?\{([{%#])([-+]?)")
-END = re.compile(r"(.*?)(?=[-+]?([}%#])\})(?:-..\s*|\+..|\}\}|..\n?)", re.DOTALL)
-SET = re.compile(r"\s*set\s+(?!messages\b)(\w+)\s*=(.*)", re.DOTALL)
-JOINED = re.compile(r"\s*([+~]|$)")
-LONGEST = 100_000  # characters of what a template says
-ESCAPES = {r"\n": "\n", r"\t": "\t"}  # any other stands for its second character
-
-
-@cache
-def _values(form: str) -> list[re.Pattern[str]]:
-    """The regular expressions for all that a value may be, whatever its spaces and quotes."""
-    spelled = {"'ROLE'": r"""["'](?P<role>\w+)["']""", "TEXT": f"(?P<default>{TEXT})"}
-    found = []
-    for jinja in FORMS[form]:
-        tokens = re.findall(r"'\w+'|\w+|[^\w\s]", jinja)
-        found.append(r"\s*".join(spelled.get(token, re.escape(token).replace("'", "[\"']")) for token in tokens))
-    return [re.compile(rf"\s*(?:{value})") for value in (*found, f"(?P<text>{TEXT})", r"(?P<name>\w+)")]
+TAG = re.compile(r"(\{%.*?%\}|\{\{.*?\}\})", re.DOTALL)
+SET = re.compile(r"\{%-?\s*set\s+(?!messages\b)(\w+)\s*=(.*?)-?%\}", re.DOTALL)
+SHOW = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
+INDENT = re.compile(r"(?<=\n)[^\S\n]+\Z")  # the spaces before a tag that begins its line
+MESSAGE = re.compile(
+    r"""\s* messages \s*\|\s* selectattr\( \s*['"]role['"]\s*,\s*['"]eq['"]\s*,\s*['"](?P<role>\w+)['"]\s* \)
+    \s*\|\s* map\( \s*attribute\s*=\s*['"]content['"]\s* \) \s*\|\s* first
+    (?:\s*\|\s* default\( \s*(?P<default>'[^'\\]*'|"[^"\\]*")\s* \))? \s*""",
+    re.VERBOSE,
+)
 
 
 class Part(NamedTuple):
@@ -71,17 +53,16 @@ class ChatTemplate(NamedTuple):
     document_first: bool = False
 
     @classmethod
-    def read(cls, folder: Folder, form: str, prompt: str) -> Self:
+    def read(cls, folder: Folder, prompt: str) -> Self:
         """A folder's template, with a prompt as the system's message, if there is one.
 
-        form: of the messages, a key of FORMS. Errors: BertcliError where there is no template, or one that does more
-        than to put the two texts into a third.
+        Errors: BertcliError where there is no template, or one that does more than to put the two texts into a third.
         """
         source, file = template_of(folder), folder.file(FILE if folder.has(FILE) else "tokenizer_config.json")
         if source is None:
             raise unusable(file, "has no chat_template, into which this model's pairs of texts are put")
         try:
-            parts = _bounded(_parts(source, form, prompt))
+            parts = [*_parts(source, prompt)]
         except ValueError as error:
             raise BertcliError(
                 f"{file} has a chat template with {error}, and bertcli reads no more of Jinja than texts and the "
@@ -133,65 +114,51 @@ def template_of(folder: Folder) -> str | None:
     return stated
 
 
-def _parts(source: str, form: str, prompt: str) -> Iterator[Part]:
+def _parts(source: str, prompt: str) -> Iterator[Part]:
     """A template's parts in their order; ValueError with what is more than is read."""
     source = re.sub("\r\n?", "\n", source).removesuffix("\n")
-    names: dict[str, list[Part]] = {}
-    place = 0
-    while begin := BEGIN.search(source, place):
-        text = source[place : begin.start()]
-        yield Part(text.rstrip() if begin[2] == "-" else text)
-        end = END.match(source, begin.end())
-        if end is None or end[2] != begin[1].replace("{", "}"):
-            raise ValueError(shown(begin[0].lstrip() + source[begin.end() : end and end.end()]))
-        if begin[1] == "{":
-            yield from _value(end[1], form, prompt, names)
-        elif begin[1] == "%":
-            assigned = SET.fullmatch(end[1])
-            if assigned is None:
-                raise ValueError(shown(f"{{%{end[1]}%}}"))
-            names[assigned[1]] = _bounded(_value(assigned[2], form, prompt, names))
-        place = end.end()
-    yield Part(source[place:])
+    named: dict[str, Part] = {}
+    earlier = ""  # the tag before the text
+    texts, tags = TAG.split(source)[::2], [*TAG.findall(source), ""]
+    for text, tag in zip(texts, tags, strict=True):
+        yield Part(_between(text, earlier, tag))
+        earlier = tag
+        assigned, showing = SET.fullmatch(tag), SHOW.fullmatch(tag)
+        if assigned:
+            named[assigned[1]] = _message(assigned[2], prompt)
+        elif showing and showing[1].strip() in named:
+            yield named[showing[1].strip()]
+        elif showing:
+            yield _message(showing[1], prompt)
+        elif tag:
+            raise ValueError(shown(tag))
 
 
-def _bounded(parts: Iterable[Part]) -> list[Part]:
-    """These parts; ValueError where they say more than any template does."""
-    found, length = [], 0
-    for part in parts:
-        found.append(part)
-        length += 1 + len(part.text)
-        if length > LONGEST:
-            raise ValueError(f"more than {LONGEST:,} characters")
-    return found
+def _between(text: str, earlier: str, later: str) -> str:
+    """A text without the white space that the tags around it take away; ValueError for half a tag in it."""
+    for mark in ("{{", "{%", "{#"):
+        if mark in text:
+            raise ValueError(shown(text[text.index(mark) :]))
+    begins_line = not earlier
+    if earlier[-3:-2] == "-":
+        text = text.lstrip()
+    elif earlier.endswith("%}") and text.startswith("\n"):
+        text, begins_line = text[1:], True
+    if later[2:3] == "-":
+        return text.rstrip()
+    if later.startswith("{%"):
+        return INDENT.sub("", f"\n{text}")[1:] if begins_line else INDENT.sub("", text)
+    return text
 
 
-def _value(expression: str, form: str, prompt: str, names: Mapping[str, list[Part]]) -> Iterator[Part]:
-    """What an expression gives; ValueError for one that is not read."""
-    place, going_on = 0, True
-    while going_on:
-        for value in _values(form):
-            found = value.match(expression, place)
-            end = found and JOINED.match(expression, found.end())
-            if found and end:
-                break
-        else:
-            raise ValueError(shown(expression.strip()))
-        place, going_on, groups = end.end(), bool(end[1]), found.groupdict()
-        role, name, text = groups.get("role"), groups.get("name"), groups.get("text")
-        if role in PAIR:
-            yield Part(role, is_role=True)
-        elif name is not None and name in names:
-            yield from names[name]
-        elif text or role == "system":
-            yield Part(prompt if role and prompt else _unquoted(text or groups.get("default") or "''"))
-        else:
-            raise ValueError(shown(expression.strip()))
-
-
-def _unquoted(text: str) -> str:
-    """A text in quotes without them."""
-    return re.sub(r"\\.", lambda escape: ESCAPES.get(escape.group(), escape.group()[1]), text[1:-1])
+def _message(expression: str, prompt: str) -> Part:
+    """What the first message of a role says; ValueError for anything else."""
+    found = MESSAGE.fullmatch(expression)
+    if found and found["role"] in PAIR:
+        return Part(found["role"], is_role=True)
+    if found and found["role"] == "system":
+        return Part(prompt or (found["default"] or "''")[1:-1])
+    raise ValueError(shown(expression.strip()))
 
 
 def _within(whole: Side, spans: Sequence[Span], room: int | None, ending: Sequence[int]) -> Framing:

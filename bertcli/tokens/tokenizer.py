@@ -80,7 +80,7 @@ class Tokenizer:
         if transformer.chat:
             from bertcli.tokens.chat_template import ChatTemplate  # few checkpoints have one for pairs
 
-            template = ChatTemplate.read(place, transformer.chat, read_query_prompt(folder))
+            template = ChatTemplate.read(place, read_query_prompt(folder))
             settings = settings._replace(chat=template)
         with without_lines_of_panics():
             backend = open_backend(place, settings)

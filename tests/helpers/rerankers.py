@@ -32,20 +32,15 @@ PUBLISHED = (
     "<think>\n\n</think>\n\n\n"
 )
 # with an end that merges with what is before it
-PLAIN = f"{{{{ {taken('query')} }}}}\n\nThe document: {{{{ {taken('document')} ~ ' ! ' }}}}\nGood:"
-SWAPPED = f"{{{{ {taken('document')} }}}}\n\nThe query: {{{{ {taken('query')} ~ ' ! ' }}}}\nGood:"
-LISTS = (
-    "{% set q = (messages | selectattr('role', 'eq', 'query') | first).content[0].text %}\n"
-    "<|im_start|>Q: {{ q }} D: {{- (messages|selectattr('role','eq','document')|first).content[0].text -}}  \n"
-    "<|im_end|>"
-)
+PLAIN = f"{{{{ {taken('query')} }}}}\n\nThe document: {{{{ {taken('document')} }}}} ! \nGood:"
+SWAPPED = f"{{{{ {taken('document')} }}}}\n\nThe query: {{{{ {taken('query')} }}}} ! \nGood:"
+LISTS = "{% set q = (messages | selectattr('role', 'eq', 'query') | first).content[0].text %}\nQ: {{ q }}"
 TEMPLATES = (  # how white space around tags is left, by line, sign and kind of tag
-    "  {% set a = 'x' %}  \n {# said #}\n\t{{ a }}\n"
-    f"{{{{- {taken('query')} -}}}} \n"
-    " {%+ set b = \"it's \" ~ a + '\\n' -%}\n\n{{ b }}{% set a = b %}{{ a }}\n "
-    "{{ (messages | selectattr('role', 'eq', 'document') | first).content }}\n {# #} end\n\n",
-    f"{{{{ {taken('document')} + ': ' + {taken('query')} }}}}{{%- set s = {taken('system')} %}}\r\n({{{{ s }}}})"
-    f"{{{{ {taken('system')} | default('\\\\ none \\'\\t') }}}}\r\n",
+    f"  {{% set a = {taken('system')} | default('x') %}}  \n {{{{ a }}}}\n"
+    f"{{{{- {taken('query')} -}}}} \n\n\t {{% set b = {taken('document')} -%}}\n\n{{{{ b }}}}\n {{{{ a }}}}"
+    f" {{% set c = {taken('system')} %}}\n\n  {{% set d = {taken('system')} %}}({{{{ c }}}})\n end\n\n",
+    f"{{{{ {taken('document')} }}}}: {{{{ {taken('query')} }}}}{{%- set s = {taken('system')} %}}\r\n"
+    f'({{{{ s }}}}){{{{ {taken("system")} | default("none\'s") }}}}\r\n',
 )
 KINDS: dict[str, dict[str, Any]] = {  # what each is written with
     "published": {"template": PUBLISHED},
@@ -56,7 +51,7 @@ KINDS: dict[str, dict[str, Any]] = {  # what each is written with
         "activation": "torch.nn.modules.linear.Identity",
         "in_file": True,
     },
-    "structured": {"template": LISTS, "form": "structured", "tied": False},
+    "untied": {"template": PUBLISHED, "tied": False},
     "short": {"template": PUBLISHED, "limit": 112},
     "short, plain": {"template": PLAIN, "limit": 30},
     "classifier": {"template": PUBLISHED, "head": "classifier"},
@@ -67,7 +62,6 @@ def write_reranker(
     folder: Path,
     *,
     template: str | None,
-    form: str = "flat",
     prompts: dict[str, str] | None = None,
     default: str | None = None,
     false: int | None = 300,
@@ -98,7 +92,7 @@ def write_reranker(
     method = {"method": "forward", "method_output_name": "logits"}
     settings = {
         "transformer_task": task,
-        "modality_config": {"text": method, "message": {**method, "format": form}},
+        "modality_config": {"text": method, "message": {**method, "format": "flat"}},
         "module_output_name": "causal_logits" if head == "lm" else "scores",
         "max_seq_length": limit,
         "processing_kwargs": {"chat_template": {"add_generation_prompt": True}},

@@ -156,7 +156,7 @@ def test_a_reranker_is_judged(published: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("prompt", ["", "A prompt"])
 def test_white_space_is_that_of_jinja(number: int, prompt: str, tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_bytes(TEMPLATES[number].encode())
-    template = ChatTemplate.read(Folder(tmp_path), "flat", prompt)
+    template = ChatTemplate.read(Folder(tmp_path), prompt)
     assert template.of("a  query\n", " its document")[0] == RECORDED["templates"][number][bool(prompt)]
 
 
@@ -174,10 +174,13 @@ TAKEN = "{{ messages | selectattr('role', 'eq', 'document') | map(attribute='con
         (PUBLISHED.replace("}}\n<Document>", "| upper }}\n<Document>"), "'query_text | upper'"),
         (PUBLISHED.replace("{{ instruction }}", "{{ tools }}"), "'tools'"),
         (PUBLISHED.replace("'eq', 'query'", "'eq', 'user'"), "chat template with"),
-        (PUBLISHED + "{{ 'x' + }}", "\"'x' +\""),
-        (PUBLISHED + "{{ '{%' }}{{ x", "'{{ x"),
-        (PUBLISHED + r"{{ '\x41' }}", "chat template with"),
+        (PUBLISHED + "{{ 'x' }}", "chat template with \"'x'\""),
+        (PUBLISHED + "{{ query_text ~ '!' }}", "chat template with \"query_text ~ '!'\""),
+        (PUBLISHED + "{# said #}", "'{# said #}'"),
+        (PUBLISHED + "{{ x", "'{{ x'"),
         (PUBLISHED + "{{ 'a' %}", "\"{{ 'a' %}\""),
+        (PUBLISHED + "{% set a = document_text %}", "'document_text'"),
+        (PUBLISHED.replace('default("Find', 'default("\\tFind'), "chat template with"),
         (PUBLISHED.replace("set query_text", "set messages"), "set messages"),
         (TAKEN, "takes document of query and document"),
         (PUBLISHED + TAKEN, "takes query, document, document"),
