@@ -1,35 +1,36 @@
 """A model to work with: from a folder or Hub id (`load`), or without weights from a variant's name (`variant`)."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.opened import Opened
-from bertcli.tasks.answer import AnswerOptions
-from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.export import ExportOptions
-from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import Reading, takes
 from bertcli.tasks.rank import RankOptions
-from bertcli.tasks.registry import compute, spec_of
-from bertcli.tasks.score import ScoreOptions
-from bertcli.tasks.tag import TagOptions
+from bertcli.tasks.registry import TaskSpec, compute, spec_of, specs
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
+    from bertcli.tasks.answer import AnswerOptions
+    from bertcli.tasks.classify import ClassifyOptions
     from bertcli.tasks.compute.encode import Block
     from bertcli.tasks.compute.export import Exported
     from bertcli.tasks.compute.sparse_vectors import SparseVector
     from bertcli.tasks.compute.task import Record
+    from bertcli.tasks.fill_mask import FillMaskOptions
+    from bertcli.tasks.score import ScoreOptions
+    from bertcli.tasks.tag import TagOptions
 
 
 @dataclass(frozen=True, eq=False)
 class Model(Opened):
-    """An opened model with the tasks as methods, whose keywords are the options in `bertcli.tasks`.
+    """An opened model with a method for every task, whose keywords are the options in `bertcli.tasks`.
 
     Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """
@@ -56,54 +57,6 @@ class Model(Opened):
     def encode_sparse(self, texts: Values, wanted: EncodeSparseOptions) -> "list[SparseVector]":
         """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values)."""
         return [vector for block in self._results(texts, wanted) for vector in block.vectors]
-
-    @takes(ClassifyOptions)
-    def classify(self, texts: Values, wanted: ClassifyOptions) -> "list[Record]":
-        """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
-
-        The head is "classifier" if there is one,
-        else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
-        sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
-        """
-        return self._records(texts, wanted)
-
-    @takes(FillMaskOptions)
-    def fill_mask(self, texts: Values, wanted: FillMaskOptions) -> "list[Record]":
-        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}.
-
-        The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
-        with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of
-        every mask belongs to the k-th best filling, and has its score; `top_k` is then 250 at most.
-        """
-        return self._records(texts, wanted)
-
-    @takes(ScoreOptions)
-    def score(self, texts: Values, wanted: ScoreOptions) -> "list[Record]":
-        """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
-
-        For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
-        With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
-        of a masked language model.
-        """
-        return self._records(texts, wanted)
-
-    @takes(TagOptions)
-    def tag(self, texts: Values, wanted: TagOptions) -> "list[Record]":
-        """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
-
-        start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
-        start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
-        of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
-        """
-        return self._records(texts, wanted)
-
-    @takes(AnswerOptions)
-    def answer(self, questions: Values, wanted: AnswerOptions) -> "list[Record]":
-        """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
-
-        start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
-        """
-        return self._records(questions, wanted)
 
     @takes(RankOptions)
     def rank(self, query: str | Iterable[str], wanted: RankOptions) -> "list[Record]":
@@ -136,6 +89,19 @@ class Model(Opened):
         write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
         return write(self, target, wanted)
 
+    if TYPE_CHECKING:  # made of the specs below; type checkers and editors need them said
+
+        @takes(ClassifyOptions)
+        def classify(self, texts: Values, options: ClassifyOptions) -> "list[Record]": ...
+        @takes(FillMaskOptions)
+        def fill_mask(self, texts: Values, options: FillMaskOptions) -> "list[Record]": ...
+        @takes(ScoreOptions)
+        def score(self, texts: Values, options: ScoreOptions) -> "list[Record]": ...
+        @takes(TagOptions)
+        def tag(self, texts: Values, options: TagOptions) -> "list[Record]": ...
+        @takes(AnswerOptions)
+        def answer(self, questions: Values, options: AnswerOptions) -> "list[Record]": ...
+
     def _records(self, texts: Values, wanted: Reading) -> "list[Record]":
         return [record for block in self._results(texts, wanted) for record in block.records()]
 
@@ -147,5 +113,24 @@ class Model(Opened):
         second = getattr(wanted, spec.reads.second) if spec.reads.second else None
         return results(compute(spec).plan(self, wanted), from_values(texts, second))
 
+
+def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
+    """The method for a task: texts and its options to its records. Its docstring is that of the spec's `record`."""
+
+    def method(self: Model, texts: Values, options: Any) -> "list[Record]":
+        return self._records(texts, options)
+
+    own, texts, options = signature(method).parameters.values()
+    named = texts.replace(name=f"{spec.reads.text}s")
+    method.__signature__ = Signature([own, named, options])  # type: ignore[attr-defined]  # what `takes` goes by
+    method.__name__ = spec.module
+    method.__qualname__ = f"Model.{spec.module}"
+    method.__doc__ = spec.record.__doc__
+    return takes(spec.options)(method)
+
+
+for _spec in specs():
+    if not hasattr(Model, _spec.module):  # encode and rank give or take more than records of texts
+        setattr(Model, _spec.module, _method_of(_spec))
 
 load, variant = Model.load, Model.variant

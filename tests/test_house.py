@@ -32,7 +32,7 @@ ORDER = [
         "checkpoint",
         "tokens",
     ),
-    *("variants", "opened", "files", "doctor", "tasks", "model", "mapped"),
+    *("variants", "opened", "files", "doctor", "tasks", "capabilities", "model", "mapped"),
     *("analysis", "views", "evaluate", "serve", "cli"),
 ]
 ALONE: dict[str, set[str]] = {

@@ -4,50 +4,30 @@ Whether a command can use a model is asked of what the command itself asks first
 """
 
 import logging
-import re
-import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+from bertcli.capabilities import commands, purpose
 from bertcli.checkpoint.adapter import open_adapter
 from bertcli.checkpoint.cache import cache_folder, cached, missing
 from bertcli.checkpoint.folder import Folder
 from bertcli.checkpoint.hub import SAMPLES, sample
 from bertcli.checkpoint.modules import MODULES_FILE, network_place
-from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.checkpoint.tensors import INDEX_ENDING, open_tensors, weights_file
 from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
-from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.encode import Plan
-from bertcli.tasks.compute.export import GraphResults
-from bertcli.tasks.compute.sparse_queries import has_table
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.export import ExportOptions
-from bertcli.tasks.registry import compute, spec
 
 logger = logging.getLogger("bertcli")
-PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as they are
-QUOTED = re.compile(r"[^\"$`\\!\n]+")  # and those that it takes in double quotes
-REVIEW, CAT, DOG = "I loved every minute of it.", "The cat sat on the mat.", "A dog lay on the rug."
-QUESTION, CONTEXT = "How tall is the tower?", "The tower is 330 m high."
-OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}  # words that make another text of each of these
-WORDS = ("king", "tea", "the", "a", "A", "M")  # of which nearly every vocabulary has one as a piece
 SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
 OF_LAYERS = ("num_attention_heads", "intermediate_size")
 KEPT = (*SIZES, "max_position_embeddings")  # of a config.json that does not run, what is told nevertheless
-
-
-class Use(NamedTuple):
-    """A command that can use a model, and an example."""
-
-    command: str
-    example: str
 
 
 def info(folder: Folder, name: str) -> dict[str, Any]:
@@ -63,7 +43,7 @@ def info(folder: Folder, name: str) -> dict[str, Any]:
             known["problems"].append(str(error))
             return known | _without_network(folder)
         found = {**known, "runs": True, **_network(model), **_text(model, known["problems"])}
-        found["commands"] = [use._asdict() for use in uses(model)]
+        found["commands"] = [one._asdict() for one in commands(model)]
         return found
 
 
@@ -83,7 +63,7 @@ def _network(model: Opened) -> dict[str, Any]:
     config, assigned = model.config, parameters(model.network)
     arrays = {id(weight.array): weight.array for weight in assigned}  # tied ones once
     found: dict[str, Any] = {
-        "kind": _kind(model),
+        "kind": purpose(model),
         "family": config.title.removeprefix("a "),
         "model_type": config.model_type,
         "architectures": list(config.architectures),
@@ -109,31 +89,6 @@ def _network(model: Opened) -> dict[str, Any]:
     if {"classifier", "token_classifier"}.intersection(model.heads):
         found["labels"] = list(config.labels)
     return found
-
-
-def _kind(model: Opened) -> str:
-    """What a model is for, in a few words."""
-    try:
-        own = model.sentence
-    except BertcliError:
-        return "encoder"
-    labels, heads = model.config.num_labels, model.heads
-    if own.late is not None:
-        return "late interaction (ColBERT)"
-    if own.sparse is not None:
-        return "sparse vectors (SPLADE)"
-    if own.ranks or ("classifier" in heads and labels == 1 and model.config.problem_type != "regression"):
-        return "cross-encoder"
-    if not model.config.contextual:
-        return "static word vectors"
-    if own.pooling:
-        return "sentence vectors"
-    kinds = {
-        "classifier": "text classifier", "token_classifier": "token classifier", "qa": "question answering",
-        "multiple_choice": "multiple choice", "mlm": "masked language model", "rtd": "replaced-token detector",
-        "nsp": "next-sentence classifier",
-    }  # fmt: skip
-    return next((kind for head, kind in kinds.items() if head in heads), "encoder without a head")
 
 
 def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
@@ -193,97 +148,6 @@ def _without_network(folder: Folder) -> dict[str, Any]:
     except BertcliError:
         pass  # the problem is known: what comes before it is told
     return found | {"files": _files(folder), "commands": []}
-
-
-# ------------------------------------------------------------------------------------------------ commands
-
-
-def uses(model: Opened) -> Iterator[Use]:
-    """The commands that can use a model, each with an example of a text that suits it."""
-    for command, arguments, usable in _examples(model):
-        if usable:
-            name, *options = command.split()
-            named = [model.name] if name == "diff" else ["-m", model.name]
-            yield Use(command, " ".join(map(_quoted, ["bertcli", name, *options, *named, *arguments])))
-
-
-def _examples(model: Opened) -> Iterator[tuple[str, Sequence[str], object]]:
-    """Each command, what follows the model in its example, and whether it can use the model."""
-
-    def runs(task: str, **options: Any) -> bool:
-        of_task = spec(task)
-        assert of_task is not None
-        return _accepts(lambda: compute(of_task).plan(model, of_task.options(**options)).limit)
-
-    reads = _accepts(lambda: length_limit(model, None))
-    own = model.sentence if _accepts(lambda: model.sentence) else SentenceConfig()
-    mask = model.tokenizer.mask_token if reads else "[MASK]"
-    masked, layers, fills = f"She poured a cup of hot {mask}.", model.config.num_hidden_layers, "mlm" in model.heads
-    encodes, ranks, classifies = runs("encode"), runs("rank"), runs("classify")
-    classified = [REVIEW]
-    if ranks:
-        classified = [QUESTION, "--text-pair", CONTEXT]
-    elif chosen_head(model, None) == "nsp":
-        classified = [CAT, "--text-pair", DOG]
-    labeled = own.late or own.ranks or "classifier" in model.heads
-    explained = classified if labeled else [masked] if fills else [CAT, "--versus", DOG]
-    has_result = reads and (labeled or fills or encodes)
-    contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
-    without = [] if reads and model.tokenizer.special_id("mask") is not None else ["--method", "delete"]
-    unknown = model.tokenizer.special_id("unk") if reads else None
-    known = (word for word in WORDS if reads and {*model.tokenizer.pieces_of(word)} != {unknown})
-    word = next((word for word in known if len(model.tokenizer.pieces_of(word)) == 1), "")
-    choices, candidates = ["She ate.", "It rained."], "sports,politics"
-    labelled = {
-        "candidates.jsonl": ranks, "tags.conll": runs("tag"), "squad.json": runs("answer"),
-        "masks.csv": runs("fill-mask"), "labels.csv": classifies, "pairs.csv": encodes,
-    }  # fmt: skip
-    fitting = next((file for file, usable in labelled.items() if usable), "")
-
-    yield "encode", [CAT], encodes
-    yield "encode --sparse", [CAT], own.sparse and runs("encode-sparse")
-    queries = runs("encode-sparse", prompt_name="query") and has_table(model, "query")
-    yield "encode --sparse --prompt-name query", [QUESTION], queries
-    yield "encode --pooling none", [CAT], own.late and runs("encode", pooling="none")
-    yield "classify", classified, classifies
-    yield f"classify --candidates {candidates}", ["They won."], runs("classify", candidates=candidates)
-    yield "classify --choices", ["She sat down.", *choices], runs("classify", choices=choices)
-    yield "fill-mask", [masked], labelled["masks.csv"]
-    yield "score", [CAT], runs("score")
-    yield "tag", ["Angela Merkel visited Paris."], labelled["tags.conll"]
-    yield "answer", [QUESTION, "--context", CONTEXT], labelled["squad.json"]
-    yield "rank", [QUESTION, CONTEXT, CAT], ranks
-    yield "search", ["a hot drink", "--in", "vectors.parquet"], encodes
-    yield "similarity", [CAT, DOG], encodes
-    yield "params", [], True
-    yield "trace", [CAT] if reads else [], True
-    yield "neighbors", [word], word
-    yield "explain", [*explained, *without], has_result
-    yield "lens", [masked], layers and reads and fills
-    yield "heads", [CAT], layers and reads
-    yield "patch", [explained[0], contrast, *explained[1:]], layers and has_result and not own.late
-    yield "probe", ["-i", "labels.csv"], runs("encode", pooling="auto" if own.pooling and not own.ranks else "mean")
-    yield "diff", ["my-fine-tune", CAT], reads
-    yield "tokenize", [CAT], reads
-    yield "evaluate", [fitting], fitting
-    yield "serve", [], reads
-    yield "export", ["-o", "model.onnx"], _accepts(lambda: GraphResults.of(model, ExportOptions()))
-
-
-def _accepts(question: Callable[[], object]) -> bool:
-    """Whether an answer comes without an error."""
-    try:
-        question()
-    except BertcliError:
-        return False
-    return True
-
-
-def _quoted(word: str) -> str:
-    """A word as a shell takes it, in double quotes where these are enough."""
-    if PLAIN.fullmatch(word):
-        return word
-    return f'"{word}"' if QUOTED.fullmatch(word) else shlex.quote(word)
 
 
 # ------------------------------------------------------------------------------------------------ what is here

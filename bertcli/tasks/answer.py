@@ -1,5 +1,6 @@
 """answer: the ranges of a context that answer a question."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from bertcli.files.texts import Pairs
@@ -7,6 +8,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import CONTEXT, QUESTION, Example, Subject
 from bertcli.tasks.options import Windows, option
 from bertcli.tasks.registry import QUESTIONS, Fields, Needs, TaskSpec
 
@@ -43,7 +45,10 @@ class AnswerOptions(Windows):
 
 
 def record(wanted: AnswerOptions) -> Fields:
-    """Best answer first."""
+    """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
+
+    start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
+    """
     answer = {"score": float, "start": int, "end": int, "answer": str}
     return {"index": int, "question": str, "context": str, "answers": [answer]}
 
@@ -70,11 +75,17 @@ def passage(record: Record) -> Passage:
     return Passage(record["question"] or "", record["context"] or "", marks, notes)
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """A question about a context."""
+    yield Example("answer", [QUESTION, "--context", CONTEXT])
+
+
 SPEC = TaskSpec(
     AnswerOptions,
     reads=QUESTIONS,
     needs=lambda wanted: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),
     record=record,
     table=lambda wanted: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
+    examples=examples,
     place=6,
 )

@@ -1,6 +1,6 @@
 """classify: the probabilities of labels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from bertcli.errors import BertcliError, shown
@@ -8,6 +8,7 @@ from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, REVIEW, Example, Subject
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, TaskSpec
 
@@ -79,7 +80,12 @@ def needs(wanted: ClassifyOptions) -> Needs:
 
 
 def record(wanted: ClassifyOptions) -> Fields:
-    """Best label first."""
+    """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
+
+    The head is "classifier" if there is one,
+    else "nsp", whose labels are is_next and not_next and which needs pairs. Activations by default: softmax;
+    sigmoid for a multi-label or single-label classifier; none for regression; a cross-encoder's own.
+    """
     return {
         "index": int,
         "id?": (str, int),
@@ -100,11 +106,31 @@ COLUMNS = (
 )
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """A review; two texts for what judges pairs; labels and choices of one's own."""
+    yield Example("classify", text_to_classify(subject))
+    candidates = "sports,politics"
+    yield Example(f"classify --candidates {candidates}", ["They won."], {"candidates": candidates})
+    choices = ["She ate.", "It rained."]
+    yield Example("classify --choices", ["She sat down.", *choices], {"choices": choices})
+
+
+def text_to_classify(subject: Subject) -> list[str]:
+    """The arguments of a command whose result is a label or a ranking score."""
+    heads = subject.model.heads
+    if subject.ranks:
+        return [QUESTION, "--text-pair", CONTEXT]
+    if "classifier" not in heads and "nsp" in heads:
+        return [CAT, "--text-pair", DOG]
+    return [REVIEW]
+
+
 SPEC = TaskSpec(
     ClassifyOptions,
     reads=TEXTS_OR_CHOICES,
     needs=needs,
     record=record,
     table=lambda wanted: Table(COLUMNS, "labels"),
+    examples=examples,
     place=2,
 )

@@ -8,6 +8,7 @@ from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import CAT, Example, Subject
 from bertcli.tasks.options import Prepared, numbers, option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
@@ -116,12 +117,20 @@ def _beginning(vector: list[float]) -> str:
     return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """One vector for a text; of late interaction one for each token."""
+    yield Example("encode", [CAT])
+    if subject.is_sentence_model("late"):
+        yield Example("encode --pooling none", [CAT], {"pooling": "none"})
+
+
 SPEC = TaskSpec(
     EncodeOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("encode", sample=SENTENCE_SAMPLE),
     record=record,
     table=lambda wanted: Table(TOKEN_COLUMNS, token_rows) if wanted.pooling == "none" else Table(COLUMNS, rows),
+    examples=examples,
     place=1,
     vectors=True,
 )

@@ -1,14 +1,19 @@
 """encode --sparse: a text's weight of every entry of the vocabulary."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import TEXT_COLUMNS, text_cells, text_fields
+from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
 from bertcli.tasks.options import Prepared
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
+
+if TYPE_CHECKING:
+    from bertcli.opened import Opened
 
 
 @lean_dataclass
@@ -36,12 +41,28 @@ def rows(record: Record) -> Iterator[Row]:
     yield *text_cells(record), len(record["indices"]), words
 
 
+def has_table(model: "Opened", name: str | None) -> bool:
+    """Whether a prompt's name is that of a route that is a table."""
+    from bertcli.checkpoint.routes import tables  # brings NumPy, which --help does not load
+
+    return name is not None and model.sentence.routed and model.folder is not None and name in tables(model.folder)
+
+
+def examples(subject: Subject) -> Iterator[Example]:
+    """SPLADE; where a Router has a table for queries, one of those, too."""
+    if subject.is_sentence_model("sparse"):
+        yield Example("encode --sparse", [CAT])
+    if subject.runs("encode-sparse", prompt_name="query") and has_table(subject.model, "query"):
+        yield Example("encode --sparse --prompt-name query", [QUESTION], {"prompt_name": "query"})
+
+
 SPEC = TaskSpec(
     EncodeSparseOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("A sparse vector", "mlm", MASKED_SAMPLE),
     record=record,
     table=lambda wanted: Table(COLUMNS, rows),
+    examples=examples,
     panel="",  # encode --sparse
     vectors=True,
 )

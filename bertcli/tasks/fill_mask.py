@@ -7,6 +7,7 @@ from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
@@ -39,7 +40,12 @@ class FillMaskOptions(Reading):
 
 
 def record(wanted: FillMaskOptions) -> Fields:
-    """A target may have several pieces, which its record then names."""
+    """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}.
+
+    The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
+    with `pieces` and a list for `token`. With `joint` the masks of a text are filled together: prediction k of
+    every mask belongs to the k-th best filling, and has its score; `top_k` is then 250 at most.
+    """
     token: Fields = {"token": int, "token_str": str}
     if wanted.targets is not None:
         token = {"token": (int, [int]), "token_str": str, "pieces?": [str]}
@@ -71,11 +77,17 @@ def rows(record: Record) -> Iterator[Row]:
             yield record["index"], mask["position"], word["score"], word["token_str"], id, word["sequence"]
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """A text with one mask."""
+    yield Example("fill-mask", [f"She poured a cup of hot {subject.mask_token}."])
+
+
 SPEC = TaskSpec(
     FillMaskOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("fill-mask", "mlm", MASKED_SAMPLE),
     record=record,
     table=lambda wanted: Table(COLUMNS, rows),
+    examples=examples,
     place=3,
 )

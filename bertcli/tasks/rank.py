@@ -1,10 +1,11 @@
 """rank: documents in the order in which they answer a query."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import CAT, CONTEXT, QUESTION, Example, Subject
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
 
@@ -47,11 +48,17 @@ COLUMNS = (
 )
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """A query and two documents, one of which answers it."""
+    yield Example("rank", [QUESTION, CONTEXT, CAT])
+
+
 SPEC = TaskSpec(
     RankOptions,
     reads=DOCUMENTS,
     needs=lambda wanted: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
     record=record,
     table=lambda wanted: Table(COLUMNS, ""),
+    examples=examples,
     place=7,
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
+from bertcli.tasks.examples import Examples
 from bertcli.tasks.options import Checked
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ class Needs(NamedTuple):
 class TaskSpec:
     """A task.
 
-    options: a dataclass, whose docstring is the help. needs, record, table: of given options. A record's fields are
-    said as types: str, int, float, bool; [kind] for a list, {name: kind} for a record in it, (kind, kind) for one of
-    several, of which None is null; a name that ends in ? may be absent.
+    options: a dataclass, whose docstring is the help. needs, record, table: of given options. examples: commands that
+    use the task, with a text that suits a model. A record's fields are said as types: str, int, float, bool; [kind] for
+    a list, {name: kind} for a record in it, (kind, kind) for one of several, of which None is null; a name that ends in
+    ? may be absent. The docstring of `record` is that of the method of `bertcli.Model`.
     """
 
     options: type[Checked]
@@ -61,6 +63,7 @@ class TaskSpec:
     needs: Callable[[Any], Needs]
     record: Callable[[Any], Fields]
     table: Callable[[Any], Table]
+    examples: Examples
     panel: str = "Run"  # of --help; "" for one without a command of its own
     place: int = 0  # in the panel
     vectors: bool = False  # a text gives a vector, for which there are files of arrays

@@ -8,6 +8,7 @@ from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import CAT, Example, Subject
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
@@ -56,7 +57,12 @@ class ScoreOptions(Reading):
 
 
 def record(wanted: ScoreOptions) -> Fields:
-    """Of a text without tokens: none, and null twice. Of a pair: sums of log-probabilities, and null where equal."""
+    """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
+
+    For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
+    With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
+    of a masked language model.
+    """
     if wanted.compare:
         texts: Fields = {"index": int, "id?": (int, str), "text": str, "text_pair": str}
         return {**texts, "score": float, "pair_score": float, "preferred": (str, None)}
@@ -96,6 +102,11 @@ OF_PAIRS = (
 )
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """A text whose tokens are masked one after the other."""
+    yield Example("score", [CAT])
+
+
 SPEC = TaskSpec(
     ScoreOptions,
     reads=TEXTS,
@@ -103,5 +114,6 @@ SPEC = TaskSpec(
     record=record,
     table=lambda wanted: Table(OF_PAIRS, "") if wanted.compare else Table(COLUMNS, rows, in_files=False),
     compares=True,
+    examples=examples,
     place=4,
 )

@@ -9,6 +9,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
+from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import Windows, option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
 
@@ -62,7 +63,12 @@ class TagOptions(Windows):
 
 
 def record(wanted: TagOptions) -> Fields:
-    """Of single pieces `index` counts the tokens of the text, special ones included."""
+    """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
+
+    start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
+    start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
+    of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
+    """
     if wanted.aggregation == "none":
         entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
     else:
@@ -115,11 +121,17 @@ def _label(entity: Mapping[str, Any]) -> str:
     return str(entity.get("entity_group", entity.get("entity")))
 
 
+def examples(subject: Subject) -> Iterator[Example]:
+    """A text with names in it."""
+    yield Example("tag", ["Angela Merkel visited Paris."])
+
+
 SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,
     needs=lambda wanted: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
     record=record,
     table=table,
+    examples=examples,
     place=5,
 )

@@ -20,7 +20,7 @@ from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_
 from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseTask, SparseVector, largest
-from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
+from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions, has_table
 from bertcli.tracing.dispatch import Array
 
 
@@ -28,7 +28,7 @@ def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
     check_needs(model, SPEC.needs(wanted))
     if model.folder is not None and wanted.prompt_name is not None and model.sentence.routed:
-        from bertcli.tasks.compute.sparse_queries import has_table, plan_queries  # few models have a table for queries
+        from bertcli.tasks.compute.sparse_queries import plan_queries  # few models have a table for queries
 
         if has_table(model, wanted.prompt_name):
             return plan_queries(model, wanted)

@@ -24,11 +24,6 @@ from bertcli.tracing.dispatch import Array
 LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
 
 
-def has_table(model: Opened, name: str | None) -> bool:
-    """Whether a prompt's name is that of a route that is a table."""
-    return name is not None and model.sentence.routed and model.folder is not None and name in tables(model.folder)
-
-
 def plan_queries(model: Opened, wanted: EncodeSparseOptions) -> "SparseQueries":
     """What gives the blocks, by the route that `prompt_name` names."""
     assert wanted.prompt_name is not None

@@ -1,0 +1,156 @@
+"""What a model can do: which commands can use it, with an example each, and what it was made for.
+
+Whether a command can use a model is asked of what the command itself asks before any work, so the two cannot disagree.
+`bertcli info`, the server and the messages read this one answer.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bertcli.errors import BertcliError
+from bertcli.opened import Opened
+from bertcli.tasks.classify import text_to_classify
+from bertcli.tasks.compute.export import GraphResults
+from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.examples import CAT, DOG, Example, Subject, accepts
+from bertcli.tasks.export import ExportOptions
+from bertcli.tasks.registry import compute, spec, specs
+
+PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as they are
+QUOTED = re.compile(r"[^\"$`\\!\n]+")  # and those that it takes in double quotes
+OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}  # words that make another text of an example
+WORDS = ("king", "tea", "the", "a", "A", "M")  # of which nearly every vocabulary has one as a piece
+MADE_FOR = {
+    "classifier": "text classifier",
+    "token_classifier": "token classifier",
+    "qa": "question answering",
+    "multiple_choice": "multiple choice",
+    "mlm": "masked language model",
+    "rtd": "replaced-token detector",
+    "nsp": "next-sentence classifier",
+}
+LABELLED = {  # a file of labelled texts that `evaluate` could take, by the task that it would be evaluated on
+    "rank": "candidates.jsonl",
+    "tag": "tags.conll",
+    "answer": "squad.json",
+    "fill-mask": "masks.csv",
+    "classify": "labels.csv",
+    "encode": "pairs.csv",
+}
+
+
+class Capability(NamedTuple):
+    """A command that can use a model, and an example of it."""
+
+    command: str
+    example: str
+
+
+def commands(model: Opened) -> Iterator[Capability]:
+    """The commands that can use a model, each with an example of a text that suits it."""
+
+    def runs(task: str, **options: Any) -> bool:
+        of_task = spec(task)
+        assert of_task is not None
+        return accepts(lambda: compute(of_task).plan(model, of_task.options(**options)).limit)
+
+    subject = Subject(model, runs)
+    for task in specs():
+        for example in task.examples(subject):
+            if runs(task.name, **example.options):
+                yield _capability(model, example)
+    for example in _other_commands(subject):
+        yield _capability(model, example)
+
+
+def purpose(model: Opened) -> str:
+    """What a model was made for, in a few words."""
+    try:
+        settings = model.sentence
+    except BertcliError:
+        return "encoder"
+    if settings.late is not None:
+        return "late interaction (ColBERT)"
+    if settings.sparse is not None:
+        return "sparse vectors (SPLADE)"
+    one_label = "classifier" in model.heads and model.config.num_labels == 1
+    if settings.ranks or (one_label and model.config.problem_type != "regression"):
+        return "cross-encoder"
+    if not model.config.contextual:
+        return "static word vectors"
+    if settings.pooling:
+        return "sentence vectors"
+    purposes = (words for head, words in MADE_FOR.items() if head in model.heads)
+    return next(purposes, "encoder without a head")
+
+
+def _other_commands(subject: Subject) -> Iterator[Example]:
+    """The commands that are no task: those that the model can be used with."""
+    model = subject.model
+    reads = accepts(lambda: length_limit(model, None))
+    encodes, fills = subject.runs("encode"), "mlm" in model.heads
+    layers = bool(model.config.num_hidden_layers)
+    late = subject.is_sentence_model("late")
+    labels = late or subject.is_sentence_model("ranks") or "classifier" in model.heads
+    has_result = reads and (labels or fills or encodes)
+
+    masked = [f"She poured a cup of hot {subject.mask_token}."]
+    explained = text_to_classify(subject) if labels else masked if fills else [CAT, "--versus", DOG]
+    contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
+    has_mask = reads and model.tokenizer.special_id("mask") is not None
+    pools = bool(subject.sentence and subject.sentence.pooling) and not subject.is_sentence_model("ranks")
+
+    if encodes:
+        yield Example("search", ["a hot drink", "--in", "vectors.parquet"])
+        yield Example("similarity", [CAT, DOG])
+    yield Example("params", [])
+    yield Example("trace", [CAT] if reads else [])
+    if reads and (word := _known_word(model)):
+        yield Example("neighbors", [word])
+    if has_result:
+        yield Example("explain", explained if has_mask else [*explained, "--method", "delete"])
+    if layers and reads and fills:
+        yield Example("lens", masked)
+    if layers and reads:
+        yield Example("heads", [CAT])
+    if layers and has_result and not late:
+        yield Example("patch", [explained[0], contrast, *explained[1:]])
+    if subject.runs("encode", pooling="auto" if pools else "mean"):
+        yield Example("probe", ["-i", "labels.csv"])
+    if reads:
+        yield Example("diff", ["my-fine-tune", CAT])
+        yield Example("tokenize", [CAT])
+    labelled = next((file for task, file in LABELLED.items() if subject.runs(task)), None)
+    if labelled is not None:
+        yield Example("evaluate", [labelled])
+    if reads:
+        yield Example("serve", [])
+    if accepts(lambda: GraphResults.of(model, ExportOptions())):
+        yield Example("export", ["-o", "model.onnx"])
+
+
+def _known_word(model: Opened) -> str | None:
+    """A word that is one piece of the model's vocabulary."""
+    unknown = model.tokenizer.special_id("unk")
+    for word in WORDS:
+        pieces = model.tokenizer.pieces_of(word)
+        if len(pieces) == 1 and {*pieces} != {unknown}:
+            return word
+    return None
+
+
+def _capability(model: Opened, example: Example) -> Capability:
+    """An example as a command line."""
+    name, *options = example.command.split()
+    named = [model.name] if name == "diff" else ["-m", model.name]
+    words: Sequence[str] = ["bertcli", name, *options, *named, *example.arguments]
+    return Capability(example.command, " ".join(map(_quoted, words)))
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell takes it, in double quotes where these are enough."""
+    if PLAIN.fullmatch(word):
+        return word
+    return f'"{word}"' if QUOTED.fullmatch(word) else shlex.quote(word)

@@ -1,0 +1,119 @@
+"""A new task is two files: it is then a command, a method of a model and an entry of `bertcli info`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertcli
+
+SPEC = '''
+"""spell: the pieces of a text."""
+
+from collections.abc import Iterator
+
+from bertcli.lean import lean_dataclass
+from bertcli.report.tables import Table
+from bertcli.report.terminal import Column
+from bertcli.tasks.examples import CAT, Example, Subject
+from bertcli.tasks.options import Reading, option
+from bertcli.tasks.registry import MASKED_SAMPLE, SINGLE_TEXTS, Fields, Needs, TaskSpec
+
+
+@lean_dataclass
+class SpellOptions(Reading):
+    """Say the pieces of a text."""
+
+    most: int | None = option(None, "N", "At most N pieces.", least=1)
+
+
+def record(options: SpellOptions) -> Fields:
+    """Records {index, text, truncated, pieces}."""
+    return {"index": int, "text": str, "truncated": bool, "pieces": [str]}
+
+
+def examples(subject: Subject) -> Iterator[Example]:
+    yield Example("spell", [CAT])
+
+
+SPEC = TaskSpec(
+    SpellOptions,
+    reads=SINGLE_TEXTS,
+    needs=lambda options: Needs("spell", sample=MASKED_SAMPLE),
+    record=record,
+    table=lambda options: Table((Column("index", int), Column("pieces")), "pieces"),
+    examples=examples,
+    place=8,
+)
+'''
+WORK = '''
+"""spell: its work."""
+
+from bertcli.lean import lean_dataclass
+from bertcli.tasks.compute.task import RecordTask
+
+
+@lean_dataclass
+class SpellTask(RecordTask):
+    most: int | None = None
+
+    def records(self, items):
+        for item in items:
+            yield {
+                "index": item.index,
+                "text": item.text.text,
+                "truncated": bool(item.tokens.truncated),
+                "pieces": list(item.tokens.pieces)[: self.most],
+            }
+
+
+def plan(model, options):
+    return SpellTask(model, options.reading, options.most)
+'''
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with a task more; the bundled models are those of the checkout."""
+    root = tmp_path_factory.mktemp("package")
+    source = Path(bertcli.__file__).parent
+    shutil.copytree(source, root / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "sample_weights").symlink_to(source.parent / "sample_weights")
+    (root / "bertcli/tasks/spell.py").write_text(SPEC, encoding="utf-8")
+    (root / "bertcli/tasks/compute/spell.py").write_text(WORK, encoding="utf-8")
+    return root
+
+
+def run(package: Path, *arguments: str) -> str:
+    """What Python prints where this copy is the package."""
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    command = [sys.executable, "-P", *arguments]
+    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_new_task_is_a_command(package: Path) -> None:
+    found = json.loads(run(package, "-m", "bertcli", "spell", "Hot tea.", "--most", "3", "--format", "json"))
+    assert found == [{"index": 0, "text": "Hot tea.", "truncated": False, "pieces": ["[CLS]", "hot", "tea"]}]
+    assert "spell" in run(package, "-m", "bertcli", "--help")
+
+
+def test_a_new_task_is_a_method(package: Path) -> None:
+    code = (
+        "import bertcli, inspect; method = bertcli.load().spell; "
+        "print(method(['Hot tea.'], most=2)[0]['pieces'], list(inspect.signature(method).parameters)[:2]); "
+        "print(method.__doc__)"
+    )
+    shown = ["['[CLS]', 'hot'] ['texts', 'most']", "Records {index, text, truncated, pieces}."]
+    assert run(package, "-c", code).splitlines() == shown
+
+
+def test_a_new_task_is_an_entry_of_info(package: Path) -> None:
+    found = json.loads(run(package, "-m", "bertcli", "info", "bert-mini-mlm", "--format", "json"))
+    example = 'bertcli spell -m bert-mini-mlm "The cat sat on the mat."'
+    assert {"command": "spell", "example": example} in found["commands"]
