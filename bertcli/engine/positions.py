@@ -83,19 +83,11 @@ def _hide(scores: Array, unseen: NDArray[np.bool_]) -> None:
 Rates = tuple[float, ...]  # of every pair of a head, how fast it turns
 
 
-def angles(
-    positions: Integers, rates: Rates, own: tuple[tuple[slice, Rates], ...] = (), scaling: float = 1
-) -> tuple[Array, Array]:
+def angles(positions: Integers, rates: Rates, scaling: float = 1) -> tuple[Array, Array]:
     """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head.
 
-    `own` are the rates of some tokens that turn at others; all are multiplied by `scaling`.
+    Both are multiplied by `scaling`.
     """
-    if own:
-        turned = np.empty((2, len(rates), len(positions)), np.float32)
-        turned[0], turned[1] = angles(positions, rates, scaling=scaling)
-        for tokens, rates_of_tokens in own:
-            turned[:, :, tokens] = angles(positions[tokens], rates_of_tokens, scaling=scaling)
-        return turned[0], turned[1]
     longest = int(positions.max(initial=0)) + 1
     cosines, sines = _turns(rates, 1 << (longest - 1).bit_length(), scaling)
     if len(positions) and _is_run(positions):

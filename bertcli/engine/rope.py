@@ -1,19 +1,18 @@
 """Rotary positions (RoPE): how fast the pairs of a head turn, for every rope_type.
 
-A rope_type stretches the positions of a model beyond those that it was trained on. Source of the formulas:
-`ROPE_INIT_FUNCTIONS` of transformers 5.
+A rope_type stretches the positions of a model beyond those that it was trained on: `linear`, `yarn`, and GTE's own
+`ntk`. Those that turn each text by its length, and Llama 3's, do not run. Source of the formulas: `ROPE_INIT_FUNCTIONS`
+of transformers 5.
 """
 
 from dataclasses import dataclass, field
-from math import ceil, floor, log, pi, sqrt
+from math import ceil, floor, log, pi
 from typing import Any
 
 import numpy as np
 
 from bertcli.engine.positions import Rates
 from bertcli.tracing.dispatch import Array
-
-BY_LENGTH = ("dynamic", "longrope")  # those that turn a text by its length
 
 
 def _optional(least: float) -> Any:
@@ -35,23 +34,11 @@ class Rope:
     mscale: float | None = _optional(0)
     mscale_all_dim: float | None = _optional(0)
     truncate: bool = True
-    low_freq_factor: float | None = _optional(1e-6)
-    high_freq_factor: float | None = _optional(1e-6)
-    short_factor: tuple[float, ...] = ()
-    long_factor: tuple[float, ...] = ()
 
-    def rates(self, size: int, positions: int, tokens: int = 0) -> Rates:
-        """How fast each pair of a head of this size turns, in float32, in a text of so many tokens.
-
-        `positions` is max_position_embeddings.
-        """
+    def rates(self, size: int, positions: int) -> Rates:
+        """How fast each pair of a head of this size turns, in float32. `positions` is max_position_embeddings."""
         trained, factor = self._stretch(positions)
-        base = self.rope_theta
-        if self.rope_type == "dynamic":  # θ grows with the text: θ (f n / positions - f + 1)^(D / (D - 2))
-            longer = np.float32(factor * max(tokens, positions) / positions) - np.float32(factor - 1)
-            base = float(np.float32(base) * longer ** np.float32(size / max(1, size - 2)))
-        elif self.rope_type == "ntk":
-            base *= factor
+        base = self.rope_theta * factor if self.rope_type == "ntk" else self.rope_theta
         periods: Array = (base ** (np.arange(0, size, 2) / size)).astype(np.float32)
         rates: Array = np.reciprocal(periods)  # θ^(-2j/D) for every pair j
         if self.rope_type == "linear":
@@ -60,24 +47,17 @@ class Rope:
             rates = rates / np.float32(factor ** (2 / size))
         elif self.rope_type == "yarn":
             rates = self._yarn(rates, np.reciprocal(np.float32(factor) * periods), size, trained)
-        elif self.rope_type == "longrope":
-            factors = self.long_factor if tokens > trained else self.short_factor
-            rates = np.reciprocal(np.array(factors, np.float32) * periods)
-        elif self.rope_type == "llama3":
-            rates = self._llama3(rates, trained)
         return tuple(rates.tolist())
 
     def scaling(self, positions: int) -> float:
         """By how much turned queries and keys are scaled."""
-        trained, factor = self._stretch(positions)
-        if self.rope_type not in ("yarn", "longrope"):
+        _, factor = self._stretch(positions)
+        if self.rope_type != "yarn":
             return 1.0
         if self.attention_factor is not None:
             return self.attention_factor
         if factor <= 1:
             return 1.0
-        if self.rope_type == "longrope":
-            return sqrt(1 + log(factor) / log(max(2, trained)))
         if self.mscale and self.mscale_all_dim:
             return (0.1 * self.mscale * log(factor) + 1) / (0.1 * self.mscale_all_dim * log(factor) + 1)
         return 0.1 * log(factor) + 1
@@ -85,8 +65,7 @@ class Rope:
     def longest(self, positions: int) -> int:
         """How many tokens a text may have."""
         trained, factor = self._stretch(positions)
-        stretched = {"dynamic": factor * positions, "yarn": factor * trained}
-        return max(positions, int(stretched.get(self.rope_type, 0)))
+        return max(positions, int(factor * trained)) if self.rope_type == "yarn" else positions
 
     def _stretch(self, positions: int) -> tuple[int, float]:
         """How many positions the model was trained on, and by how much they are stretched."""
@@ -104,11 +83,3 @@ class Rope:
         seldom = np.clip((pairs - np.float32(low)) / np.float32(high - low or 0.001), 0, 1)
         passed: Array = slow * seldom + rates * (1 - seldom)
         return passed
-
-    def _llama3(self, rates: Array, trained: int) -> Array:
-        """The same idea by wave lengths: shorter ones stay, longer ones are stretched, those between are mixed."""
-        low, high, factor = (np.float32(x or 1) for x in (self.low_freq_factor, self.high_freq_factor, self.factor))
-        turns = np.float32(trained) / (np.float32(2 * pi) / rates)  # while a text lasts
-        share = np.clip((turns - low) / (high - low), 0, 1)
-        mixed: Array = (1 - share) * rates / factor + share * rates
-        return mixed

@@ -92,7 +92,7 @@ class Config:
     def __post_init__(self) -> None:
         axes = {item.metadata.get("axis"): self.key(item.name) for item in fields(self)}
         check_fields(self, self.title, self.key)
-        if self.sizes["H"] % self.sizes["A"]:
+        if getattr(self, "head_dim", None) is None and self.sizes["H"] % self.sizes["A"]:
             size, number = self.sizes["H"], self.sizes["A"]
             divisors = [n for n in range(1, size + 1) if size % n == 0]
             near = sorted(divisors, key=lambda n: abs(n - number))[:3]

@@ -14,8 +14,8 @@ from bertcli.network import prenorm
 from bertcli.network.module import part, parts, setting
 from bertcli.network.ops import add, rms_norm, scale
 from bertcli.network.prenorm import LastTokenClassifier, NormedNetwork
-from bertcli.network.rotary import Gated
-from bertcli.tracing.dispatch import Array, Integers
+from bertcli.network.rotary import Gated, Positions
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(static.Embeddings):
@@ -53,8 +53,8 @@ class EncoderLayer(prenorm.EncoderLayer):
     feed_forward: Gated = part(bias=False)
     feed_forward_output_norm: RMSNorm = part(features="H")
 
-    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
-        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
+    def forward(self, x: Array, context: Array, batch: Packed, positions: Positions) -> Array:
+        """x [query, hidden], context [key, hidden], both at these positions -> [query, hidden]"""
         keys = self.attention_norm(context)
         queries = keys if x is context else self.attention_norm(x)
         x = add(x, self.attention_output_norm(self.attention(queries, keys, batch, positions)))

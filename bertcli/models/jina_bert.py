@@ -17,14 +17,13 @@ from bertcli.models.nomic_bert import Embeddings
 from bertcli.models.registry import Family
 from bertcli.models.static import LONGEST
 from bertcli.network import encoder, rotary
-from bertcli.network.encoder import LayerNorm, Linear, aligned
+from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
 from bertcli.network.module import part, parts, setting
 from bertcli.network.ops import add
 from bertcli.network.position_ops import add_alibi
-from bertcli.tracing.dispatch import Array, Integers
-
-Positions = tuple[Integers, Integers]  # of queries and of keys
+from bertcli.network.rotary import Positions
+from bertcli.tracing.dispatch import Array
 
 
 class Projection(Linear):
@@ -72,15 +71,10 @@ class EncoderLayer(encoder.EncoderLayer[Positions]):
         return self.feed_forward_norm(add(attended, self.feed_forward(attended)))
 
 
-class Encoder(encoder.Layers[Positions]):
+class Encoder(rotary.Layers):
     """L encoder layers, one after the other"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
-
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Positions]:
-        """The batch, and the positions of queries and keys."""
-        batch, queries = aligned(batch, rows)
-        return batch, (queries, batch.positions)
 
 
 class JinaBert(Network):

@@ -15,8 +15,8 @@ from bertcli.network.encoder import LayerNorm
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts
 from bertcli.network.ops import add, embed
-from bertcli.network.rotary import Attention, Gated
-from bertcli.tracing.dispatch import Array, Integers
+from bertcli.network.rotary import Attention, Gated, Positions
+from bertcli.tracing.dispatch import Array
 
 
 class Embeddings(Module):
@@ -32,7 +32,7 @@ class Embeddings(Module):
         return self.norm(x if self.segment is None else add(embed(self.segment, batch.segments), x))
 
 
-class EncoderLayer(encoder.EncoderLayer[Integers]):
+class EncoderLayer(encoder.EncoderLayer[Positions]):
     """X = LayerNorm(X + Attention(X)), then X = LayerNorm(X + FeedForward(X)); norms always have biases"""
 
     attention: Attention = part()

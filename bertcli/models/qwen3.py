@@ -58,7 +58,7 @@ class Qwen3Config(LocalConfig):
 
     vocab_size: int = count(151936, "V", needed=True)
     num_key_value_heads: int | None = count(32)
-    head_dim: int = count(128)
+    head_dim: int | None = count(128)
     hidden_act: str = activation("silu")
     rms_norm_eps: float = eps(1e-6)
     max_position_embeddings: int = count(32768, "P")
@@ -103,6 +103,11 @@ class Qwen3Config(LocalConfig):
         return self.sliding_window - self.is_causal
 
 
+HEADS = (
+    (r"lm\.decoder", "lm_head.weight"),
+    (r"(?:token_)?classifier\.output\.(\w+)", r"score.\1"),
+    (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
+)
 FAMILY = Family(
     types={"qwen3": "Qwen3"},
     config=Qwen3Config,
@@ -120,9 +125,7 @@ attention.key_norm          self_attn.k_norm
             "layers",
         ),
         eurobert.NORM,
-        (r"lm\.decoder", "lm_head.weight"),
-        (r"(?:token_)?classifier\.output\.(\w+)", r"score.\1"),
-        (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
+        *HEADS,
     ),
     variants={
         "qwen3-embedding-0.6b": Qwen3Config.sized(

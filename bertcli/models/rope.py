@@ -2,24 +2,20 @@
 tokens a layer sees.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 from bertcli.engine.positions import Rates
-from bertcli.engine.rope import BY_LENGTH, Rope
+from bertcli.engine.rope import Rope
 from bertcli.errors import BertcliError, shown
 from bertcli.models.config import Config, check_fields, count, texts
 
-TYPES = {  # of each rope_type the keys that it needs
-    "default": (),
-    "linear": ("factor",),
-    "dynamic": ("factor",),
-    "yarn": (),
-    "longrope": ("short_factor", "long_factor"),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
-}
+# Of each rope_type that runs the keys that it needs.
+TYPES: Mapping[str, tuple[str, ...]] = {"default": (), "linear": ("factor",), "yarn": ()}
+# Those that transformers has, too; they ran up to version 0.7.
+WITHDRAWN = ("dynamic", "longrope", "llama3")
 GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
 
 
@@ -72,10 +68,6 @@ class RotaryConfig(Config):
                 f"num_attention_heads {self.num_attention_heads} is not a multiple of num_key_value_heads "
                 f"{self.key_heads}."
             )
-        for rope in self.rope_parameters.values():
-            for key, factors in (("short_factor", rope.short_factor), ("long_factor", rope.long_factor)):
-                if factors and len(factors) != self.sizes["D"] // 2:
-                    raise BertcliError(f"{key} has {len(factors)} numbers; a head has {self.sizes['D'] // 2} pairs.")
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -109,12 +101,6 @@ class RotaryConfig(Config):
     def rates(self) -> tuple[Rates, ...]:
         """Of every layer, how fast each pair of a head turns."""
         return tuple(rope.rates(self.sizes["D"], self.sizes["P"]) for rope in self.ropes)
-
-    @property
-    def stretched(self) -> tuple[Callable[[int], Rates] | None, ...]:
-        """Of every layer, the rates in a text of so many tokens, where they depend on it."""
-        sizes = (self.sizes["D"], self.sizes["P"])
-        return tuple(partial(rope.rates, *sizes) if rope.rope_type in BY_LENGTH else None for rope in self.ropes)
 
     @property
     def rope_scaling(self) -> tuple[float, ...]:
@@ -176,6 +162,11 @@ class LocalConfig(RotaryConfig):
 def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, tuple[str, ...]]) -> Rope:
     """A Rope from the object called `name` in config.json; BertcliError for a rope_type that is not among `types`."""
     kind = data.get("rope_type", data.get("type", "default"))
+    if kind in WITHDRAWN:
+        raise BertcliError(
+            f"{name} has rope_type {shown(kind)}, which bertcli no longer runs; it runs {title} with "
+            f"{', '.join(types)}. Use transformers for this model."
+        )
     if not isinstance(kind, str) or kind not in types:
         raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {title} with {', '.join(types)}.")
     missing = [key for key in types[kind] if data.get(key) is None]
@@ -184,11 +175,8 @@ def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, 
     if (data.get("partial_rotary_factor") or 1) != 1:
         raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {title} without one.")
     values = {item.name: data[item.name] for item in fields(Rope) if data.get(item.name) is not None}
-    values |= {key: _numbers(values[key], key) for key in ("short_factor", "long_factor") if key in values}
     rope = Rope(**values | {"rope_type": kind})
     check_fields(rope, title)
-    if kind == "llama3" and (rope.high_freq_factor or 0) <= (rope.low_freq_factor or 0):
-        raise BertcliError(f"{name} has a high_freq_factor that is not above its low_freq_factor.")
     return rope
 
 
@@ -197,9 +185,3 @@ def _object(data: Mapping[str, Any], key: str, name: str = "") -> dict[str, Any]
     if not isinstance(value, dict):
         raise BertcliError(f"{name or key} is {shown(value)}, which is not an object.")
     return dict(value)
-
-
-def _numbers(values: Any, key: str) -> tuple[float, ...]:
-    if not isinstance(values, list) or not all(type(x) in (int, float) and 1e-6 <= x <= 1e6 for x in values):
-        raise BertcliError(f"{key} is {shown(values)}, which is not a list of positive numbers.")
-    return tuple(map(float, values))

@@ -63,15 +63,23 @@ class SelfAttention(Module, Generic[S]):
 
     def forward(self, x: Array, context: Array, batch: Packed, shared: S) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]; `x` is `context`, or some of its rows."""
-        q, k, v = self.query(x), self.key(context), self.value(context)
+        q, k, v = self.projected(x, context, shared)
         z = empty_like(q)
 
         def compute(block: AttentionBlock) -> None:
             weights = softmax(self.scores(block, q, k, shared))  # [batch, head, query, key]
             attend(weights, block.key_heads(v), into=block.query_heads(z))
 
-        each(compute, batch.blocks(self.heads))
+        each(compute, self.blocks(batch, shared))
         return self.output(z)
+
+    def projected(self, x: Array, context: Array, shared: S) -> tuple[Array, Array, Array]:
+        """Q [query, hidden], K and V [key, hidden] as scores and sums read them"""
+        return self.query(x), self.key(context), self.value(context)
+
+    def blocks(self, batch: Packed, shared: S) -> list[AttentionBlock]:
+        """The queries, each with all keys of its sentence"""
+        return batch.blocks(self.heads)
 
     def scores(self, block: AttentionBlock, q: Array, k: Array, shared: S) -> Array:
         """Q_h K_hᵀ / sqrt(D) of some sentences and heads: [batch, head, query, key]"""

@@ -64,20 +64,9 @@ def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activatio
 
 
 @op("token hidden, token -> token hidden", work=3, over="x")
-def rotate(
-    x: Array,
-    where: Integers,
-    *,
-    heads: int,
-    rates: Rates,
-    own: tuple[tuple[slice, Rates], ...] = (),
-    scaling: float = 1,
-) -> Array:
-    """Every head's pairs (x_j, x_{j + D/2}) turned by the angle p r_j at position p and scaled, written over x (RoPE).
-
-    `own` are the rates of some tokens that turn at others.
-    """
-    return positions.rotate(x, *positions.angles(where, rates, own, scaling), heads)
+def rotate(x: Array, where: Integers, *, heads: int, rates: Rates, scaling: float = 1) -> Array:
+    """RoPE: pairs (x_j, x_{j + D/2}) of every head, turned by p r_j at position p and scaled, written over x."""
+    return positions.rotate(x, *positions.angles(where, rates, scaling), heads)
 
 
 @op("batch head query key, query, key -> batch head query key", work=1, over="x")

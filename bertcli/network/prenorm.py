@@ -8,10 +8,11 @@ from typing import Any
 
 from bertcli.engine.packing import Packed
 from bertcli.network import rotary
-from bertcli.network.encoder import LayerNorm, Linear
+from bertcli.network.encoder import LayerNorm, Layers, Linear, S
 from bertcli.network.heads import LinearPrediction, Network
 from bertcli.network.module import Module, fixed, parameter, part, setting
 from bertcli.network.ops import add, last_tokens, mean_tokens, new_norm, rms_norm
+from bertcli.network.rotary import Positions
 from bertcli.tracing.dispatch import Array, Integers
 
 
@@ -55,16 +56,16 @@ class EncoderLayer(Module, abstract=True):
     feed_forward_norm: Any
     feed_forward: Any
 
-    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
-        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
+    def forward(self, x: Array, context: Array, batch: Packed, shared: Any) -> Array:
+        """x [query, hidden], context [key, hidden] -> [query, hidden]; `shared` is what attention needs beside them"""
         keys = context if self.attention_norm is None else self.attention_norm(context)
         queries = keys if x is context else x if self.attention_norm is None else self.attention_norm(x)
-        x = add(x, self.attention(queries, keys, batch, positions))
+        x = add(x, self.attention(queries, keys, batch, shared))
         return add(x, self.feed_forward(self.feed_forward_norm(x)))
 
 
-class Encoder(rotary.Layers, abstract=True):
-    """L encoder layers, one after the other, then a norm"""
+class NormedLayers(Layers[S], abstract=True):
+    """Layer after layer, then a norm"""
 
     norm: NewNorm | RMSNorm
 
@@ -76,6 +77,10 @@ class Encoder(rotary.Layers, abstract=True):
         """The embeddings' output, then each layer's, the last one normed."""
         for n, state in enumerate(super().states(x, batch)):
             yield self.norm(state) if n == len(self.layers) else state
+
+
+class Encoder(rotary.Layers, NormedLayers[Positions], abstract=True):
+    """L encoder layers that look at positions, one after the other, then a norm"""
 
 
 class NormedNetwork(Network):
@@ -129,8 +134,8 @@ WORDS = """
 4 Add
   EncoderLayer.feed_forward add           | residual            | Encoder layer output
 Encoder output
-  Encoder.norm rms_norm                   | RMS normalization   | Encoder output
-  Encoder.norm new_norm                   | layer normalization | Encoder output
+  NormedLayers.norm rms_norm                   | RMS normalization   | Encoder output
+  NormedLayers.norm new_norm                   | layer normalization | Encoder output
 Classifier
   LastTokenClassifier.output linear       | linear              | Label logits | W_c
 """

@@ -4,20 +4,20 @@ A key head may serve several query heads (Ainslie et al. 2023): there are M / D 
 attention a token sees only itself and those before it.
 """
 
-from collections.abc import Callable
-
 from bertcli.engine.local import local_blocks
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import Rates
 from bertcli.network import encoder
 from bertcli.network.encoder import Linear, aligned
 from bertcli.network.module import part, setting
-from bertcli.network.ops import attend, each, empty_like, multiply, repeat_heads, scores, softmax
+from bertcli.network.ops import multiply, repeat_heads, scores
 from bertcli.network.position_ops import rotate, within
-from bertcli.tracing.dispatch import Array, Integers, untraced
+from bertcli.tracing.dispatch import Array, Integers
+
+Positions = tuple[Integers, Integers]  # of queries and of keys
 
 
-class Attention(encoder.SelfAttention[Integers]):
+class Attention(encoder.SelfAttention[Positions]):
     """Z = concat_h(softmax(R(Q_h) R(K_h)ᵀ / sqrt(D)) V_h) W_Oᵀ, R the rotation by position"""
 
     query: Linear = part(outputs="Q", inputs="H")
@@ -26,41 +26,20 @@ class Attention(encoder.SelfAttention[Integers]):
     output: Linear = part(outputs="H", inputs="Q")
     key_heads: int = setting("key_heads")
     rates: Rates = setting("rates")  # how fast the pairs of a head turn
-    stretched: Callable[[int], Rates] | None = setting("stretched")  # the same of a text of so many tokens
     scaling: float = setting("rope_scaling")  # of what was turned
     behind: int | None = setting("behind")  # how far back a token sees; None: to the text's beginning
     ahead: int | None = setting("ahead")  # how far on; None: to the end
     terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D)
 
-    def forward(self, x: Array, context: Array, batch: Packed, positions: Integers) -> Array:
-        """x [query, hidden] at these positions, context [key, hidden] -> [query, hidden]"""
-        own_q, own_k = self.own_rates(batch)
-        rates, scaling = self.rates, self.scaling
-        q = rotate(self.queries(x), positions, heads=self.heads, rates=rates, own=own_q, scaling=scaling)
-        k = rotate(self.keys(context), batch.positions, heads=self.key_heads, rates=rates, own=own_k, scaling=scaling)
+    def projected(self, x: Array, context: Array, positions: Positions) -> tuple[Array, Array, Array]:
+        """R(Q) [query, head·size], R(K) and V [key, head·size], each key head as often as query heads share it"""
+        of_queries, of_keys = positions
+        q = rotate(self.queries(x), of_queries, heads=self.heads, rates=self.rates, scaling=self.scaling)
+        k = rotate(self.keys(context), of_keys, heads=self.key_heads, rates=self.rates, scaling=self.scaling)
         v = self.value(context)
         if self.key_heads < self.heads:
             k, v = (repeat_heads(narrow, q, heads=self.key_heads, of=self.heads) for narrow in (k, v))
-        z = empty_like(q)
-
-        def compute(block: AttentionBlock) -> None:
-            weights = scores(block.query_heads(q), block.key_heads(k), terms=self.terms)  # [batch, head, query, key]
-            if self.behind is not None or self.ahead is not None:
-                stand = block.group.positions(positions, batch.positions)
-                weights = within(weights, *stand, behind=self.behind, ahead=self.ahead)
-            attend(softmax(weights), block.key_heads(v), into=block.query_heads(z))
-
-        each(compute, local_blocks(batch, self.heads, self.behind, self.ahead, positions))
-        return self.output(z)
-
-    def own_rates(self, batch: Packed) -> tuple[tuple[tuple[slice, Rates], ...], ...]:
-        """The rates of each text's queries, and of its keys, if texts turn by their lengths."""
-        if self.stretched is None:
-            return (), ()
-        positions = untraced(batch.positions)
-        rates = [self.stretched(int(positions[group.keys].max()) + 1) for group in batch.groups]
-        queries, keys = [group.queries for group in batch.groups], [group.keys for group in batch.groups]
-        return tuple(zip(queries, rates, strict=True)), tuple(zip(keys, rates, strict=True))
+        return q, k, v
 
     def queries(self, x: Array) -> Array:
         """[query, hidden] -> [query, head·size], before the rotation"""
@@ -69,6 +48,18 @@ class Attention(encoder.SelfAttention[Integers]):
     def keys(self, x: Array) -> Array:
         """[key, hidden] -> [key, key head·size], before the rotation"""
         return self.key(x)
+
+    def scores(self, block: AttentionBlock, q: Array, k: Array, positions: Positions) -> Array:
+        """Q_h K_hᵀ / sqrt(terms · D), -∞ for keys that a query does not see: [batch, head, query, key]"""
+        x = scores(block.query_heads(q), block.key_heads(k), terms=self.terms)
+        if self.behind is None and self.ahead is None:
+            return x
+        return within(x, *block.group.positions(*positions), behind=self.behind, ahead=self.ahead)
+
+    def blocks(self, batch: Packed, positions: Positions) -> list[AttentionBlock]:
+        """The queries, each with the keys that it sees, and few others"""
+        of_queries, _ = positions
+        return local_blocks(batch, self.heads, self.behind, self.ahead, of_queries)
 
 
 class Gated(encoder.FeedForward):
@@ -83,12 +74,13 @@ class Gated(encoder.FeedForward):
         return self.output(multiply(self.gate(x), self.intermediate(x, activation=self.activation)))
 
 
-class Layers(encoder.Layers[Integers]):
+class Layers(encoder.Layers[Positions]):
     """Layers whose attention looks at positions"""
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:
-        """The batch with these rows (None: all) as queries, and their positions."""
-        return aligned(batch, rows)
+    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Positions]:
+        """The batch with these rows (None: all) as queries, and the positions of queries and keys."""
+        batch, queries = aligned(batch, rows)
+        return batch, (queries, batch.positions)
 
 
 WORDS = """

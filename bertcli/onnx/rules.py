@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
-from bertcli.errors import BertcliError
 from bertcli.onnx.graph import IDS, INT64, MASK, Dim, Graph, Operand, Tensor
 
-TURNED_BY_LENGTH = "This rope_type turns positions by the length of each text, which an ONNX graph cannot: use NumPy."
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
 LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN
 
@@ -131,21 +129,8 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     return x + bias
 
 
-def rotate(
-    x: Tensor,
-    where: Tensor,
-    *,
-    heads: int,
-    rates: tuple[float, ...],
-    own: tuple[Any, ...] = (),
-    scaling: float = 1,
-) -> Tensor:
-    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j.
-
-    Errors: BertcliError where texts have rates of their own.
-    """
-    if own:
-        raise BertcliError(TURNED_BY_LENGTH)
+def rotate(x: Tensor, where: Tensor, *, heads: int, rates: tuple[float, ...], scaling: float = 1) -> Tensor:
+    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j."""
     split = _by_heads(x, heads)
     half = split[-1].size // 2
     angles = where.cast().unsqueezed(2, 3) * np.array(rates, np.float32)  # [1, sequence, 1, half]

@@ -83,7 +83,6 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], int]] = {
     "distances without buckets": ("deberta-v2", "mlm", {"position_buckets": 0, "norm_rel_ebd": "none"}, {}, 20),
     "distances without a norm": ("deberta-v2", "mlm", {"norm_rel_ebd": "none"}, {}, 20),
     "few distances": ("deberta-v2", "mlm", {}, {}, 4),
-    "rates of the length": ("nomic_bert", "mlm", {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, {}, 20),
     "masks": ("esm", "mlm", {"mask_token_id": 102}, {}, 20),  # the first of the random ids
     "shared keys": ("gemma3_text", "classifier", {"num_key_value_heads": 2}, SEVERAL_QUERIES, 20),
 }
@@ -92,8 +91,7 @@ KINDS |= {
     "seen before": ("gemma3_text", "classifier", CAUSAL, {}, 20),
     "seen in windows": ("qwen3", "lm", WINDOWS, {}, 20),
     "scaled rates": ("qwen3", "classifier", {"rope_parameters": ROPES[0]}, {}, 20),
-    "rates by wave length": ("eurobert", "mlm", {"rope_parameters": ROPES[1]}, {}, 20),
-    "rates of long texts": ("qwen3", "model", {"rope_parameters": ROPES[3]}, {}, 20),
+    "slower rates": ("eurobert", "mlm", {"rope_parameters": ROPES[1]}, {}, 20),
     "terms of DeBERTa 1": ("deberta", "mlm", {"pos_att_type": ["p2c"]}, {}, 20),
 }
 DIALECTS = {"jina code": "code", "mosaic": "mosaic"}

@@ -25,8 +25,6 @@ GTE = {"model_type": "gte", **OLD}
 EUROBERT = {"model_type": "eurobert", **OLD}
 GEMMA = {"model_type": "gemma3_text", **OLD, "num_key_value_heads": 1, "use_bidirectional_attention": True}
 QWEN = {"model_type": "qwen3", **OLD, "num_key_value_heads": 1, "head_dim": 4}
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-LONGROPE = {"rope_type": "longrope", "factor": 2.0, "short_factor": [1.0, 1.0], "long_factor": [2.0, 2]}
 JINA = {"model_type": "bert", **OLD, "position_embedding_type": "alibi", "feed_forward_type": "reglu"}
 ESM = {"model_type": "esm", **OLD, "position_embedding_type": "rotary"}
 
@@ -114,21 +112,18 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**EUROBERT, "num_key_value_heads": 3}, "num_attention_heads 2 is not a multiple of num_key_value_heads 3"),
         ({**EUROBERT, "mlp_bias": True}, "mlp_bias is true"),
         (
-            {**EUROBERT, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
-            "'llama3' without low_freq_factor, high",
-        ),
-        ({**EUROBERT, "rope_scaling": {**LLAMA3, "low_freq_factor": 4.0}}, "high_freq_factor that is not above"),
-        (
             {**EUROBERT, "rope_scaling": {"rope_type": "ntk", "factor": 8.0}},
             "rope_scaling has rope_type 'ntk'; .* EuroBERT",
         ),
         (
-            {**EUROBERT, "rope_scaling": {**LONGROPE, "short_factor": [1.0]}},
-            "short_factor has 1 numbers; a head has 2 p",
+            {**EUROBERT, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+            "rope_scaling has rope_type 'llama3', which bertcli no longer runs; it runs EuroBERT with def",
         ),
+        ({**QWEN, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_scaling has rope_type 'dynamic', which b"),
+        ({**GTE, "rope_parameters": {"rope_type": "longrope"}}, "it runs GTE with default, linear, yarn, ntk. Use tr"),
         (
-            {**EUROBERT, "rope_scaling": {**LONGROPE, "long_factor": ["a", 1]}},
-            "long_factor is .* list of positive numb",
+            {**GEMMA, "rope_parameters": {"full_attention": {"rope_type": "llama3"}}},
+            "rope_parameters.full_attention has rope_type 'llama3', which bertcli no longer runs",
         ),
         ({**EUROBERT, "rope_parameters": {"rope_type": "yarn", "factor": 0.5}}, "factor is 0.5; it must be at least 1"),
         ({**EUROBERT, "rope_parameters": {"full_attention": {}}}, "rope_parameters is one for each type of layer"),

@@ -11,7 +11,6 @@ from reference.family_cases import CASES, COLUMNS, Case, recorded_rows
 
 import bertcli
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters
@@ -104,18 +103,3 @@ def test_families_have_a_case_of_every_head() -> None:
     alike = {"xlm-roberta": "roberta", "camembert": "roberta"}  # the same page and the same table
     for family, of in FAMILIES.items():
         assert {(alike.get(family, family), head) for head in of.heads} <= there
-
-
-def test_families_dynamic_positions_turn_by_each_text_alone(tmp_path: Path) -> None:
-    case = CASES["nomic_bert.dynamic"]
-    model, ids = load(tmp_path, case), case.batch().ids
-    assert model.config.max_tokens == 32  # twice what it was trained for
-    mask = np.ones_like(ids)
-    mask[1, 20:] = 0
-    both = model.forward(ids, mask=mask)
-    np.testing.assert_allclose(both[0], model.forward(ids[:1])[0], atol=5e-6)
-    np.testing.assert_allclose(both[1, :20], model.forward(ids[1:, :20])[0], atol=5e-6)
-    first = model.network(pack([Sentence(row, row * 0) for row in (ids[0], ids[1, :20])]), np.array([0, 30]))
-    np.testing.assert_allclose(first, both[:, 0], atol=5e-6)  # the last layer's queries are fewer than its keys
-    with pytest.raises(BertcliError, match="This rope_type turns positions by the length of each text"):
-        bertcli.load(tmp_path, engine="onnx").forward(ids)

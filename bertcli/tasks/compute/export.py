@@ -221,8 +221,6 @@ class GraphResults:
         "none" for hidden states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
         """
         head, pooling = wanted.head, wanted.pooling
-        if any(getattr(model.config, "stretched", ())):
-            raise BertcliError(rules.TURNED_BY_LENGTH)
         if head not in (None, "none") and pooling not in (None, "none"):
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
