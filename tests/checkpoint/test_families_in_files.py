@@ -24,6 +24,7 @@ NOMIC = {"model_type": "nomic_bert", **OLD}
 GTE = {"model_type": "gte", **OLD}
 EUROBERT = {"model_type": "eurobert", **OLD}
 GEMMA = {"model_type": "gemma3_text", **OLD, "num_key_value_heads": 1, "use_bidirectional_attention": True}
+T5 = {"model_type": "t5", "vocab_size": 9, "d_model": 8, "num_layers": 1, "num_heads": 2, "d_ff": 8, "d_kv": 4}
 QWEN = {"model_type": "qwen3", **OLD, "num_key_value_heads": 1, "head_dim": 4}
 JINA = {"model_type": "bert", **OLD, "position_embedding_type": "alibi", "feed_forward_type": "reglu"}
 ESM = {"model_type": "esm", **OLD, "position_embedding_type": "rotary"}
@@ -64,7 +65,7 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
             "type 'longformer'; it runs bert, albert, deberta-v2, deberta, ",
         ),
         ({"model_type": "longformer"}, "type 'longformer'; it runs"),
-        ({"architectures": ["T5Model"]}, "type 'T5Model'; it runs"),
+        ({"architectures": ["GPT2Model"]}, "type 'T5Model'; it runs"),
         ({"model_type": "roberta", **OLD, "max_position_embeddings": 2}, "leaves no position for a token"),
         ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
         ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),
@@ -132,6 +133,11 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**QWEN, "use_bidirectional_attention": True, "is_causal": False}, None),
         ({**QWEN, "layer_types": ["sliding_attention"]}, "layer_types has 'sliding_attention', but use_sliding_window"),
         ({**QWEN, "use_sliding_window": True, "sliding_window": None}, None),
+        ({**T5, "relative_attention_num_buckets": 64}, "relative_attention_num_buckets is 64; bertcli runs T5 with 32"),
+        ({**T5, "relative_attention_max_distance": 64}, "relative_attention_max_distance is 64; .* T5 with 128"),
+        ({**T5, "feed_forward_proj": "gated-swish-relu"}, "hidden_act is 'gated-swish-relu'; bertcli runs T5 with"),
+        ({**T5, "d_model": None}, "d_model is missing: this is not the config.json of T5"),
+        ({**T5, "is_encoder_decoder": True}, None),
         ({**GEMMA, "attn_logit_softcapping": 50.0}, "attn_logit_softcapping is 50.0"),
         ({**GEMMA, "rope_parameters": {"full_attention": {"rope_type": "su"}}}, "full_attention has .* 'su'; "),
         ({**ESM, "position_embedding_type": "absolute"}, "position_embedding_type is 'absolute'; .* ESM-2 with rotary"),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
-from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_qwen_folder
+from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_qwen_folder, write_t5
 from helpers.static_models import LAYOUTS, WIDTH, write_static
 from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
+from safetensors.numpy import load_file
 
 import bertcli
 from bertcli.checkpoint.cache import missing
@@ -115,6 +116,45 @@ def test_causal_models_pool_the_last_token_or_weigh_them_by_their_places(tmp_pat
     layers = model.encode(texts, layer=(1, -1), truncation="silent", normalize=False)
     last = model.encode(texts, layer=-1, truncation="silent", normalize=False)
     np.testing.assert_allclose(layers[:, last.shape[1] :], last, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", GOLDEN["qwen2"])
+@pytest.mark.parametrize("engine", ["numpy", "onnx"])
+def test_qwen2_sees_both_ways_where_its_config_says_so(tmp_path: Path, engine: str, name: str) -> None:
+    folder = write_qwen_folder(tmp_path / "model", family="qwen2", is_causal=False)
+    options = ["--prompt-name", name] if name else []
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    found = command("encode", "-m", folder, *texts, *options, "--engine", engine, "--format", "jsonl")
+    vectors = [record["embedding"] for record in found.records]
+    np.testing.assert_allclose(vectors, GOLDEN["qwen2"][name], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", GOLDEN["t5"])
+@pytest.mark.parametrize("engine", ["numpy", "onnx"])
+def test_t5s_encoder_with_a_dense_layer(tmp_path: Path, engine: str, family: str) -> None:
+    folder = write_t5(tmp_path, family)
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    found = command("encode", "-m", folder, *texts, "--engine", engine, "--format", "jsonl")
+    vectors = [record["embedding"] for record in found.records]
+    np.testing.assert_allclose(vectors, GOLDEN["t5"][family], rtol=0, atol=1e-5)
+    assert (
+        "bertcli runs its encoder, for encode, similarity and search." in command("fill-mask", "-m", folder, "a").error
+    )
+
+
+def test_t5s_decoder_is_not_read(tmp_path: Path) -> None:
+    folder = write_t5(tmp_path, "t5")
+    vectors = command("encode", "-m", folder, "hot tea", "--format", "jsonl").out
+    stored = {name: ("F32", values) for name, values in load_file(folder / "model.safetensors").items()}
+    decoder = {"lm_head.weight": ("F32", np.ones((9, WIDTH), np.float32))}
+    decoder["decoder.block.0.layer.0.SelfAttention.q.weight"] = ("F32", np.ones((32, 32), np.float32))
+    decoder["encoder.embed_tokens.weight"] = stored.pop("shared.weight")
+    write_safetensors(folder / "model.safetensors", stored | decoder)
+    assert command("encode", "-m", folder, "hot tea", "--format", "jsonl").out == vectors
+    record = json.loads(command("params", "-m", folder, "--format", "json").out)
+    assert {row["path"] for row in record["rows"] if row["type"] == "not used"} == {*decoder} - {
+        "encoder.embed_tokens.weight"
+    }
 
 
 def test_causal_models_run_in_every_command(tmp_path: Path) -> None:

@@ -308,6 +308,34 @@ linear score C H
 [qa]
 linear qa_outputs 2 H
 """
+QWEN2 = f"""
+{LLAMA}
+tensor .layers.N.self_attn.q_proj.bias Q
+tensor .layers.N.self_attn.{{k_proj,v_proj}}.bias M
+[lm]
+tensor lm_head.weight V H
+[classifier]
+tensor score.weight C H
+[token_classifier]
+linear score C H
+[qa]
+linear qa_outputs 2 H
+"""
+T5 = """
+tensor .shared.weight V H
+tensor .encoder.block.N.layer.0.SelfAttention.{q,k,v}.weight Q H
+tensor .encoder.block.N.layer.0.SelfAttention.o.weight H Q
+tensor .encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight 32 A
+tensor .encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight 32 A if own_bias
+tensor .encoder.block.N.layer.0.layer_norm.weight H
+tensor .encoder.block.N.layer.1.DenseReluDense.wi.weight F H if plain
+tensor .encoder.block.N.layer.1.DenseReluDense.{wi_0,wi_1}.weight F H if gated
+tensor .encoder.block.N.layer.1.DenseReluDense.wo.weight H F
+tensor .encoder.block.N.layer.1.layer_norm.weight H
+tensor .encoder.final_layer_norm.weight H
+[token_classifier]
+linear classifier C H
+"""
 ESM = f"""
 tensor .embeddings.word_embeddings.weight V H
 tensor .rotary_embeddings.inv_freq 8
@@ -378,6 +406,9 @@ DISTILBERT_SIZES = {"dim": "H", "n_layers": "L", "n_heads": "A", "hidden_dim": "
                     "max_position_embeddings": "P"}  # fmt: skip
 
 
+T5_SIZES = {"d_model": "H", "num_layers": "L", "num_heads": "A", "d_ff": "F", "vocab_size": "V", "d_kv": "D"}
+
+
 class Family(NamedTuple):
     """What a file of this family holds, and what its config.json says besides sizes."""
 
@@ -390,6 +421,7 @@ class Family(NamedTuple):
     old: str = ""  # the tensors of older files
     norms: float = 0  # what weights of norms are less than elsewhere
     prefixes: Mapping[str, str] = {}  # of heads whose files have another
+    smaller: Mapping[str, float] = {}  # ends of names -> what their weights are multiplied by
 
 
 NEW_HEADS = ("model", "mlm", "classifier", "token_classifier")
@@ -449,6 +481,21 @@ FAMILIES = {
         QWEN3, "model.", "Qwen3", {"rms_norm_eps": 1e-6, "pad_token_id": 0, "num_key_value_heads": 2, "head_dim": 16},
         heads=("model", "lm", "classifier", "token_classifier", "qa"), prefixes={"qa": "transformer."},
     ),
+    "qwen2": Family(
+        QWEN2, "model.", "Qwen2", {"rms_norm_eps": 1e-6, "pad_token_id": 0, "num_key_value_heads": 2},
+        heads=("model", "lm", "classifier", "token_classifier", "qa"), prefixes={"qa": "transformer."},
+    ),
+    **{
+        name: Family(
+            T5, "transformer.", classes,
+            {"layer_norm_epsilon": 1e-6, "pad_token_id": 0, "feed_forward_proj": form, "is_encoder_decoder": True},
+            T5_SIZES, ("model", "token_classifier"), prefixes={"model": ""},
+            smaller={"SelfAttention.q.weight": 0.25},  # in place of 1 / sqrt(D), as T5's weights are drawn
+        )
+        for name, classes, form in (
+            ("t5", "T5", "relu"), ("mt5", "MT5", "gated-gelu"), ("umt5", "UMT5", "gated-gelu"),
+        )
+    },
     "esm": Family(
         ESM, "esm.", "Esm",
         {"layer_norm_eps": 1e-5, "pad_token_id": 1, "position_embedding_type": "rotary", "token_dropout": True,
@@ -499,7 +546,8 @@ SIZES = {
 
 def architecture(family: str, head: str) -> str:
     """The name of transformers' class."""
-    return FAMILIES[family].classes + CLASSES[head]
+    encoder_of = "Encoder" if head == "model" and family in ("t5", "mt5", "umt5") else ""
+    return FAMILIES[family].classes + encoder_of + CLASSES[head]
 
 
 def make_family(
@@ -533,6 +581,8 @@ def make_family(
     of = of._replace(tensors=DIALECTS[old] if isinstance(old, str) else of.old) if old else of
     shapes = dict(tensors(of, head, all_sizes, written))
     made = {name: values - of.norms * name.endswith("norm.weight") for name, values in weights(shapes, seed).items()}
+    for name, values in made.items():
+        values *= next((factor for end, factor in of.smaller.items() if name.endswith(end)), 1)
     stored = {name.removeprefix(of.prefix) if bare else name: (dtype, narrow(values, dtype))
               for name, values in made.items()}  # fmt: skip
     write_weights(folder, stored, 0)
@@ -569,6 +619,9 @@ def conditions(config: Mapping[str, Any]) -> dict[str, Any]:
         "unbucketed": config.get("position_buckets") == 0,
         "own_key": "own_c2p" in own,
         "own_query": "own_p2c" in own,
+        "own_bias": config.get("model_type") == "umt5",
+        "gated": str(config.get("feed_forward_proj")).startswith("gated-"),
+        "plain": not str(config.get("feed_forward_proj")).startswith("gated-"),
     }
 
 

@@ -55,6 +55,7 @@ KINDS: dict[str, dict[str, Any]] = {  # what each is written with
     "short": {"template": PUBLISHED, "limit": 112},
     "short, plain": {"template": PLAIN, "limit": 30},
     "classifier": {"template": PUBLISHED, "head": "classifier"},
+    "of Qwen2": {"template": PUBLISHED, "family": "qwen2"},
 }
 
 
@@ -70,6 +71,7 @@ def write_reranker(
     tied: bool = True,
     limit: int = LIMIT,
     head: str = "lm",
+    family: str = "qwen3",
 ) -> Path:
     """The folder of a reranker: with head "lm" LogitScore of the tokens 301 and `false`, with "classifier" its own."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,9 +79,11 @@ def write_reranker(
     size = write_qwen(folder, closed=False, **told)
     if in_file and template is not None:
         (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    config = {"tie_word_embeddings": tied} | ({"architectures": ["Qwen3ForCausalLM"]} if head == "lm" else {})
+    config = {"tie_word_embeddings": tied} | (
+        {"architectures": [f"{family.capitalize()}ForCausalLM"]} if head == "lm" else {}
+    )
     stored = "model" if tied and head == "lm" else head  # a tied table is stored once
-    make_family(folder, "qwen3", stored, sizes={"V": size, "H": 32, "P": 256, "C": 1}, config=config, seed=8)
+    make_family(folder, family, stored, sizes={"V": size, "H": 32, "P": 256, "C": 1}, config=config, seed=8)
     task = "text-generation" if head == "lm" else "sequence-classification"
     kinds = {"": BASE + "transformer.Transformer"}
     if head == "lm":

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from helpers.checkpoint_files import Dense, Sentence, write_sentence
 from helpers.checkpoints import weights
@@ -37,12 +38,12 @@ def write_folder(folder: Path, family: str) -> Path:
 QWEN_PROMPTS = {"query": "Instruct: Find what answers it\nQuery:", "document": ""}
 
 
-def write_qwen_folder(folder: Path, pooling: str = "lasttoken") -> Path:
+def write_qwen_folder(folder: Path, pooling: str = "lasttoken", family: str = "qwen3", **keys: Any) -> Path:
     """Qwen3-Embedding in the layout that is published: a causal model without its head, the last token, length 1."""
     folder.mkdir(parents=True, exist_ok=True)
     size = write_qwen(folder)
-    config = {"architectures": ["Qwen3ForCausalLM"], "tie_word_embeddings": True}
-    make_family(folder, "qwen3", sizes={"V": size, "H": WIDTH, "P": 64}, config=config, bare=True)
+    config = {"architectures": [f"{family.capitalize()}ForCausalLM"], "tie_word_embeddings": True, **keys}
+    make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64}, config=config, bare=True)
     write_sentence(folder, Sentence((pooling,), normalize=True, max_seq_length=LIMIT), WIDTH, [])
     settings = {"prompts": QWEN_PROMPTS, "default_prompt_name": None}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -75,4 +76,14 @@ def write_gemma(folder: Path) -> Path:
     write_sentence(folder, described, WIDTH, stored)
     settings = {"model_type": "SentenceTransformer", "prompts": GEMMA_PROMPTS, "default_prompt_name": None}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    return folder
+
+
+def write_t5(folder: Path, family: str) -> Path:
+    """sentence-t5 and gtr-t5 in the layout that is published: the mean, a Dense layer without bias, length 1."""
+    size = write_kind(folder, "t5", tokenizer_class="T5Tokenizer", model_max_length=40)
+    make_family(folder, family, sizes={"V": size, "H": WIDTH})
+    layer = Dense(24, False, "torch.nn.modules.linear.Identity")
+    stored = [weights({"linear.weight": (24, WIDTH)}, seed=5)]
+    write_sentence(folder, Sentence(("mean",), normalize=True, max_seq_length=LIMIT, dense=(layer,)), WIDTH, stored)
     return folder

@@ -108,6 +108,14 @@ def mpnet() -> tuple[Tokenizer, dict[str, str]]:
     return made, ROBERTA | {"unk": "[UNK]"}
 
 
+def t5() -> tuple[Tokenizer, dict[str, str]]:
+    made = unigram(["<pad>", "</s>", "<unk>"], "<unk>")
+    made.normalizer = normalizers.Sequence([normalizers.Precompiled(NO_CHANGES), ONE_SPACE])
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    framed(made, "$A </s>", "$A </s> $B </s>")
+    return made, {"pad": "<pad>", "eos": "</s>", "unk": "<unk>"}
+
+
 def gemma() -> tuple[Tokenizer, dict[str, str]]:
     """Byte-pair encoding of letters, with bytes for those that are unknown; a text is one word."""
     merges: dict[tuple[str, str], None] = {}
@@ -161,9 +169,10 @@ KINDS: dict[str, Callable[[], tuple[Tokenizer, dict[str, str]]]] = {
 
 def write_kind(folder: Path, kind: str, *, told: bool = True, **config: Any) -> int:
     """Write a kind's tokenizer.json, and with `told` its tokenizer_config.json; the number of its tokens."""
-    tokenizer, names = KINDS[kind]()
+    tokenizer, names = (KINDS | {"t5": t5})[kind]()  # T5's has no mask
     tokenizer.add_special_tokens([AddedToken(name, special=True) for role, name in names.items() if role != "mask"])
-    tokenizer.add_special_tokens([AddedToken(names["mask"], lstrip=kind != "deberta-v2", special=True)])
+    if "mask" in names:
+        tokenizer.add_special_tokens([AddedToken(names["mask"], lstrip=kind != "deberta-v2", special=True)])
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {f"{role}_token": name for role, name in names.items()} | config
     if told:

@@ -74,6 +74,8 @@ MOSAIC = {  # which says nothing of the form of its layers
 }  # fmt: skip
 CAUSAL = {"use_bidirectional_attention": False}
 WINDOWS = {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
+WIDE = {"num_key_value_heads": 1, "head_dim": 24}
+NARROW = {"A": 3, "D": 8, "Q": 24}  # heads do not share the hidden size
 CASES: dict[str, Case] = {
     **every_head("roberta"),
     "roberta.padding-inside": Case("roberta", "mlm", {"seed": 20}, padding=((0, 3), (2, 0), (2, 11))),
@@ -178,6 +180,16 @@ CASES: dict[str, Case] = {
         "qwen3", "model", {"seed": 135, "config": {**WINDOWS, "is_causal": False}}, lengths=(60, 9, 33)
     ),
     "qwen3.padding-at-the-end": Case("qwen3", "classifier", {"seed": 136}, padding=((0, 6), (1, 0), (1, 1), (2, 3))),
+    **every_head("qwen2"),
+    "qwen2.wide": Case("qwen2", "model", {"seed": 171, "sizes": {"Q": 48, "M": 24, "D": 24}, "config": WIDE}),
+    "qwen2.both-ways": Case("qwen2", "model", {"seed": 172, "config": {"is_causal": False}}),
+    "qwen2.windows": Case("qwen2", "lm", {"seed": 173, "config": WINDOWS}, lengths=(60, 9, 33)),
+    **every_head("t5"),
+    "t5.gated": Case("t5", "model", {"seed": 180, "sizes": NARROW, "config": {"feed_forward_proj": "gated-silu"}}),
+    "t5.far": Case("t5", "model", {"seed": 181}, lengths=(290, 9, 150, 9)),
+    **every_head("mt5"),
+    **every_head("umt5"),
+    "umt5.plain": Case("umt5", "model", {"seed": 182, "sizes": NARROW, "config": {"feed_forward_proj": "relu"}}),
     **{
         f"{family}.{rope['rope_type']}": Case(
             family,

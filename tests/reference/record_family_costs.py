@@ -27,6 +27,7 @@ UNCOUNTED = (
     ("modernbert", "multiple_choice"),  # its code looks at numbers, which the meta device does not have
     ("gemma3_text", "classifier"),  # computes logits of every token, to use those of the last
     ("qwen3", "classifier"),  # the same
+    ("qwen2", "classifier"),
 )
 SHAPES = ((1, 16), (2, 128))
 FINE_TUNED = ("classifier", "token_classifier", "multiple_choice")
@@ -50,6 +51,9 @@ def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]
     keys |= {"num_labels": 2, "attn_implementation": "eager"}
     if config.model_type.startswith("deberta"):
         keys["pad_token_id"] = None  # else it looks for padding in ids that have no numbers here
+    if config.model_type in ("t5", "mt5", "umt5"):
+        keys = {config.key(key): value for key, value in keys.items()}
+        keys["feed_forward_proj"] = "gated-gelu" if config.is_gated else "relu"
     if config.model_type == "jina_bert":
         return oracle_counted(config, head, batch, sequence)
     settings = transformers.AutoConfig.for_model(**keys)

@@ -1,7 +1,7 @@
 """Record what sentence-transformers makes of texts with static models and with other families, in sentence_models.json.
 
 `python tests/reference/record_sentence_models.py` with torch, transformers and sentence-transformers (recorded with
-transformers 5.23.0 and sentence-transformers 6.2.0).
+transformers 5.24.0 and sentence-transformers 6.2.0).
 """
 # mypy: disable-error-code="import-not-found"
 
@@ -14,7 +14,15 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import torch  # noqa: E402
-from helpers.sentence_folders import FOLDERS, GEMMA_PROMPTS, QWEN_PROMPTS, write_folder, write_gemma, write_qwen_folder  # noqa: E402
+from helpers.sentence_folders import (  # noqa: E402
+    FOLDERS,
+    GEMMA_PROMPTS,
+    QWEN_PROMPTS,
+    write_folder,
+    write_gemma,
+    write_qwen_folder,
+    write_t5,
+)
 from helpers.static_models import LAYOUTS, write_static  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 
@@ -44,6 +52,21 @@ def qwen() -> dict[str, list[list[float]]]:
     return found
 
 
+def qwen2() -> dict[str, list[list[float]]]:
+    """gte-Qwen2: to both sides, the last token."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(write_qwen_folder(Path(folder), family="qwen2", is_causal=False))
+        return {name: vectors(path, [*TEXTS, *LONG], name or None) for name in ("", *QWEN_PROMPTS)}
+
+
+def t5() -> dict[str, list[list[float]]]:
+    found = {}
+    for family in ("t5", "mt5", "umt5"):
+        with tempfile.TemporaryDirectory() as folder:
+            found[family] = vectors(str(write_t5(Path(folder), family)), [*TEXTS, *LONG])
+    return found
+
+
 def record() -> dict[str, dict[str, list[list[float]]]]:
     static, families = {}, {}
     for name in (*LAYOUTS, *FOLDERS):
@@ -53,7 +76,7 @@ def record() -> dict[str, dict[str, list[list[float]]]]:
             else:
                 write_static(Path(folder), name)
                 static[name] = vectors(folder, TEXTS)
-    return {"static": static, "families": families, "gemma": gemma(), "qwen": qwen()}
+    return {"static": static, "families": families, "gemma": gemma(), "qwen": qwen(), "qwen2": qwen2(), "t5": t5()}
 
 
 if __name__ == "__main__":
