@@ -34,7 +34,7 @@ class TraceOptions:
     estimate: bool = option(
         False, "",
         "Say what each operation must take on this machine, and why: bytes read and written, arithmetic for each of "
-        "them, the limit that holds it, and the time that follows. With -o FILE.html draw a roofline.",
+        "them, the limit that holds it, and the time that follows.",
     )  # fmt: skip
     gflops: float | None = option(None, "RATE", "With --estimate: of products, in GFLOP/s. (default: measured)")
     gbps: float | None = option(None, "RATE", "With --estimate: of memory, in GB/s. (default: measured)")
@@ -59,7 +59,7 @@ class TraceOptions:
     @property
     def draws_pass(self) -> bool:
         """Whether the pass is written as a page, or as notes."""
-        return self.output is not None and not self.estimate
+        return self.output is not None
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
@@ -69,6 +69,8 @@ class TraceOptions:
             raise wrong("--versus", "this needs a first text.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "this needs a first text.")
+        if self.estimate and self.output is not None:
+            raise wrong("--output", "the page of a pass has no estimate: leave out one of the two.")
         if not self.estimate:
             refuse(self, ("--gflops", "--gbps"), "this is for --estimate.")
         if self.seed is not None and not analyzed.without_weights:
@@ -104,7 +106,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     """
     wanted.refuse_contradictions(analyzed)
     check_output(wanted.save, SEVERAL)
-    check_output(wanted.output, (PAGE,) if wanted.estimate else (PAGE, ".md"))
+    check_output(wanted.output, (PAGE, ".md"))
     opened = analyzed_model(model, analyzed, wanted.seed)
     if wanted.draws_pass:
         from bertcli.analysis.layers import parse_layer
@@ -177,7 +179,7 @@ def _write(whole: "Pass", wanted: TraceOptions, versus: "Pass | None" = None) ->
 
 
 def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> None:
-    """Print the table of steps, or draw the roofline."""
+    """Print the table of steps."""
     from bertcli.report.documents import print_document
     from bertcli.report.terminal import terminal_width
 
@@ -186,13 +188,8 @@ def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> 
 
         add_formulas(trace)
     if wanted.estimate:
-        from bertcli.analysis.trace.estimate import estimate, rates_of, roofline
-        from bertcli.files.shards import save
+        from bertcli.analysis.trace.estimate import estimate, rates_of
 
         estimate(trace, rates_of(wanted.gflops, wanted.gbps))
-        if wanted.output is not None:
-            save(wanted.output, roofline(trace).encode())
-            say_written(wanted.output)
-            return
     width = terminal_width() if wanted.format == "table" else None
     print_document(trace.document(all_layers=wanted.all_layers, width=width, results=results), wanted.format)

@@ -37,7 +37,6 @@ PAGES: dict[str, list[str]] = {
     "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
     "pass-long": ["trace", LONG],
     "pass-versus": ["trace", TEXT, "--versus", "He drank a glass of cold [MASK]."],
-    "roofline": ["trace", "--variant", "base", "--estimate", "--gflops", "100", "--gbps", "20"],
     "lens": ["lens", TEXT],
     "lens-all": ["lens", TEXT, "--all"],
     "explain": ["explain", "A warm, funny and moving film </script>."],

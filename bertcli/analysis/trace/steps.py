@@ -378,7 +378,8 @@ def _totals(trace: Account) -> list[str]:
     below += [] if totals.seconds is None else [f"Time: {1000 * totals.seconds:,.3f} ms"]
     if trace.rates is not None and totals.estimated_seconds is not None:
         seconds, (gflops, gbps) = totals.estimated_seconds, trace.rates
-        below.append(f"Estimated: {1000 * seconds:,.3f} ms at {gflops:,.1f} GFLOP/s and {gbps:,.1f} GB/s")
+        ridge = f"memory-bound below {gflops / gbps:.1f} FLOP/byte"
+        below.append(f"Estimated: {1000 * seconds:,.3f} ms at {gflops:,.1f} GFLOP/s and {gbps:,.1f} GB/s ({ridge})")
         if trace.batch is not None:
             below.append(f"1,000 texts of this length: {1000 * seconds / trace.batch:,.3g} s")
     return below
