@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
-from bertcli.files.formats import PAGE, SEVERAL, check_output, ending_of
+from bertcli.files.formats import PAGE, SEVERAL, check_output
 from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
@@ -41,7 +41,7 @@ class TraceOptions:
     save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
     output: str | None = option(
         None, "FILE",
-        "Write the whole pass as a page on which every number can be looked at (.html), or as notes (.md).",
+        "Write the whole pass as a .html page on which every number can be looked at.",
         "-o", "--output",
     )  # fmt: skip
     layer: str = option(
@@ -58,7 +58,7 @@ class TraceOptions:
 
     @property
     def draws_pass(self) -> bool:
-        """Whether the pass is written as a page, or as notes."""
+        """Whether the pass is written as a page."""
         return self.output is not None
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
@@ -75,7 +75,7 @@ class TraceOptions:
             refuse(self, ("--gflops", "--gbps"), "this is for --estimate.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
-        if not self.draws_pass or ending_of(str(self.output)) != PAGE:
+        if not self.draws_pass:
             refuse(self, ("--layer", "--versus", "--full"), "this is for the page of a pass: give -o FILE.html.")
         if self.draws_pass and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
@@ -106,7 +106,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     """
     wanted.refuse_contradictions(analyzed)
     check_output(wanted.save, SEVERAL)
-    check_output(wanted.output, (PAGE, ".md"))
+    check_output(wanted.output, (PAGE,))
     opened = analyzed_model(model, analyzed, wanted.seed)
     if wanted.draws_pass:
         from bertcli.analysis.layers import parse_layer
@@ -164,17 +164,16 @@ def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
 
 
 def _write(whole: "Pass", wanted: TraceOptions, versus: "Pass | None" = None) -> None:
-    """The page of a pass, or of two beside each other; or notes of one."""
+    """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
-    from bertcli.analysis.trace.page import BOUND, FULL_BOUND, PageOptions, pass_notes, pass_page
+    from bertcli.analysis.trace.page import BOUND, FULL_BOUND, PageOptions, pass_page
     from bertcli.files.shards import save
 
     assert wanted.output is not None
-    draws = ending_of(wanted.output) == PAGE
     bound = FULL_BOUND if wanted.full else BOUND
     layer, head = parse_layer(wanted.layer, whole.model.config, least=0)
     options = PageOptions(layer, head or 1, full=wanted.full, bound=bound)
-    save(wanted.output, (pass_page(whole, options, versus) if draws else pass_notes(whole)).encode())
+    save(wanted.output, pass_page(whole, options, versus).encode())
     say_written(wanted.output)
 
 

@@ -290,7 +290,7 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
         (["-m", "MODEL", "--heads", "classifier"], "no classifier head; it has pooler, mlm, nsp."),
         (["-m", "MODEL", "--save", "outputs.npy"], "must be one of .npz, .safetensors."),
         (["-m", "MODEL", "--save", "/nowhere/outputs.npz"], "there is no folder /nowhere."),
-        (["-m", "MODEL", "-o", "picture.svg"], "must be one of .html, .md."),
+        (["-m", "MODEL", "-o", "picture.svg"], "the ending must be .html."),
     ],
 )
 def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(

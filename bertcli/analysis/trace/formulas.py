@@ -1,4 +1,4 @@
-"""The formula of each op in the symbols of the step that ran it: as MathML, as LaTeX, as plain text.
+"""The formula of each op in the symbols of the step that ran it: as MathML and as plain text.
 
 A formula is a tree: a list is a row, ("sub", x, i) and ("sup", x, i) are x with an index, ("frac", a, b) is a fraction,
 ("root", x) a square root; any other text is a symbol, a number or an operator. Formulas are found by the op's name.
@@ -15,11 +15,6 @@ from bertcli.report.page import Markup, element
 
 Formula = Any  # str | list[Formula] | tuple[str, Formula, ...]
 OPERATORS = frozenset("=+−·⊙/(),∑→…|≤∈[]") | {"exp", "max", "mean", "cos", "sin", "softmax", "−∞"}
-LATEX = {
-    "−": "-", "·": r"\cdot", "⊙": r"\odot", "∑": r"\sum", "→": r"\to", "…": r"\dots", "≤": r"\le", "∈": r"\in",
-    "μ": r"\mu", "σ": r"\sigma", "ε": r"\varepsilon", "γ": r"\gamma", "β": r"\beta", "θ": r"\theta", "−∞": r"-\infty",
-    "exp": r"\exp", "max": r"\max", "cos": r"\cos", "sin": r"\sin",
-}  # fmt: skip
 
 
 def symbol(name: str) -> Formula:
@@ -170,18 +165,3 @@ def _mathml(tree: Formula) -> Markup:
     if tree in OPERATORS:
         return element("mo", tree)
     return element("mn" if tree.isdigit() else "mi" if len(tree) == 1 else "mtext", tree)
-
-
-def latex(tree: Formula) -> str:
-    """The same for notes in Markdown."""
-    if isinstance(tree, list):
-        return " ".join(map(latex, tree))
-    if isinstance(tree, tuple):
-        kind, *parts = tree
-        inner = [latex(part) for part in parts]
-        if kind == "frac":
-            return rf"\frac{{{inner[0]}}}{{{inner[1]}}}"
-        return rf"\sqrt{{{inner[0]}}}" if kind == "root" else f"{inner[0]}{'_' if kind == 'sub' else '^'}{{{inner[1]}}}"
-    if tree in LATEX:
-        return LATEX[tree]
-    return tree if len(tree) == 1 or tree.isdigit() else rf"\text{{{tree.replace('_', ' ')}}}"

@@ -5,18 +5,16 @@ into a bound (selection.py). Its script works out how a chosen number came about
 and draws them (pass.js). Two passes can stand side by side.
 """
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bertcli.analysis.texts import partners
-from bertcli.analysis.trace.formulas import formula, latex, mathml
-from bertcli.analysis.trace.passes import NEXT, Pass, results, results_in_words, run_pass
+from bertcli.analysis.trace.formulas import formula, mathml
+from bertcli.analysis.trace.passes import NEXT, Pass, results, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
 from bertcli.analysis.trace.selection import FULL_BOUND as FULL_BOUND
 from bertcli.analysis.trace.selection import Chosen, Selection, choose
@@ -277,35 +275,3 @@ def _result(run: Pass) -> Iterator[Markup]:
     for title, entries in results(run):
         items = [html(RESULT, name=name, value=value, share=abs(value)) for name, value in entries]
         yield element("div", element("h2", title), element("ol", *items))
-
-
-# ---------------------------------------------------------------------------------------------------------- the notes
-
-
-def _code(text: str) -> str:
-    """A text in Markdown as it is, between more backquotes than stand together in it."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    space = " " if longest else ""
-    return f"{'`' * (longest + 1)}{space}{visible(text)}{space}{'`' * (longest + 1)}"
-
-
-def pass_notes(run: Pass) -> str:
-    """The pass as Markdown, without pictures: formulas, shapes, statistics."""
-    parts = [f"# {escape(visible(run.model.name))}", " ".join(map(_code, run.inputs.pieces)), ""]
-    parts += [line for result in results_in_words(run) for line in (escape(result), "")]
-    last, group = -1, ""
-    for step in run.trace.steps:
-        stop = run.stops[step.index]
-        if stop != last:
-            parts += [f"## {stop_name(stop, run.layers)}", ""]
-            last, group = stop, ""
-        if step.group != group:
-            parts += [f"### {step.group}", ""]
-            group = step.group
-        shapes = [value.size for value in (*step.inputs, step.output)]
-        tree = formula(step.op, [operand.name for operand in step.inputs], step.output.name, step.settings)
-        parts += [f"**{step.operation}** {', '.join(shapes[:-1])} → {shapes[-1]}", "", f"$${latex(tree)}$$", ""]
-        if step.stats is not None:
-            low, mean, high = map(_short, (step.stats.min, step.stats.mean, step.stats.max))
-            parts += [f"{step.params:,} parameters, {step.macs:,} MACs; minimum {low}, mean {mean}, maximum {high}", ""]
-    return "\n".join(parts)
