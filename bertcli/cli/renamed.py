@@ -9,6 +9,10 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
     ("heads", "--top"): "it is called --top-k now",
     ("trace", "--attention"): "attention weights are shown by bertcli heads TEXT --layer 3.2",
     ("trace", "--head"): "an attention head is the second number of --layer: --layer 3.2",
+    (
+        "trace",
+        "--full",
+    ): "bertcli serve has a page that works out any number; --layer 3.2 opens another layer",
     ("evaluate", "--labels"): "it is called --rename-label now: --rename-label pos=positive",
     ("similarity", "--resume"): "similarity compares texts in one run, which is not continued",
     ("similarity", "--shard"): "similarity compares all texts with each other, so they cannot be divided",

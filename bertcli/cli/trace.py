@@ -50,7 +50,6 @@ class TraceOptions:
         "negative from the end. (default: -1)",
     )  # fmt: skip
     versus: str | None = option(None, "TEXT", "Another text, whose pass the page shows beside the first.")
-    full: bool = option(False, "", "Put every number into the page, and what it was made from.")
     seed: int | None = option(
         None, "N", "Give a --variant or --config random weights drawn from this seed, so that it has numbers.", least=0
     )
@@ -76,7 +75,7 @@ class TraceOptions:
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         if not self.draws_pass:
-            refuse(self, ("--layer", "--versus", "--full"), "this is for the page of a pass: give -o FILE.html.")
+            refuse(self, ("--layer", "--versus"), "this is for the page of a pass: give -o FILE.html.")
         if self.draws_pass and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
         if analyzed.without_weights and self.text is not None:
@@ -166,13 +165,12 @@ def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
 def _write(whole: "Pass", wanted: TraceOptions, versus: "Pass | None" = None) -> None:
     """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
-    from bertcli.analysis.trace.page import BOUND, FULL_BOUND, PageOptions, pass_page
+    from bertcli.analysis.trace.page import BOUND, PageOptions, pass_page
     from bertcli.files.shards import save
 
     assert wanted.output is not None
-    bound = FULL_BOUND if wanted.full else BOUND
     layer, head = parse_layer(wanted.layer, whole.model.config, least=0)
-    options = PageOptions(layer, head or 1, full=wanted.full, bound=bound)
+    options = PageOptions(layer, head or 1, bound=BOUND)
     save(wanted.output, pass_page(whole, options, versus).encode())
     say_written(wanted.output)
 

@@ -174,7 +174,7 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
     browser.get(file.as_uri() + "#encoder.layers.3.attention.softmax@3,4,1")
     said, link = chosen_cell(browser)
     assert "Layer 4: Attention weights" in said
-    assert "head 2, row “hot” (token 4), column “a” (token 1)" in said
+    assert "head 3, row “hot” (token 4), column “a” (token 1)" in said
     assert browser.execute_script("return [chosen.head, chosen.token, chosen.stop]") == [2, 4, 4]
     body = browser.find_element(By.TAG_NAME, "body")
     body.send_keys("[")
@@ -203,7 +203,7 @@ def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: An
     WebDriverWait(browser, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, ".stop.open canvas.hatch"))
     said, _ = chosen_cell(browser)
     assert "It was made from “Intermediate” (layer 2), of which only some columns are on this page." in said
-    assert "--layer 2 or --full puts it on the page" in said
+    assert "--layer 2 puts it on the page" in said
     assert browser.execute_script("return workedOut('encoder.layers.1.feed_forward.output', 0, 2, 9)") is None
     assert bertcli("trace", LONG, "--layer", "2", "-o", file).status == 0
     browser.get("about:blank")

@@ -107,7 +107,7 @@ def test_worked_out_every_step_of_every_family(tmp_path: Path, kind: str) -> Non
     check(steps)
 
 
-def test_worked_out_all_of_a_full_page(tmp_path: Path) -> None:
+def test_worked_out_all_of_a_small_page(tmp_path: Path) -> None:
     folder = make_family(tmp_path / "model", "roberta", "mlm")
-    page = trace(tmp_path / "page.html", "-m", folder, "--seq-len", "9", "--full")
+    page = trace(tmp_path / "page.html", "-m", folder, "--seq-len", "9")
     check(told(page, ALL))

@@ -16,7 +16,6 @@ from bertcli.analysis.texts import partners
 from bertcli.analysis.trace.formulas import formula, mathml
 from bertcli.analysis.trace.passes import NEXT, Pass, results, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
-from bertcli.analysis.trace.selection import FULL_BOUND as FULL_BOUND
 from bertcli.analysis.trace.selection import Chosen, Selection, choose
 from bertcli.analysis.trace.steps import Step
 from bertcli.errors import BertcliError
@@ -27,7 +26,7 @@ from bertcli.tracing.dispatch import Array
 if TYPE_CHECKING:
     from bertcli.opened import Opened
 
-BOUND = 8_000_000  # bytes of a page, by default; FULL_BOUND with every number
+BOUND = 8_000_000  # bytes of a page, by default
 NOTE = 500  # of them for the note that says which numbers they are
 SECOND = 0.35  # of the room for numbers, where there is a second text: the first one has the weights
 MANY = 24  # tokens from which they stand in one line that scrolls
@@ -41,15 +40,14 @@ class PageOptions(NamedTuple):
     """What a page is opened at, and how much it holds.
 
     layer: from 1, 0 for the embeddings, negative from the end. head: from 1. token: None for the first mask, else the
-    first token. full: every number, or BertcliError where that is more than `bound` bytes; None is no bound. ask: where
-    a box on the page sends another text, with `text`, `layer`, `head` and `token` in the query; it then offers the same
-    for numbers that the page cannot work out.
+    first token. bound: bytes of the page, at most; None is no bound, and every number is on the page. ask: where a box
+    on the page sends another text, with `text`, `layer`, `head` and `token` in the query; it then offers the same for
+    numbers that the page cannot work out.
     """
 
     layer: int = -1
     head: int = 1
     token: int | None = None
-    full: bool = False
     bound: int | None = BOUND
     ask: str | None = None
 
@@ -87,7 +85,7 @@ def page_of_text(
 def pass_page(run: Pass, options: PageOptions = DEFAULT, versus: Pass | None = None, text: str = "") -> str:
     """The page of a pass, and beside it that of another; `text` stands in the box that asks for another one.
 
-    Errors: BertcliError for a layer or a head that is not there, and for more numbers than a page may hold.
+    Errors: BertcliError for a layer or a head that is not there.
     """
     runs = [run] if versus is None else [run, versus]
     chosen = _chosen(run, options)
@@ -96,9 +94,9 @@ def pass_page(run: Pass, options: PageOptions = DEFAULT, versus: Pass | None = N
     if options.bound is not None:
         room = options.bound - NOTE - len(_page(runs, empty, chosen, options, text).encode())
     rest = 0 if versus is None else int(SECOND * room)
-    kept = [choose(run.trace, run.model, chosen, room - rest, options.full)]
+    kept = [choose(run.trace, run.model, chosen, room - rest)]
     if versus is not None:
-        kept.append(choose(versus.trace, run.model, chosen, rest + kept[0].room, options.full, kept[0].parameters))
+        kept.append(choose(versus.trace, run.model, chosen, rest + kept[0].room, kept[0].parameters))
     return _page(runs, kept, chosen, options, text)
 
 
@@ -121,7 +119,6 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     run = runs[0]
     data = _data(run, kept[0]) | {
         "layer": chosen.stop, "head": 1 + chosen.head, "token": chosen.token, "ask": options.ask,
-        "full": kept[0].fits_whole,
     }  # fmt: skip
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}

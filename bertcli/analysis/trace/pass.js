@@ -350,9 +350,7 @@ function remedy(stop, head) {
   if (data.ask) return [make("a", {href: asked({layer: Math.min(stop, data.layers), head: 1 + (head ?? chosen.head)})}, "have it worked out"), "."];
   const other = stop >= 1 && stop <= data.layers && stop !== data.layer, ofHead = head !== undefined && !other && head + 1 !== data.head;
   const layer = other ? `--layer ${stop}` : ofHead ? `--layer ${data.layer}.${head + 1}` : "";
-  const ways = [layer, data.full ? "--full" : ""].filter(Boolean);
-  return [ways.length ? `${ways.join(" or ")} puts it on the page; or bertcli serve has a page that works out any number.` :
-    "a shorter text leaves room for it; or bertcli serve has a page that works out any number."].join("");
+  return `${layer ? `${layer} puts it on the page` : "a shorter text leaves room for it"}; or bertcli serve has a page that works out any number.`;
 }
 function asked(changes) {
   const url = new URL(data.ask, location.href), box = byId("ask");

@@ -1,4 +1,4 @@
-"""Which numbers of a traced pass a page holds: all, or as many as fit into so many bytes.
+"""Which numbers of a traced pass a page holds: as many as fit into so many bytes.
 
 First the results of one layer, of the embeddings and of the heads, then what they were made from: weights whole where
 there is room, else the largest terms of each product and the sum of the others. After that the results of the other
@@ -24,7 +24,6 @@ from bertcli.analysis.trace.products import (
     rows_of_tables,
 )
 from bertcli.analysis.trace.steps import Step
-from bertcli.errors import BertcliError
 from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace
     from bertcli.opened import Opened
 
-FULL_BOUND = 64_000_000  # bytes of numbers, at most
 FEWEST = 8  # features of a result that is not whole
 BEST = 5  # entries of the vocabulary kept of a prediction
 BESIDE = 60  # bytes of a record for its names, quotes and commas
@@ -94,7 +92,6 @@ class Selection:
         self.parameters: dict[str, Numbers] = {}
         self.products: dict[str, Products] = {}
         self.room = room  # bytes of the page that are left
-        self.fits_whole = False  # whether the whole pass would fit a page
         self._given = {path for path, numbers in (given or {}).items() if numbers.rows is None}  # parameters elsewhere
         self._trace, self._chosen = trace, chosen
         self._weights = {parameter.path: parameter.array for parameter in parameters(model.network)}
@@ -152,25 +149,6 @@ class Selection:
         room = min(room, self.room)
         while tokens and not self._take_products(matrices, tokens, TERMS[-1], room):
             tokens -= 1
-
-    def keep_all(self, steps: Sequence[Step]) -> None:
-        """These results, and what they were made from; BertcliError where not everything fits."""
-        if (needed := self.size_of_all(steps)) > self.room:
-            raise BertcliError(
-                f"The whole pass needs {needed / 1e6:,.1f} MB of numbers, and a page has room for "
-                f"{self.room / 1e6:,.1f} MB: leave out --full, or give a shorter text."
-            )
-        self.keep(steps)
-        self.keep_origins(steps)
-
-    def size_of_all(self, steps: Sequence[Step]) -> int:
-        """Bytes of these results and of what they were made from, with as few terms of products as may be."""
-        matrices = {step.path: matrix for step in steps if (matrix := matrix_of(step, self._weights)) is not None}
-        whole = {matrix.path: Numbers(matrix.rows) for matrix in matrices.values() if matrix.path not in self._given}
-        tables = {path: numbers for step in steps for path, numbers in self._tables(step).items()}
-        products = self._size_of_products(matrices, max(map(self._rows, matrices), default=0), TERMS[-1])
-        kept = [*(Numbers(self._trace.arrays[step.path]) for step in steps), *tables.values()]
-        return sum(one.bytes for one in kept) + min(products, sum(one.bytes for one in whole.values()))
 
     def _keep_tables(self, steps: Iterable[Step]) -> dict[str, Matrix]:
         """What is small of the origins of results that are kept; returns the matrices of products, by their steps."""
@@ -251,19 +229,14 @@ def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
 
 
 def choose(
-    trace: "Trace", model: "Opened", chosen: Chosen, room: int, full: bool, given: Mapping[str, Numbers] | None = None
+    trace: "Trace", model: "Opened", chosen: Chosen, room: int, given: Mapping[str, Numbers] | None = None
 ) -> Selection:
-    """The numbers that fit into `room` bytes, those of the heads and of the chosen layer first; with `full` all.
+    """The numbers that fit into `room` bytes, those of the heads and of the chosen layer first.
 
     `given` are parameters that the page has already.
-    Errors: BertcliError if `full` needs more.
     """
     layers, kept = model.config.num_hidden_layers, Selection(trace, model, room, chosen, given)
     ran = [step for step in trace.steps if step.path in trace.arrays]
-    if full:
-        kept.keep_all(ran)
-        return kept
-    kept.fits_whole = kept.size_of_all(ran) <= FULL_BOUND
     logits = [step for step in ran if step.output.symbols.split(" × ")[-1] == "V"]
     steps = [step for step in ran if step not in logits]
     stops = stops_of(trace.steps, layers)
