@@ -43,6 +43,12 @@ def cases() -> Iterator[tuple[str, str]]:
             yield family, head
 
 
+def run_too() -> set[tuple[str, str]]:
+    """Cases whose examples are run: BERT with every head, every family with one of its heads, each in turn."""
+    of_families = {(family, of.heads[i % len(of.heads)]) for i, (family, of) in enumerate(FAMILIES.items())}
+    return of_families | {case for case in cases() if case[0] == "bert"}
+
+
 @pytest.mark.parametrize(("family", "head"), [*cases()])
 def test_info_names_the_commands_that_can_use_a_model(tmp_path: Path, family: str, head: str) -> None:
     folder = tmp_path / "model"
@@ -66,7 +72,8 @@ def test_info_names_the_commands_that_can_use_a_model(tmp_path: Path, family: st
     assert ("labels" in record) == bool({"classifier", "token_classifier"}.intersection(record["heads"]))
     assert ("tied" in record) == ("mlm" in record["heads"])
     record["commands"] = [use for use in record["commands"] if use["command"] != "export"]  # tested below
-    try_each(record, folder)
+    if (family, head) in run_too():
+        try_each(record, folder)
 
 
 @pytest.mark.parametrize("kind", ["sentence", "static", "late", "cross-encoder", "reranker", "nli", "router"])
