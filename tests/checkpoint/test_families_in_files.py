@@ -65,7 +65,7 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
             "type 'longformer'; it runs bert, albert, deberta-v2, deberta, ",
         ),
         ({"model_type": "longformer"}, "type 'longformer'; it runs"),
-        ({"architectures": ["GPT2Model"]}, "type 'T5Model'; it runs"),
+        ({"architectures": ["GPT2Model"]}, "type 'GPT2Model'; it runs"),
         ({"model_type": "roberta", **OLD, "max_position_embeddings": 2}, "leaves no position for a token"),
         ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
         ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),

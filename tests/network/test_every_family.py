@@ -1,0 +1,134 @@
+"""No family and no op without numbers: what a new one lacks is named, with the line to add."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.family_checkpoints import FAMILIES, make_family
+from reference.family_cases import CASES
+
+import bertcli
+from bertcli.engine.padded import pack_padded
+from bertcli.model import Model
+from bertcli.models.config import Config
+from bertcli.models.registry import families, variant_config, variants
+from bertcli.network import ops, position_ops
+from bertcli.network.heads import outputs
+from bertcli.network.module import parameters
+from bertcli.onnx.exporter import HIDDEN, OPSET, exporter_of
+from bertcli.onnx.file import Export, write_parts
+from bertcli.onnx.session import Session, hidden_states
+from bertcli.tracing.dispatch import Op, watching
+
+RECORDED = Path(__file__).parents[1] / "reference" / "families"
+OPS = {name for name, one in (vars(ops) | vars(position_ops)).items() if isinstance(one, Op)}
+# Types whose numbers are recorded elsewhere: BERT's in networks.npz, static tables' in sentence_models.json; and one
+# that is another type's in every respect.
+ELSEWHERE = {"bert", "model2vec", "new"}
+# Ops of the textbook's model, which has no files: test_textbook.py works them out with loops.
+OF_TEXTBOOK = {"project", "project_heads", "concat"}
+
+
+def test_every_family_has_recorded_numbers() -> None:
+    with_files = {kind for member in families() if member.names for kind in member.types}
+    for kind in sorted(with_files - ELSEWHERE):
+        assert kind in FAMILIES, f'add "{kind}": Family(…) to FAMILIES in tests/helpers/family_checkpoints.py'
+        named = [name for name, case in CASES.items() if case.family == kind]
+        assert named, f'add **every_head("{kind}") to CASES in tests/reference/family_cases.py'
+        record = f"run python tests/reference/record_families.py {kind} (see its docstring)"
+        assert (RECORDED / f"{kind}.npz").exists(), record
+        with np.load(RECORDED / f"{kind}.npz") as stored:
+            recorded = {key.partition("/")[0] for key in stored.files}
+        assert recorded == {*named}, record
+    assert {file.stem for file in RECORDED.glob("*.npz")} == with_files - ELSEWHERE
+
+
+def test_every_head_has_recorded_numbers() -> None:
+    """The pooler's numbers are recorded with the model's, those that a file for pre-training has with another head."""
+    # BERT's own is recorded; transformers has no class of DeBERTa 1 with choices.
+    beside = {"ernie": {"nsp"}, "deberta": {"multiple_choice"}}
+    for member in families():
+        for kind in sorted(member.types.keys() - ELSEWHERE if member.names else ()):
+            heads = {head for head in member.head_names if member.begins(head) or head == "lm"} - {"pooler"}
+            missing = heads - {*FAMILIES[kind].heads} - beside.get(kind, set())
+            assert not missing, (
+                f'add {missing} to the heads of FAMILIES["{kind}"] in tests/helpers/family_checkpoints.py'
+            )
+
+
+class Seen:
+    """Notes which ops are called."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def op(self, one: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        self.names.add(one.name)
+        return one.compute(*arguments, **keywords)
+
+    def module(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return module.forward(*arguments, **keywords)
+
+
+def test_every_op_occurs_in_a_recorded_case(tmp_path: Path) -> None:
+    seen = Seen()
+    for name, case in CASES.items():
+        if not seen.names >= OPS - OF_TEXTBOOK:
+            model = bertcli.load(make_family(tmp_path / name, case.family, case.head, **case.checkpoint))
+            ids, segments, mask = case.batch()
+            with watching(seen):
+                outputs(model.network, pack_padded(ids, segments, mask != 0)[0])
+    unseen = OPS - OF_TEXTBOOK - seen.names
+    assert not unseen, f"add a case to CASES in tests/reference/family_cases.py that calls {', '.join(sorted(unseen))}"
+
+
+# What a small model of each published size has instead of these keys.
+SMALL: dict[str, Any] = {
+    "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 48,
+    "max_position_embeddings": 40, "head_dim": 16, "attention_head_size": 16, "embedding_size": 24,
+    "position_buckets": 16, "sliding_window": 4, "local_attention": 8, "pad_token_id": 1, "num_labels": 3,
+    "mask_token_id": 5, "num_experts": 4,
+}  # fmt: skip
+
+
+def small(config: Config) -> Config:
+    """The configuration of a published size, with a few numbers everywhere: its settings stay."""
+    there = {item.name for item in fields(config) if getattr(config, item.name) is not None}
+    changes = {key: value for key, value in SMALL.items() if key in there}
+    key_heads = getattr(config, "num_key_value_heads", None)
+    if key_heads is not None:
+        changes["num_key_value_heads"] = 2 if key_heads == config.num_attention_heads else 1
+    if getattr(config, "position_buckets", 1) < 0:
+        changes["position_buckets"] = -1
+    return replace(config, **changes)
+
+
+def random_model(name: str) -> Model:
+    config = small(variant_config(name))
+    listed = parameters(bertcli.variant(config=config, heads="none").network)
+    shapes = {id(one.array): one for one in reversed(listed)}.values()  # layers that are shared are there once
+    rng = np.random.default_rng(len(name))
+    weights = {}
+    for one in shapes:
+        spread = 0.2 if len(one.array.shape) == 1 else 0.6 / np.sqrt(one.array.shape[-1])
+        around = 1 if one.path.endswith("norm.weight") and config.model_type != "gemma3_text" else 0
+        weights[one.path] = around + rng.normal(0, spread, one.array.shape)
+    return bertcli.variant(config=config, heads="none", weights=weights)
+
+
+@pytest.mark.parametrize("name", variants())
+def test_the_numbers_of_every_variant_are_those_of_its_graph(name: str, tmp_path: Path) -> None:
+    model = random_model(name)
+    network, rng = model.network, np.random.default_rng(3)
+    ids, mask = rng.integers(6, 64, (3, 30)), np.arange(30) < np.array([[30], [4], [19]])
+    segments = (np.arange(30) > 9) * np.int64(model.config.segment_count > 1) * mask
+    batch, _ = pack_padded(ids, segments, mask)
+    exporter = exporter_of(network, opset=OPSET)
+    made = Export(exporter.graph, exporter.watch(lambda batch: {HIDDEN: network(batch)}), {})
+    file = tmp_path / "graph.onnx"
+    write_parts(made, file, apart=False)
+    expected = network(batch)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(hidden_states(Session(file), batch), expected, rtol=0, atol=1e-5)
