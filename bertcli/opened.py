@@ -20,13 +20,13 @@ from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
-    from bertcli.checkpoint.folder import Folder
-    from bertcli.checkpoint.loading import TensorUse
-    from bertcli.checkpoint.sentence import SentenceConfig
     from bertcli.engine.padded import Padded
+    from bertcli.folder.model_folder import Folder
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.onnx.session import Session
+    from bertcli.sentence.config import SentenceConfig
     from bertcli.tokens import Tokenizer
+    from bertcli.weights.loading import TensorUse
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -97,8 +97,8 @@ class Opened:
         runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors:
         BertcliError.
         """
-        from bertcli.checkpoint.folder import Folder
-        from bertcli.checkpoint.hub import find_model, sample
+        from bertcli.folder.hub import find_model, sample
+        from bertcli.folder.model_folder import Folder
 
         check_kind("heads", heads, Iterable)
         check_choice("engine", engine, EngineName)
@@ -151,8 +151,8 @@ class Opened:
 
         Errors: BertcliError for whatever is wrong with the files.
         """
-        from bertcli.checkpoint.folders import has_tokenizer
-        from bertcli.checkpoint.loading import open_checkpoint  # what a variant, which has no files, does not need
+        from bertcli.folder.missing_files import has_tokenizer
+        from bertcli.weights.loading import open_checkpoint  # what a variant, which has no files, does not need
 
         checkpoint, folder = open_checkpoint(folder, heads), folder.resolved()
         config, network = checkpoint.config, checkpoint.network
@@ -207,7 +207,7 @@ class Opened:
     @cached_property
     def sentence(self) -> "SentenceConfig":
         """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
-        from bertcli.checkpoint.sentence import read_sentence_config
+        from bertcli.sentence.config import read_sentence_config
 
         return read_sentence_config(self._folder())
 

@@ -39,7 +39,7 @@ def build_variant(
         file = Path(config) / "config.json" if Path(config).is_dir() else Path(config)
         if not file.exists():
             raise BertcliError(f"{file} is missing: give the path of an existing config.json.")
-        from bertcli.checkpoint.loading import read_config
+        from bertcli.weights.loading import read_config
 
         settings, name = read_config(file), str(config)
     changed: dict[str, Any] = renamed(sizes or {}, settings.names)

@@ -14,10 +14,10 @@ from conftest import Made
 from helpers.checkpoints import Sentence, make
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.loading import open_checkpoint
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.network.module import parameters
+from bertcli.weights.loading import open_checkpoint
 
 
 def test_float32_weights_are_used_as_stored_and_read_only(made: Made) -> None:

@@ -9,20 +9,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from bertcli.capabilities import commands, purpose
-from bertcli.checkpoint.adapter import open_adapter
-from bertcli.checkpoint.cache import cache_folder, cached, missing
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.hub import SAMPLES, sample
-from bertcli.checkpoint.modules import MODULES_FILE, network_place
-from bertcli.checkpoint.tensors import INDEX_ENDING, open_tensors, weights_file
-from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.cache import cache_folder, cached, missing
+from bertcli.folder.hub import SAMPLES, sample
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import MODULES_FILE, network_place
+from bertcli.folder.transformer import read_transformer
+from bertcli.folder.weight_files import INDEX_ENDING, weights_file
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
 from bertcli.tasks.compute.encode import Plan
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.weights.lora import open_adapter
+from bertcli.weights.tensors import open_tensors
 
 logger = logging.getLogger("bertcli")
 SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")

@@ -50,7 +50,7 @@ def info(model: ModelOptions, wanted: InfoOptions) -> None:
         else:
             print_table(LISTED, listing(models))
         return
-    from bertcli.checkpoint.hub import find_model
+    from bertcli.folder.hub import find_model
 
     folder = find_model(**model.wanted(""))
     from bertcli.analysis.info import info, table

@@ -28,8 +28,8 @@ def argument(
 
 def models_here(begun: str) -> list[str]:
     """The names of models that need no download and begin so: what a shell offers in their place."""
-    from bertcli.checkpoint.cache import cache_folder, cached
-    from bertcli.checkpoint.hub import SAMPLES
+    from bertcli.folder.cache import cache_folder, cached
+    from bertcli.folder.hub import SAMPLES
 
     names = dict.fromkeys([*SAMPLES, *(name for name, *_ in cached(cache_folder()))])
     return [name for name in names if name.startswith(begun)]

@@ -196,11 +196,11 @@ def _counted(models: "list[Opened]", analyzed: AnalyzedOptions, wanted: ParamsOp
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
-    from bertcli.checkpoint.hub import find_model
+    from bertcli.folder.hub import find_model
 
     folder = find_model(**model.wanted(MASKED_SAMPLE))  # a name that is wrong is told at once
     from bertcli.analysis.params.summary import tensors_document
-    from bertcli.checkpoint.loading import open_checkpoint
+    from bertcli.weights.loading import open_checkpoint
 
     opened = open_checkpoint(folder, analyzed.heads, partial=True)
     return tensors_document(model.model or MASKED_SAMPLE, opened.uses)
@@ -225,8 +225,8 @@ def _config_alone(path: Path) -> Path | None:
     """The configuration that a path names: itself a .json file, or that of a folder without weights; else None."""
     if path.suffix == ".json" and path.is_file():
         return path
-    from bertcli.checkpoint.folder import Folder
-    from bertcli.checkpoint.tensors import weights_file
+    from bertcli.folder.model_folder import Folder
+    from bertcli.folder.weight_files import weights_file
 
     config = path / "config.json"
     return config if config.is_file() and weights_file(Folder(path)) is None else None

@@ -43,14 +43,14 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     """
     source = read_texts(texts, output)
     check_output(output.output, RECORDS)
-    from bertcli.checkpoint.hub import find_model
+    from bertcli.folder.hub import find_model
 
     folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
-    from bertcli.checkpoint.loading import config_of
-    from bertcli.checkpoint.modules import network_place
-    from bertcli.checkpoint.prompts import read_prompts, read_query_prompt
+    from bertcli.folder.modules import network_place
+    from bertcli.folder.prompts import read_prompts, read_query_prompt
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer
+    from bertcli.weights.loading import config_of
 
     at, static = network_place(folder)
     file = at.file("config.json")

@@ -24,11 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import TOKENIZER_FILES
-from bertcli.checkpoint.loading import BASE, CONSTANT
-from bertcli.checkpoint.modules import network_place
-from bertcli.checkpoint.tensors import SINGLE_FILE, open_tensors
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.evaluate.logistic import Fit
@@ -37,6 +32,10 @@ from bertcli.files.arrays import Stored, write_safetensors
 from bertcli.files.formats import check_output, ending_of
 from bertcli.files.shards import writing
 from bertcli.files.texts import Text
+from bertcli.folder.missing_files import TOKENIZER_FILES
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import network_place
+from bertcli.folder.weight_files import SINGLE_FILE
 from bertcli.models.config import Config
 from bertcli.models.registry import family, parse_heads
 from bertcli.network.heads import FirstTokenClassifier
@@ -45,6 +44,8 @@ from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import logits
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tracing.dispatch import Array, shape_only
+from bertcli.weights.loading import BASE, CONSTANT
+from bertcli.weights.tensors import open_tensors
 
 logger = logging.getLogger("bertcli")
 SCALE = 2.0**-12  # s of tanh

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.tensors import StoredTensor, open_file
 from bertcli.files.formats import SEVERAL, check_output, ending_of
 from bertcli.files.held import Stream, Vectors
 from bertcli.files.shards import Shards
 from bertcli.files.stored import Readers, StoredVectors, in_arrays
 from bertcli.lean import lean_dataclass
+from bertcli.weights.tensors import StoredTensor, open_file
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers

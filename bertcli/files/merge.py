@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of
 from bertcli.files.held import Format
 from bertcli.files.kinds import format_of
 from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
+from bertcli.folder.files import read_object
 
 NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
 

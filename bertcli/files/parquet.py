@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.held import InputFile, Rows, Stream, TextFile, Vectors, pyarrow
 from bertcli.files.lines import LONGEST, check_readable
@@ -17,6 +16,7 @@ from bertcli.files.rows import Wanted, unusable
 from bertcli.files.shards import LENGTHS, LINES, Shards
 from bertcli.files.stored import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
+from bertcli.folder.files import open_regular
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.files.shards import BESIDE
+from bertcli.folder.files import read_object
 
 T = TypeVar("T")
 MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors

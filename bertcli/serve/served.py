@@ -5,10 +5,10 @@ from functools import cache, cached_property
 from threading import Lock
 from typing import Any, Literal
 
-from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
 from bertcli.tasks.registry import TaskSpec, compute, spec

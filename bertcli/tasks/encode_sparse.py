@@ -43,7 +43,7 @@ def rows(record: Record) -> Iterator[Row]:
 
 def has_table(model: "Opened", name: str | None) -> bool:
     """Whether a prompt's name is that of a route that is a table."""
-    from bertcli.checkpoint.routes import tables  # brings NumPy, which --help does not load
+    from bertcli.folder.router import tables  # brings NumPy, which --help does not load
 
     return name is not None and model.sentence.routed and model.folder is not None and name in tables(model.folder)
 

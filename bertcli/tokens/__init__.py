@@ -1,6 +1,6 @@
 """Text to tokens. This package is the only importer of tokenizers."""
 
-from bertcli.tokens.framing import Tokens
+from bertcli.tokens.template import Tokens
 from bertcli.tokens.tokenizer import Spelling, Tokenizer, refuse_long
 
 __all__ = ["Spelling", "Tokenizer", "Tokens", "refuse_long"]

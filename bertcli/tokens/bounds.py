@@ -9,8 +9,8 @@ import re
 from base64 import b64decode
 from pathlib import Path
 
-from bertcli.checkpoint.untrusted import parse_json
 from bertcli.errors import BertcliError
+from bertcli.folder.files import parse_json
 
 # Keys, which a vocabulary may have as pieces: there a number follows.
 MERGES = re.compile(rb'"merges"\s*:\s*\[')

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import AddedToken
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import JsonSettings
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import JsonSettings
+from bertcli.folder.model_folder import Folder
 
 if TYPE_CHECKING:
-    from bertcli.tokens.chat_template import ChatTemplate
+    from bertcli.tokens.chat import ChatTemplate
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 ROLES = ("mask", "cls", "sep", "pad", "unk")

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import has_tokenizer
-from bertcli.checkpoint.modules import is_late, network_place
-from bertcli.checkpoint.prompts import read_query_prompt
-from bertcli.checkpoint.transformer import read_transformer
 from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.folder.missing_files import has_tokenizer
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import is_late, network_place
+from bertcli.folder.prompts import read_query_prompt
+from bertcli.folder.transformer import read_transformer
 from bertcli.models.config import Config
-from bertcli.tokens.framing import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
-from bertcli.tokens.opening import open_backend, special_tokens
+from bertcli.tokens.load_tokenizer import open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
+from bertcli.tokens.template import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
 
 if TYPE_CHECKING:
-    from bertcli.tokens.chat_template import ChatTemplate
+    from bertcli.tokens.chat import ChatTemplate
 
 SPACES = ("Ġ", "▁")
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
@@ -72,13 +72,13 @@ class Tokenizer:
         settings = Settings(framed=False) if static else read_settings(place, transformer.tokenizer)
         markers: tuple[str, ...] = ()
         if is_late(folder):
-            from bertcli.checkpoint.late import late_interaction  # few checkpoints are of that kind
+            from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
 
             markers = late_interaction(folder).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         settings = settings._replace(marked=tuple(words), lowered=transformer.lower_case)
         if transformer.chat:
-            from bertcli.tokens.chat_template import ChatTemplate  # few checkpoints have one for pairs
+            from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 
             template = ChatTemplate.read(place, read_query_prompt(folder))
             settings = settings._replace(chat=template)

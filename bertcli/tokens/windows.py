@@ -1,7 +1,7 @@
 """A long text in windows that overlap, for what is found in a part of it."""
 
 from bertcli.errors import BertcliError
-from bertcli.tokens.framing import Listed, Tokens
+from bertcli.tokens.template import Listed, Tokens
 
 
 def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.recorder import Trace, trace
-from bertcli.checkpoint.tensors import FLOATS, open_file
-from bertcli.checkpoint.untrusted import open_regular
 from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
+from bertcli.folder.files import open_regular
 from bertcli.network.module import parameters
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
@@ -36,6 +35,7 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
+from bertcli.weights.tensors import FLOATS, open_file
 
 TOLERANCE = 1e-4
 MOST = 3  # weights named below the table

@@ -15,11 +15,11 @@ from hypothesis.extra import numpy as arrays_of
 from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import save_arrays
+from bertcli.folder.model_folder import Folder
 from bertcli.views.diff import Diff, Weights, diff_page, step_diff
+from bertcli.weights.tensors import open_tensors
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 TEXT = "The good king drank hot tea in Paris."

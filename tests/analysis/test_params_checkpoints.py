@@ -15,10 +15,10 @@ from helpers.family_checkpoints import FAMILIES, make_family
 
 import bertcli
 from bertcli.analysis.params.summary import tensors_document
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.loading import open_checkpoint
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
+from bertcli.weights.loading import open_checkpoint
+from bertcli.weights.tensors import open_tensors
 
 CASES: list[dict[str, Any]] = [
     *({"head": head} for head in HEADS),

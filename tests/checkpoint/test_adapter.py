@@ -14,10 +14,10 @@ from helpers.terminal import bertcli as run
 from safetensors.numpy import load_file
 
 import bertcli
-from bertcli.checkpoint.adapter import open_adapter
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.model import Model
+from bertcli.weights.lora import open_adapter
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "adapters.json").read_text())
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.checkpoint.loading import read_config
 from bertcli.errors import BertcliError, shown
 from bertcli.models.bert import BertConfig
 from bertcli.models.registry import families, family, parse_config, parse_heads, variants
+from bertcli.weights.loading import read_config
 
 BERT = family("bert")
 OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}

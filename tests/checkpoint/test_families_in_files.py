@@ -9,12 +9,12 @@ from helpers.family_checkpoints import FAMILIES, architecture, make_family
 from helpers.terminal import bertcli as command
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.models.gte import GteConfig
 from bertcli.models.modernbert import ModernBertConfig
 from bertcli.models.registry import family, parse_config, variants
+from bertcli.weights.tensors import open_tensors
 
 OLD = {"vocab_size": 100, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 MODERN = {"model_type": "modernbert", **OLD}

@@ -12,8 +12,8 @@ from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 
 OPENS = """
 import sys

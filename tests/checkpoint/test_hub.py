@@ -24,13 +24,13 @@ from helpers.static_models import write_static
 from huggingface_hub import hf_hub_download, scan_cache_dir
 
 import bertcli
-from bertcli.checkpoint import hub as hub_module
-from bertcli.checkpoint.cache import cache_folder, missing
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.hub import find_model, sample
-from bertcli.checkpoint.sentence import read_sentence_config
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
+from bertcli.folder import hub as hub_module
+from bertcli.folder.cache import cache_folder, missing
+from bertcli.folder.hub import find_model, sample
+from bertcli.folder.model_folder import Folder
+from bertcli.sentence.config import read_sentence_config
+from bertcli.weights.tensors import open_tensors
 
 MODEL = "someone/model"
 
@@ -40,7 +40,7 @@ SCRIPT = """
 import json, os, sys, time
 time.sleep = lambda seconds: None
 from bertcli.errors import BertcliError
-from bertcli.checkpoint.hub import find_model
+from bertcli.folder.hub import find_model
 for line in sys.stdin:
     try:
         answer = {"folder": str(find_model(**json.loads(line)).path)}
@@ -615,7 +615,7 @@ def test_the_cache_is_where_its_client_has_it(
 
 
 def test_hub_ref_in_the_cache_can_be_read_by_others(tmp_path: Path) -> None:
-    from bertcli.checkpoint.cache import point
+    from bertcli.folder.cache import point
 
     before = os.umask(0o022)
     try:

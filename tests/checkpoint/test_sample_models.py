@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bertcli
-from bertcli.checkpoint.hub import SAMPLES
+from bertcli.folder.hub import SAMPLES
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {name: ROOT / "sample_weights" / name for name in SAMPLES}

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertcli import load
-from bertcli.checkpoint.cache import missing
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.layers import read_cross_encoder
-from bertcli.checkpoint.modules import missing_files
-from bertcli.checkpoint.sentence import SentenceConfig, SparsePooling, read_sentence_config
-from bertcli.checkpoint.transformer import read_limit
 from bertcli.errors import BertcliError
+from bertcli.folder.cache import missing
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import missing_files
+from bertcli.folder.transformer import read_limit
+from bertcli.sentence.config import SentenceConfig, SparsePooling, read_sentence_config
+from bertcli.sentence.layers import read_cross_encoder
 
 HIDDEN = 32  # of the checkpoints that `make` makes
 TORCH = "torch.nn.modules.activation."

@@ -15,9 +15,9 @@ from helpers.vocabulary import pieces
 from safetensors.numpy import load_file
 
 import bertcli
-from bertcli.checkpoint.cache import missing
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.cache import missing
+from bertcli.folder.model_folder import Folder
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
 

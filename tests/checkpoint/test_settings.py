@@ -12,8 +12,8 @@ from helpers.tokenizer_kinds import write_kind
 from reference import setting_cases as cases
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.tokens import Tokenizer
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "settings.json").read_text(encoding="utf-8"))

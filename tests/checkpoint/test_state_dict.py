@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.state_dict import MEMBER_LIMIT, PICKLE_LIMIT, Refused, read_state_dict
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
+from bertcli.weights.state_dict import MEMBER_LIMIT, PICKLE_LIMIT, Refused, read_state_dict
+from bertcli.weights.tensors import open_tensors
 
 RECORDED = np.load(Path(__file__).parents[1] / "reference" / "state_dicts.npz")
 KINDS = [name for name in RECORDED.files if "/" not in name]

@@ -17,9 +17,10 @@ from safetensors import deserialize
 from safetensors.numpy import load_file
 
 from bertcli import load
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import INDEX_FILE, SINGLE_FILE, StoredTensor, open_tensors
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.weight_files import INDEX_FILE, SINGLE_FILE
+from bertcli.weights.tensors import StoredTensor, open_tensors
 
 MATRIX = np.array([[1.5, -2.25, 3e-5], [0.0, -0.0, 65504.0]])
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from helpers.checkpoints import Dense, Sentence, make
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.loading import read_config
-from bertcli.checkpoint.sentence import read_sentence_config
-from bertcli.checkpoint.tensors import open_tensors
-from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT
 from bertcli.errors import BertcliError
+from bertcli.folder.files import VOCABULARY_LIMIT
+from bertcli.folder.model_folder import Folder
+from bertcli.sentence.config import read_sentence_config
 from bertcli.tokens import Tokenizer
+from bertcli.weights.loading import read_config
+from bertcli.weights.tensors import open_tensors
 
 BERT = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 

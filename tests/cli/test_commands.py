@@ -282,9 +282,7 @@ def test_commands_empty_text_is_a_text(model: Path) -> None:
 
 def test_commands_bundled_model_is_named(model: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     sentiment = made(head="classifier")
-    monkeypatch.setattr(
-        "bertcli.checkpoint.hub.sample", lambda name: sentiment if name == "bert-mini-sentiment" else model
-    )
+    monkeypatch.setattr("bertcli.folder.hub.sample", lambda name: sentiment if name == "bert-mini-sentiment" else model)
     for arguments, name in (
         (["classify", "tea"], "bert-mini-sentiment"),
         (["classify", "--head", "nsp", "tea", "--text-pair", "x"], "bert-mini-mlm"),

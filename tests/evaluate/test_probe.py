@@ -14,14 +14,14 @@ from helpers.terminal import bertcli
 from reference.probe_cases import DATA, MODEL, labelled, reviews, sentences
 
 import bertcli as library
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.evaluate import logistic
 from bertcli.evaluate.options import ProbeOptions
 from bertcli.evaluate.probe import bar, folds_of, parts_of, probing_of, reading
 from bertcli.files.texts import from_values
+from bertcli.folder.model_folder import Folder
 from bertcli.model import Model
+from bertcli.weights.tensors import open_tensors
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
 SENTIMENT = ("-m", MODEL)

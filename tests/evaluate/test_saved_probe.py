@@ -18,13 +18,13 @@ from reference.patch_cases import folder_of
 from reference.probe_cases import ASKED, DATA, HOLDING, MODEL, REFUSED, labelled, reviews, saved
 
 import bertcli as library
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.evaluate import saved_probe
 from bertcli.evaluate.logistic import STRENGTHS, fits
 from bertcli.evaluate.saved_probe import Head, find_head
+from bertcli.folder.model_folder import Folder
 from bertcli.models.registry import families
+from bertcli.weights.tensors import open_tensors
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))["saved"]
 LABELS = ["king", "other", "tea"]

@@ -22,14 +22,14 @@ from hypothesis import strategies as st
 from reference.vocabulary_cases import MODELS
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.loading import read_config
-from bertcli.checkpoint.sentence import read_sentence_config
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.texts import Text
+from bertcli.folder.model_folder import Folder
+from bertcli.sentence.config import read_sentence_config
 from bertcli.tokens import Tokenizer
+from bertcli.weights.loading import read_config
+from bertcli.weights.tensors import open_tensors
 
 TEXTS = ["The cat sat on the mat.", "", "[MASK] é中国😀\x00", "a" * 300]
 LONGEST_MESSAGE = 2000  # letters: the longest true one tells how to convert a pickle

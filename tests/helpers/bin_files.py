@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.tensors import open_file
+from bertcli.weights.tensors import open_file
 
 STORAGES = {"F32": "Float", "F16": "Half", "BF16": "BFloat16", "F64": "Double", "I64": "Long"}
 MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."

@@ -17,7 +17,7 @@ from huggingface_hub import InferenceClient
 from reference import task_cases as cases
 
 import bertcli
-from bertcli.checkpoint.hub import find_model
+from bertcli.folder.hub import find_model
 from bertcli.model import Model
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "Über 中国 ☃"]

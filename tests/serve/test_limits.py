@@ -23,7 +23,7 @@ from reference import task_cases as cases
 from tokenizers import Tokenizer as Backend
 
 import bertcli
-from bertcli.checkpoint.hub import find_model
+from bertcli.folder.hub import find_model
 from bertcli.model import Model
 from bertcli.serve.service import ROUTES, Limits
 

@@ -14,13 +14,13 @@ from helpers.forward import states
 from numpy.typing import NDArray
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import open_tensors
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.model import Model
 from bertcli.tasks.compute.encode import plan
 from bertcli.tasks.compute.similarity import similarity
 from bertcli.tasks.encode import EncodeOptions, Pooling
+from bertcli.weights.tensors import open_tensors
 
 TEXTS = ("The cat sat on the mat.", "", "tea", "She poured a cup of hot coffee, and he drank it.")
 Array = NDArray[Any]

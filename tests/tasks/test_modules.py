@@ -14,9 +14,9 @@ from helpers.modular import DOCUMENTS, QUERIES, QUERY, query_weights, write_cros
 from helpers.terminal import bertcli as run
 
 import bertcli
-from bertcli.checkpoint.cache import missing
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.cache import missing
+from bertcli.folder.model_folder import Folder
 from bertcli.tasks.compute.sparse_vectors import SparseVector
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from reference.encode_cases import PROMPTED, TEXTS, prompted
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.model import Model
 from bertcli.tasks.compute.chunks import chunk_ranges
 from bertcli.tokens import Tokenizer

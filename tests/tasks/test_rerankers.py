@@ -14,10 +14,10 @@ from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import write_qwen
 
 import bertcli
-from bertcli.checkpoint.cache import missing
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
-from bertcli.tokens.chat_template import ChatTemplate
+from bertcli.folder.cache import missing
+from bertcli.folder.model_folder import Folder
+from bertcli.tokens.chat import ChatTemplate
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "rerankers.json").read_text())
 

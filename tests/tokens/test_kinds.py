@@ -10,8 +10,8 @@ import pytest
 from helpers.tokenizer_kinds import KINDS, write_kind
 from helpers.vocabulary import SPECIAL, pieces, write_vocabulary
 
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.windows import windows_of

@@ -16,8 +16,8 @@ from helpers.terminal import bertcli as bertcli_command
 from helpers.tokenizer_kinds import NO_CHANGES, write_kind
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 from bertcli.tokens.library import library_errors, without_lines_of_panics

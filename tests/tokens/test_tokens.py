@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 

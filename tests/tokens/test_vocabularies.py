@@ -12,11 +12,11 @@ from helpers.vocabulary import pieces, write_vocabulary
 from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
 from tokenizers import pre_tokenizers
 
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
-from bertcli.tokens.vocabularies import Piece, parse_model
+from bertcli.tokens.slow import Piece, parse_model
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "vocabularies.json").read_text(encoding="utf-8"))
 MADE = [name for name, folder in FOLDERS.items() if folder.vocabulary not in ("cased json", "kind")]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.folder import Folder
 from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.windows import windows_of
 

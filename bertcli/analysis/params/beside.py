@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from math import prod
 
 from bertcli.analysis.params.summary import Row
-from bertcli.checkpoint.loading import UNREAD
 from bertcli.models.registry import family
 from bertcli.network.module import parameters
 from bertcli.opened import Opened
+from bertcli.weights.loading import UNREAD
 
 
 def rows_beside(model: Opened) -> Iterator[Row]:

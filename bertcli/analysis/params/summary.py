@@ -25,7 +25,7 @@ from bertcli.tracing.tracer import Ran, Tracer
 
 if TYPE_CHECKING:
     from bertcli.analysis.params.memory import Memory
-    from bertcli.checkpoint.loading import TensorUse
+    from bertcli.weights.loading import TensorUse
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 

@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from bertcli.checkpoint.layers import read_cross_encoder
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
+from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.compute.batches import Numbers, check_head, check_needs, logits_of_each
 from bertcli.tasks.compute.scores import ACTIVATIONS, softmax

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from bertcli.checkpoint.loading import UNUSED
-from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.models.registry import family
 from bertcli.opened import Opened
+from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.compute.prepared import Chunking, prepare
 from bertcli.tasks.compute.run import results
@@ -23,10 +22,11 @@ from bertcli.tasks.compute.task import Record, Result, Task, Window, merged
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array, Integers
+from bertcli.weights.loading import UNUSED
 
 if TYPE_CHECKING:
-    from bertcli.checkpoint.late import Role
     from bertcli.network.after_pooling import Dense
+    from bertcli.sentence.late_interaction import Role
     from bertcli.tasks.compute.late import TokenVectors
 
 logger = logging.getLogger("bertcli")

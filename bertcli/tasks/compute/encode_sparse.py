@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from bertcli.checkpoint.sentence import SparsePooling
 from bertcli.engine.packing import Packed
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
+from bertcli.sentence.config import SparsePooling
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import has_tokenizer
-from bertcli.checkpoint.modules import network_place
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded import pack_padded
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
+from bertcli.folder.missing_files import has_tokenizer
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import network_place
 from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.late import Role
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, shown
 from bertcli.lean import lean_dataclass
 from bertcli.models.registry import family
 from bertcli.opened import Opened
+from bertcli.sentence.late_interaction import Role
 from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array

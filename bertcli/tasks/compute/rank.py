@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bertcli.checkpoint.late import LateInteraction
-from bertcli.checkpoint.layers import read_cross_encoder
-from bertcli.checkpoint.modules import kinds_of, network_place
-from bertcli.checkpoint.sentence import SentenceConfig
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
+from bertcli.folder.modules import kinds_of, network_place
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
+from bertcli.sentence.config import SentenceConfig
+from bertcli.sentence.late_interaction import LateInteraction
+from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
@@ -33,7 +33,7 @@ from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordT
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.rank import SPEC, RankOptions
-from bertcli.tokens.chat_template import template_of
+from bertcli.tokens.chat import template_of
 
 logger = getLogger("bertcli")
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # names of the prompt of documents, the first that there is

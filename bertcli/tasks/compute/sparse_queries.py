@@ -9,12 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.routes import read_table, tables
 from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.router import tables
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
+from bertcli.sentence.query_tables import read_table
 from bertcli.tasks.compute.batches import check_finite
 from bertcli.tasks.compute.sparse_vectors import SparseTask, SparseVector, largest
 from bertcli.tasks.encode_sparse import EncodeSparseOptions

@@ -10,10 +10,10 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from bertcli.checkpoint.prompts import read_query_prompt
-from bertcli.checkpoint.transformer import read_limit
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Texts
+from bertcli.folder.prompts import read_query_prompt
+from bertcli.folder.transformer import read_limit
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.options import Reading

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple, Self
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import JSON_LIMIT, read_whole, unusable
 from bertcli.errors import BertcliError, shown
-from bertcli.tokens.framing import Framing, Listed, Original, Side, Slot
+from bertcli.folder.files import JSON_LIMIT, read_whole, unusable
+from bertcli.folder.model_folder import Folder
+from bertcli.tokens.template import Framing, Listed, Original, Side, Slot
 
 FILE = "chat_template.jinja"
 PAIR = ("query", "document")  # the roles whose messages a pair becomes; a third one, "system", has the model's prompt

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import has_tokenizer
-from bertcli.checkpoint.modules import is_routed, missing_files, network_place
-from bertcli.checkpoint.tensors import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 from bertcli.errors import BertcliError
+from bertcli.folder.missing_files import has_tokenizer
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import is_routed, missing_files, network_place
+from bertcli.folder.weight_files import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
@@ -70,7 +70,7 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
         place, static = network_place(folder)
         modules = missing_files(folder)
         if is_routed(folder):
-            from bertcli.checkpoint.routes import missing_tables  # few models are Routers
+            from bertcli.folder.router import missing_tables  # few models are Routers
 
             modules += missing_tables(folder)
     except BertcliError:  # a damaged file is not missing: reading it later raises the error

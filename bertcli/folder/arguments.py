@@ -7,8 +7,8 @@ would be passed on to transformers is refused by name. Source of the meaning: se
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.untrusted import JsonSettings
 from bertcli.errors import shown
+from bertcli.folder.files import JsonSettings
 
 # What a tokenizer may be called with: padding does not change a text's numbers.
 CALL_SETTINGS = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}

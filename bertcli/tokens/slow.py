@@ -14,10 +14,10 @@ from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers,
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import lacks_tokenizer
-from bertcli.checkpoint.untrusted import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
+from bertcli.folder.missing_files import lacks_tokenizer
+from bertcli.folder.model_folder import Folder
 from bertcli.tokens.charsmap import check_charsmap
 from bertcli.tokens.settings import Settings
 

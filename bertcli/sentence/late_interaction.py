@@ -7,11 +7,11 @@ meaning: sentence-transformers 6, which reads all three.
 import string
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.modules import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
-from bertcli.checkpoint.prompts import read_prompts
-from bertcli.checkpoint.transformer import transformer_file
-from bertcli.checkpoint.untrusted import JsonSettings, unusable
+from bertcli.folder.files import JsonSettings, unusable
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
+from bertcli.folder.prompts import read_prompts
+from bertcli.folder.transformer import transformer_file
 
 METADATA = "artifact.metadata"  # Stanford's settings
 CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does not say

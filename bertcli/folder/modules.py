@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import SINGLE_FILE, weights_file
-from bertcli.checkpoint.untrusted import is_plain, unusable
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import is_plain, unusable
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.weight_files import SINGLE_FILE, weights_file
 
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
 MODEL_FILE = "config_sentence_transformers.json"

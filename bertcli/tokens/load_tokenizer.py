@@ -7,8 +7,8 @@ from pathlib import Path
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import VOCABULARY_LIMIT, read_whole
+from bertcli.folder.files import VOCABULARY_LIMIT, read_whole
+from bertcli.folder.model_folder import Folder
 from bertcli.tokens.bounds import check_tokenizer
 from bertcli.tokens.library import AT_OPENING, library_errors
 from bertcli.tokens.settings import ROLES, Settings
@@ -45,20 +45,20 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
         _overrule(backend, settings, file)
     else:
         framed = True
-        from bertcli.tokens.vocabularies import open_vocabulary  # most folders have a tokenizer.json
+        from bertcli.tokens.slow import open_vocabulary  # most folders have a tokenizer.json
 
         with library_errors(f"The tokenizer in {path} cannot be made of its files", AT_OPENING):
             backend = open_vocabulary(folder, settings)
-        from bertcli.tokens.completing import append_tokens
+        from bertcli.tokens.missing_tokens import append_tokens
 
         append_tokens(backend, settings, special_tokens(backend, settings), path)
     _add_special_tokens(backend, settings)
     if settings.lowered:
-        from bertcli.tokens.completing import lower_first
+        from bertcli.tokens.missing_tokens import lower_first
 
         lower_first(backend)
     if backend.post_processor is None and framed:
-        from bertcli.tokens.completing import frame
+        from bertcli.tokens.missing_tokens import frame
 
         frame(backend, special_tokens(backend, settings), path)
     backend.encode_special_tokens = settings.split_special

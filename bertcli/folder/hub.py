@@ -7,9 +7,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import is_plain
 from bertcli.errors import BertcliError, nearest, shown
+from bertcli.folder.files import is_plain
+from bertcli.folder.model_folder import Folder
 
 logger = logging.getLogger("bertcli")
 
@@ -39,7 +39,7 @@ def find_model(
     folder = find_folder(model, revision=revision, **options)
     if adapter is None and not folder.has(ADAPTER_FILE):
         return folder
-    from bertcli.checkpoint.adapter import base_of, has_adapter
+    from bertcli.folder.adapter import base_of, has_adapter
 
     if adapter is not None:
         other = find_folder(str(adapter), **options)
@@ -89,8 +89,8 @@ def find_folder(
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
-    from bertcli.checkpoint.cache import cache_folder, missing, snapshot  # what a folder does not need
-    from bertcli.checkpoint.modules import modules_known
+    from bertcli.folder.cache import cache_folder, missing, snapshot  # what a folder does not need
+    from bertcli.folder.modules import modules_known
 
     repos = _names(model)
     cache = cache_folder(cache_dir)
@@ -113,7 +113,7 @@ def find_folder(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of variables that the client no longer reads
-            from bertcli.checkpoint.download import download  # imports the Hub client: only when needed
+            from bertcli.folder.download import download  # imports the Hub client: only when needed
     except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
         raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
     if whole is None:

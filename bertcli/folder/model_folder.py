@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bertcli.checkpoint.untrusted import JsonSettings, read_json
+from bertcli.folder.files import JsonSettings, read_json
 
 
 class Folder:

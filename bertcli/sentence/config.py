@@ -7,8 +7,10 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.modules import (
+from bertcli.errors import BertcliError, check_choice, shown
+from bertcli.folder.files import JsonSettings, unusable
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import (
     MASK,
     MODEL_FILE,
     MODULES_FILE,
@@ -21,15 +23,13 @@ from bertcli.checkpoint.modules import (
     of_pylate,
     read_modules,
 )
-from bertcli.checkpoint.prompts import read_prompts
-from bertcli.checkpoint.transformer import read_transformer
-from bertcli.checkpoint.untrusted import JsonSettings, unusable
-from bertcli.errors import BertcliError, check_choice, shown
+from bertcli.folder.prompts import read_prompts
+from bertcli.folder.transformer import read_transformer
 
 if TYPE_CHECKING:
-    from bertcli.checkpoint.late import LateInteraction
-    from bertcli.checkpoint.layers import LogitScore
     from bertcli.network.after_pooling import Dense, LayerNorm
+    from bertcli.sentence.late_interaction import LateInteraction
+    from bertcli.sentence.layers import LogitScore
 
 logger = logging.getLogger("bertcli")
 
@@ -137,17 +137,17 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         elif module.kind == "SpladePooling":
             sentence = sentence._replace(sparse=_read_sparse(at, folder))
         elif module.kind == "LogitScore":
-            from bertcli.checkpoint.layers import read_logit_score
+            from bertcli.sentence.layers import read_logit_score
 
             sentence = sentence._replace(next_token=read_logit_score(at))
         elif module.kind == "Dense":
-            from bertcli.checkpoint.layers import read_dense  # which few folders have
+            from bertcli.sentence.layers import read_dense  # which few folders have
 
             dense, output = read_dense(at, size, input_name)
             size = len(dense.weight)
             layers.append(dense)
         elif module.kind == "LayerNorm":
-            from bertcli.checkpoint.layers import read_norm
+            from bertcli.sentence.layers import read_norm
 
             layers.append(read_norm(at, size))
         elif module.kind == "Normalize":
@@ -168,8 +168,8 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
     if output == SCORES:
         return sentence._replace(scores=tuple(layers))
     if late is not None and not kinds_of(folder):
-        from bertcli.checkpoint.late import METADATA
-        from bertcli.checkpoint.layers import read_projection
+        from bertcli.sentence.late_interaction import METADATA
+        from bertcli.sentence.layers import read_projection
 
         layers = [read_projection(folder)]
         if not folder.file(METADATA).exists() and not of_pylate(folder.optional(MODEL_FILE)):
@@ -184,7 +184,7 @@ def read_late(folder: Folder) -> "LateInteraction | None":
     """How a late-interaction model reads queries and documents; None for any other model."""
     if not is_late(folder):
         return None
-    from bertcli.checkpoint.late import late_interaction  # few checkpoints are of that kind
+    from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
 
     return late_interaction(folder)
 

@@ -15,25 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import StoredTensor, open_file
-from bertcli.checkpoint.untrusted import JsonSettings, unusable
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.adapter import adapter_settings
+from bertcli.folder.files import JsonSettings, unusable
+from bertcli.folder.model_folder import Folder
 from bertcli.lean import lean_dataclass
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array
+from bertcli.weights.tensors import StoredTensor, open_file
 
-CONFIG_FILE, WEIGHT_FILES = "adapter_config.json", ("adapter_model.safetensors", "adapter_model.bin")
+WEIGHT_FILES = ("adapter_model.safetensors", "adapter_model.bin")
 PREFIX = "base_model.model."
 FACTORS = re.compile(r"(.+)\.(lora_A|lora_B)\.weight|(.+)\.(lora_embedding_A|lora_embedding_B)")
-HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
-HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "layers_to_transform"}
-# These change nothing once an adapter is trained: its tensors say which modules there are, of which rank. All families
-# have linear layers, whose weights peft never takes the other way around (fan_in_fan_out).
-HARMLESS = {"rank_pattern", "modules_to_save", "bias", "fan_in_fan_out", "lora_dropout", "inference_mode"}
-HARMLESS |= {"layers_pattern", "megatron_core", "qalora_group_size", "runtime_config", "peft_version"}
-HARMLESS |= {"init_lora_weights", "eva_config"}
-KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # ways to begin that leave the base as it is
 TASKS = {
     "SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification",
     "QUESTION_ANS": "ForQuestionAnswering", "FEATURE_EXTRACTION": "Model", "CAUSAL_LM": "ForCausalLM",
@@ -137,35 +130,9 @@ def _bare(name: str, family: Family) -> str:
     return next((name.removeprefix(one) for one in family.prefixes if one and name.startswith(one)), name)
 
 
-def has_adapter(folder: Folder) -> bool:
-    return folder.has(CONFIG_FILE)
-
-
-def base_of(folder: Folder) -> tuple[str, str | None]:
-    """The name of the model that an adapter was trained on, and its revision."""
-    config = _settings(folder)
-    base, revision = config.get("base_model_name_or_path"), config.get("revision")
-    if not isinstance(base, str) or not base or not isinstance(revision, str | None):
-        raise BertcliError(f"{config.file} has the base_model_name_or_path {shown(base)}: give the base with -m.")
-    return base, revision
-
-
-def _settings(folder: Folder) -> JsonSettings:
-    """adapter_config.json; BertcliError for what is not applied."""
-    config = folder.object(CONFIG_FILE)
-    if config.get("peft_type") != "LORA":
-        raise config.refused("peft_type", "; bertcli applies LORA")
-    if config.get("init_lora_weights") not in KEEPING:
-        raise config.refused("init_lora_weights", ", which change the base")
-    for key, value in config.items():
-        if key not in HEEDED | HARMLESS and value not in (None, False, [], {}):
-            raise config.refused(key, ", which bertcli does not apply")
-    return config
-
-
 def open_adapter(folder: Folder) -> Adapter:
     """The adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
-    config = _settings(folder)
+    config = adapter_settings(folder)
     weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}.")

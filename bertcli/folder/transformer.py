@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.modules import entries_in, network_place
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import entries_in, network_place
 
 # Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
 TRANSFORMER_FILES = tuple(
@@ -42,7 +42,7 @@ def read_transformer(folder: Folder) -> Transformer:
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)
-    from bertcli.checkpoint.arguments import read_arguments
+    from bertcli.folder.arguments import read_arguments
 
     other_limit, tokenizer, task, chat = read_arguments(config)
     return Transformer(other_limit or limit, lower_case, tokenizer, task, chat)

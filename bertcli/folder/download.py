@@ -21,11 +21,11 @@ from huggingface_hub.hf_api import HfApi
 from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-from bertcli.checkpoint import folders
-from bertcli.checkpoint.cache import missing, point, repo_folder
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.tensors import SINGLE_FILE, WEIGHT_FILES
 from bertcli.errors import BertcliError, first_line
+from bertcli.folder import missing_files
+from bertcli.folder.cache import missing, point, repo_folder
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.weight_files import SINGLE_FILE, WEIGHT_FILES
 
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
@@ -33,7 +33,7 @@ SMALL_FILES = re.compile(
     r"|(modules|config_sentence_transformers|router_config|adapter_config)\.json|artifact\.metadata",
     re.ASCII,
 )
-VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*folders.TOKENIZER_FILES[1:])))})", re.ASCII)
+VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*missing_files.TOKENIZER_FILES[1:])))})", re.ASCII)
 
 # Errors of the client's own HTTP library, which is another in each of its versions: known by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
@@ -87,11 +87,11 @@ def _check(repo: str, names: Collection[str], weights: bool) -> None:
     if "adapter_config.json" in names:
         return
     if not {"config.json", "modules.json"}.intersection(names):
-        raise folders.lacks_weights(where, names, "no config.json")
+        raise missing_files.lacks_weights(where, names, "no config.json")
     if weights and not files.intersection(WEIGHT_FILES):
-        raise folders.lacks_weights(where, names)
-    if not folders.has_tokenizer(files):
-        raise folders.lacks_tokenizer(where, names)
+        raise missing_files.lacks_weights(where, names)
+    if not missing_files.has_tokenizer(files):
+        raise missing_files.lacks_tokenizer(where, names)
 
 
 def _offered(repo: str, name: str, names: Collection[str]) -> str:

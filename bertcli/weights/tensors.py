@@ -18,13 +18,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.untrusted import is_plain, open_regular, parse_json, read_bytes
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import open_regular, parse_json, read_bytes
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.weight_files import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 
-SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
-WEIGHT_FILES = (SINGLE_FILE, INDEX_FILE, "pytorch_model.bin", "pytorch_model.bin.index.json")  # the first that is there
-INDEX_ENDING = ".index.json"
 HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB; the package allows 100 MB
 
 # How the bytes are viewed. NumPy has neither bfloat16 nor 8-bit floats: those stay raw bits. BOOL stays uint8: a NumPy
@@ -86,11 +84,6 @@ class StoredTensor(NamedTuple):
         return self._replace(array=self.array[part])
 
 
-def weights_file(folder: Folder) -> Path | None:
-    """The file of WEIGHT_FILES that a folder's tensors are read from, or that says which files they are in."""
-    return next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
-
-
 def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     """Every tensor of a checkpoint folder by name: from model.safetensors, else from the shards listed in its index,
     else from pytorch_model.bin or its shards.
@@ -101,21 +94,6 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     if file is None:
         raise BertcliError(f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
     return _open_shards(folder, file.name) if file.name.endswith(INDEX_ENDING) else open_file(folder.reading(file.name))
-
-
-def shard_names(folder: Folder, name: str) -> dict[str, str]:
-    """Tensor name → file name from an index of shards; file names outside the folder are refused."""
-    weight_map, index = folder.object(name).get("weight_map"), folder.file(name)
-    if not isinstance(weight_map, dict):
-        raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")
-    ending = Path(index.name.removesuffix(INDEX_ENDING)).suffix
-    for tensor, file in weight_map.items():
-        if not isinstance(file, str) or not file.endswith(ending) or not is_plain(file):
-            raise BertcliError(
-                f"{index} places tensor {shown(tensor)} in {shown(file)}, which is not a {ending} file in the same "
-                "folder: do not use this model."
-            )
-    return weight_map
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
@@ -151,7 +129,7 @@ def _mapped(file: BinaryIO, path: Path) -> NDArray[np.uint8]:
 
 
 def _open_state_dict(path: Path, data: NDArray[np.uint8]) -> dict[str, StoredTensor]:
-    from bertcli.checkpoint.state_dict import Refused, read_state_dict  # most weights are safetensors
+    from bertcli.weights.state_dict import Refused, read_state_dict  # most weights are safetensors
 
     try:
         arrays = read_state_dict(data.data)

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.folders import ADVICE, lacks_weights
-from bertcli.checkpoint.modules import PROJECTION, STANFORD, network_place
-from bertcli.checkpoint.tensors import StoredTensor, open_tensors, weights_file
-from bertcli.checkpoint.untrusted import read_object
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import read_object
+from bertcli.folder.missing_files import ADVICE, lacks_weights
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import PROJECTION, STANFORD, network_place
+from bertcli.folder.weight_files import weights_file
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
 from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only
+from bertcli.weights.tensors import StoredTensor, open_tensors
 
 if TYPE_CHECKING:
-    from bertcli.checkpoint.adapter import Adapter
+    from bertcli.weights.lora import Adapter
 
 UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
@@ -94,7 +95,7 @@ def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool =
     model_family = family(config.model_type)
     adapter = None
     if folder.adapter is not None:
-        from bertcli.checkpoint.adapter import open_adapter  # most models have none
+        from bertcli.weights.lora import open_adapter  # most models have none
 
         adapter = open_adapter(folder.adapter)
         stored = adapter.in_place(stored, model_family, OTHER_NAMES)

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.checkpoint.folder import Folder
-from bertcli.checkpoint.modules import MODEL_FILE, PROJECTION, SCORES, SENTENCE
-from bertcli.checkpoint.tensors import open_tensors
-from bertcli.checkpoint.untrusted import unusable
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import unusable
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import MODEL_FILE, PROJECTION, SCORES, SENTENCE
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tracing.dispatch import Array
+from bertcli.weights.tensors import open_tensors
 
 CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "Sigmoid": "sigmoid", "ReLU": "relu", "GELU": "gelu",

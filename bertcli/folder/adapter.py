@@ -1,0 +1,41 @@
+"""What the folder of an adapter (LoRA, peft) says: its base, and settings that are applied or refused."""
+
+from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import JsonSettings
+from bertcli.folder.model_folder import Folder
+
+CONFIG_FILE = "adapter_config.json"
+HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
+HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "layers_to_transform"}
+# These change nothing once an adapter is trained: its tensors say which modules there are, of which rank. All families
+# have linear layers, whose weights peft never takes the other way around (fan_in_fan_out).
+HARMLESS = {"rank_pattern", "modules_to_save", "bias", "fan_in_fan_out", "lora_dropout", "inference_mode"}
+HARMLESS |= {"layers_pattern", "megatron_core", "qalora_group_size", "runtime_config", "peft_version"}
+HARMLESS |= {"init_lora_weights", "eva_config"}
+KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # ways to begin that leave the base as it is
+
+
+def has_adapter(folder: Folder) -> bool:
+    return folder.has(CONFIG_FILE)
+
+
+def base_of(folder: Folder) -> tuple[str, str | None]:
+    """The name of the model that an adapter was trained on, and its revision."""
+    config = adapter_settings(folder)
+    base, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not isinstance(base, str) or not base or not isinstance(revision, str | None):
+        raise BertcliError(f"{config.file} has the base_model_name_or_path {shown(base)}: give the base with -m.")
+    return base, revision
+
+
+def adapter_settings(folder: Folder) -> JsonSettings:
+    """adapter_config.json; BertcliError for what is not applied."""
+    config = folder.object(CONFIG_FILE)
+    if config.get("peft_type") != "LORA":
+        raise config.refused("peft_type", "; bertcli applies LORA")
+    if config.get("init_lora_weights") not in KEEPING:
+        raise config.refused("init_lora_weights", ", which change the base")
+    for key, value in config.items():
+        if key not in HEEDED | HARMLESS and value not in (None, False, [], {}):
+            raise config.refused(key, ", which bertcli does not apply")
+    return config

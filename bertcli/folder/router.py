@@ -1,0 +1,65 @@
+"""The routes of a Router of sentence-transformers that are not for documents: those that are nothing but a table."""
+
+from typing import Any
+
+from bertcli.errors import shown
+from bertcli.folder.files import JsonSettings, is_plain, unusable
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.modules import ROUTER_FILE, is_routed
+from bertcli.folder.weight_files import weights_file
+
+TABLE = "SparseStaticEmbedding"
+
+
+def routes(folder: Folder) -> dict[str, list[str]]:
+    """The paths of the modules on each route that is not for documents; none where there is no Router."""
+    if not is_routed(folder):
+        return {}
+    config = folder.object(ROUTER_FILE)
+    structure = config.get("structure")
+    if not isinstance(structure, dict) or not all(isinstance(paths, list) for paths in structure.values()):
+        raise config.refused("structure")
+    return {name: paths for name, paths in structure.items() if name != "document"}
+
+
+def tables(folder: Folder) -> dict[str, Folder]:
+    """The folder of each route that is nothing but a table.
+
+    Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
+    """
+    others, config = routes(folder), folder.optional(ROUTER_FILE)
+    types, parameters = config.get("types"), config.get("parameters")
+    parameters = JsonSettings(parameters if isinstance(parameters, dict) else {}, config.file)
+    if others and parameters.get("route_mappings"):
+        raise parameters.refused("route_mappings")
+    return {
+        name: folder.within(paths[0])
+        for name, paths in others.items()
+        if len(paths) == 1 and isinstance(types, dict) and _is_table(paths[0], types)
+    }
+
+
+def _is_table(path: Any, types: dict[str, Any]) -> bool:
+    kind = types.get(path) if isinstance(path, str) and path and is_plain(path) else None
+    return isinstance(kind, str) and kind.startswith("sentence_transformers.") and kind.endswith(f".{TABLE}")
+
+
+def missing_tables(folder: Folder) -> list[str]:
+    """The files of tables that a folder lacks, as paths within it."""
+    names = []
+    for at in tables(folder).values():
+        lacks_weights = weights_file(at) is None and weights_by_piece(at) is None
+        needed = ["config.json", *(["model.safetensors"] if lacks_weights else [])]
+        names += [f"{at.path.name}/{name}" for name in needed if not at.file(name).is_file()]
+    return names
+
+
+def weights_by_piece(at: Folder) -> str | None:
+    """The file of weights by piece that a table's config.json names, if it does."""
+    config = at.optional("config.json")
+    path = config.get("path")
+    if path is None:
+        return None
+    if not isinstance(path, str) or not path.endswith(".json") or not is_plain(path):
+        raise unusable(config.file, f"has its weights in {shown(path)}, which is no file next to it")
+    return path

@@ -1,0 +1,1 @@
+"""What sentence-transformers folders have besides a network: pooling, layers, late interaction, sparse vectors."""

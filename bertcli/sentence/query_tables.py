@@ -1,0 +1,48 @@
+"""The routes of a Router of sentence-transformers that are not for documents: queries without a pass of a network.
+
+`SparseStaticEmbedding` is a table: the weight of a query for a piece of the vocabulary is that piece's number, if it
+occurs in the query. Source of the files' meaning: sentence-transformers 6.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.folder.model_folder import Folder
+from bertcli.folder.router import weights_by_piece
+from bertcli.tracing.dispatch import Array
+from bertcli.weights.tensors import open_tensors
+
+TABLE, WEIGHTS = "SparseStaticEmbedding", "weight"
+
+
+class QueryTable(NamedTuple):
+    """What a table's module holds: `weights` [vocabulary], or by piece; and its folder, which has its tokenizer."""
+
+    folder: Folder
+    weights: Array | dict[str, float]
+
+    def by_id(self, ids: dict[str, int | None]) -> Array:
+        """The weight of each id, from the ids of pieces; a piece that is in no vocabulary does not count."""
+        if not isinstance(self.weights, dict):
+            return self.weights
+        found = [(id, weight) for piece, weight in self.weights.items() if (id := ids[piece]) is not None]
+        weights = np.zeros(1 + max((id for id, _ in found), default=-1), np.float32)
+        for id, weight in found:
+            weights[id] = weight
+        return weights
+
+
+def read_table(at: Folder) -> QueryTable:
+    """The table in a folder; BertcliError naming the file for one that is damaged."""
+    name = weights_by_piece(at)
+    if name is not None:
+        weights = at.object(name)
+        if not all(type(weight) in (int, float) for weight in weights.values()):
+            raise BertcliError(f"{at.file(name)} has a weight that is not a number: fetch the model again.")
+        return QueryTable(at, {piece: float(weight) for piece, weight in weights.items()})
+    tensors = open_tensors(at)
+    if WEIGHTS not in tensors or len(tensors[WEIGHTS].shape) != 1:
+        raise BertcliError(f"{at.path} has no tensor {WEIGHTS} of one axis: fetch the model again.")
+    return QueryTable(at, tensors[WEIGHTS].float32())

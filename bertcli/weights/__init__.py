@@ -1,0 +1,1 @@
+"""From a model's folder to a network: files of tensors, their names, adapters."""
