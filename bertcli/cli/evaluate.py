@@ -15,13 +15,16 @@ from bertcli.cli.options import (
     ModelOptions,
     ThreadOptions,
     argument,
+    command_line,
     wrong,
 )
-from bertcli.errors import shown
+from bertcli.errors import BertcliError
+from bertcli.errors import shown as quoted
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import spec
 
@@ -34,14 +37,14 @@ RUN = ".trec"  # a ranking, of the last model
 FORMS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
 SAMPLES = {
     **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
-    **dict.fromkeys(("fill-mask", "score"), MASKED_SAMPLE),
+    **dict.fromkeys(("fill-mask", "score", "minimal-pairs"), MASKED_SAMPLE),
     "classification": SENTIMENT_SAMPLE,
 }
 
 
 @lean_dataclass
 class Models(ModelOptions):
-    """Which models are judged."""
+    """Which models are evaluated."""
 
     data: str = argument(..., "DATA", "A file of labelled texts, or a folder as BEIR has them.")
     model: list[str] | None = option(
@@ -66,15 +69,17 @@ class ReportOptions:
 
 
 def evaluate(
-    models: Models, wanted: Evaluate, report: ReportOptions, threads: ThreadOptions, engine: EngineOptions
+    models: Models, options: Evaluate, report: ReportOptions, threads: ThreadOptions, engine: EngineOptions
 ) -> None:
-    """Say how good a model is on labelled texts, and which of two is better.
+    """Measure a model on labelled texts, with confidence intervals; compare two models.
 
     bertcli evaluate reviews.csv -m my-classifier
     bertcli evaluate reviews.csv -m old -m new --by source -o report.html
+    bertcli evaluate reviews.csv --cluster author
     bertcli evaluate beir/ --truncate-dim 256,64 --dtype int8,binary
     bertcli evaluate qrels.txt --run bm25.trec
     bertcli evaluate test.conll -m dslim/bert-base-NER --at-least f1=0.9
+    bertcli evaluate pairs.csv --task minimal-pairs --by phenomenon
 
     DATA says what the task is: a table (.csv, .tsv, .jsonl, .parquet) by its
     fields: a text (or two) and a label; two texts and a score (sts), or 0 and 1
@@ -83,29 +88,46 @@ def evaluate(
     (answer), query, documents, labels (rank). A folder with corpus.jsonl,
     queries.jsonl and qrels/test.tsv, or TREC's qrels with --run, is retrieval (by
     cosine); CoNLL's columns are tag, SQuAD's json is answer, plain lines score.
+    Two texts that differ a little (--task minimal-pairs): which does a masked-
+    language model find likelier?
 
-    Every figure has a 95 % interval: what other texts of the same kind would
-    have given. It does not show whether your texts are like those that the
-    model will see, nor errors in the labels.
+    95 % confidence interval: the range of values that the model's true accuracy
+    on all texts of this kind may plausibly have, as these texts suggest. It does
+    not show whether your texts are like those that the model will see, nor errors
+    in the labels. Texts of one document or author are not independent: name the
+    field that says which belong together (--cluster).
+
+    mcc: Matthews correlation of labels, 1 perfect, 0 chance. ece: mean gap of
+    confidence and accuracy in 15 bins. brier: mean squared error of
+    probabilities. accuracy@50%: accuracy on the most confident half.
     """
     set_threads(threads)
     check_output(report.output, (PAGE, *FORMS, RUN))
-    from bertcli.evaluate.evaluation import check_bound, read
-    from bertcli.evaluate.evaluation import evaluate as judged
+    from bertcli.evaluate.evaluation import check_bound
+    from bertcli.evaluate.evaluation import evaluate as evaluation_of
     from bertcli.evaluate.figures import possible_figures
+    from bertcli.evaluate.load.data_file import read
 
-    labelled = read(models.data, wanted)
-    logger.info("the task is %s: %s (--task says otherwise).", labelled.task, labelled.why)
-    if wanted.at_least is not None:
-        name, known = wanted.at_least[0], possible_figures(labelled, wanted)
+    data = read(models.data, options)
+    logger.info("the task is %s: %s (--task says otherwise).", data.task, data.why)
+    if data.note:
+        logger.info("%s", data.note)
+    if options.dtype and "binary" in options.dtype:
+        logger.info("binary vectors are compared as ±1 (Hamming distance); sentence-transformers compares 0 and 1.")
+    if options.at_least is not None:
+        name, known = options.at_least[0], possible_figures(data, options)
         if name not in known:
-            what = f"there is no figure {shown(name)} for {labelled.task}; choose from {', '.join(known)}."
+            what = f"there is no figure {quoted(name)} for {data.task}; choose from {', '.join(known)}."
             raise wrong("--at-least", what)
-    alone = wanted.run is not None and labelled.task == "retrieval" and not models.model
-    evaluation = judged(labelled, () if alone else _opened(models, labelled.task, engine), wanted)
-    _show(evaluation, report)
-    if wanted.at_least is not None:
-        check_bound(evaluation.record, *wanted.at_least)
+    if ending_of(report.output or "") == RUN and data.task not in ("retrieval", "rank"):
+        raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
+    run_alone = options.run is not None and data.task == "retrieval" and not models.model
+    evaluation = evaluation_of(data, () if run_alone else _opened(models, data.task, engine), options, command_line())
+    _print(evaluation, report)
+    if report.output is not None:
+        _write(evaluation, report.output)
+    if options.at_least is not None:
+        check_bound(evaluation.record, *options.at_least)
 
 
 def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
@@ -122,23 +144,30 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         yield open_as(Model, one, SAMPLES.get(task, MASKED_SAMPLE), engine)
 
 
-def _show(evaluation: "Evaluation", report: ReportOptions) -> None:
+def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
+    """Print the tables, or the record."""
+    from bertcli.evaluate.report.tables import documents
+    from bertcli.report.documents import print_document
+
+    for document in documents(evaluation)[: None if report.format in ("table", "markdown") else 1]:
+        print_document(document, report.format)
+
+
+def _write(evaluation: "Evaluation", file: str) -> None:
+    """Write the report as the file's ending says, and say so."""
+    from bertcli.evaluate.load.beir import run_of
+    from bertcli.evaluate.report.page import evaluation_page
     from bertcli.evaluate.report.tables import documents
     from bertcli.files.shards import save
-    from bertcli.report.documents import as_bytes, print_document
+    from bertcli.report.documents import as_bytes
 
-    file = report.output
-    if file is None:
-        for document in documents(evaluation)[: None if report.format in ("table", "markdown") else 1]:
-            print_document(document, report.format)
-    elif (ending := ending_of(file)) == PAGE:
-        from bertcli.evaluate.report.page import evaluation_page
-
-        save(file, evaluation_page(evaluation, f"{evaluation.data.task} on {evaluation.data.file}").encode())
+    ending = ending_of(file)
+    if ending == PAGE:
+        content = evaluation_page(evaluation, f"{evaluation.data.task} on {evaluation.data.file}").encode()
     elif ending == RUN:
-        from bertcli.evaluate.load.beir import run_of
-
-        save(file, run_of(evaluation.outcomes[-1]))
+        content = run_of(evaluation.outcomes[-1])
     else:
         some = documents(evaluation)[: None if ending == ".md" else 1]
-        save(file, b"\n".join(as_bytes(document, FORMS[ending]) for document in some))
+        content = b"\n".join(as_bytes(document, FORMS[ending]) for document in some)
+    save(file, content)
+    say_written(file)

@@ -60,7 +60,7 @@ def probe(
         raise wrong("--input", "give a file of labelled texts (-i).")
     if output.output is not None:
         check_output(output.output, (PAGE, ".json"))
-    from bertcli.evaluate.evaluation import read
+    from bertcli.evaluate.load.data_file import read
     from bertcli.evaluate.probe import probed
     from bertcli.evaluate.probe_page import probe_page
     from bertcli.report.progress import counted

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bertcli.evaluate.load.tables import Labelled
+from bertcli.evaluate.load.labelled import Labelled
 from bertcli.evaluate.options import Evaluate
 
 
@@ -55,8 +55,10 @@ FIGURES = {
     "accuracy@K": FigureSpec("share of masks whose word is among the first K predictions"),
     "mrr": FigureSpec("mean of 1 / rank of the word at the mask"),
     "loss": FigureSpec("mean of -log p of the true tokens", True),
-    "perplexity": FigureSpec("exp(loss)", True),
+    "perplexity": FigureSpec("exp(loss): as hard as a choice among so many equally likely tokens", True),
     "pseudo_perplexity": FigureSpec("exp(loss), each token predicted from all others", True),
+    "preferred": FigureSpec("share of pairs in which the model finds the first text likelier; equal ones half"),
+    "mean_difference": FigureSpec("mean of the first text's log-probability less the second's"),
 }
 OF_TASK = {
     "sts": ("spearman", "pearson", "spearman_dot", "pearson_dot"),
@@ -70,7 +72,8 @@ OF_TASK = {
     ),
     "tag": ("f1", "precision", "recall", "macro_f1", "f1:TYPE"),
     "answer": ("exact_match", "f1", "exact_match:answer", "f1:answer", "exact_match:no_answer", "f1:no_answer"),
-    "fill-mask": ("accuracy@K", "mrr"),
+    "fill-mask": ("accuracy@K", "mrr", "loss", "perplexity"),
+    "minimal-pairs": ("preferred", "mean_difference"),
     "score": ("loss", "pseudo_perplexity"),
 }
 RANK = re.compile(r"@\d+$")

@@ -154,12 +154,12 @@ class Sums(NamedTuple):
         """Those of all labels as if they were one [draw]: what is called micro."""
         return Sums(*(some.sum(axis=1) for some in self))
 
-    def averages(self, every: bool = False) -> Figures:
+    def averages(self, include_absent: bool = False) -> Figures:
         """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support.
 
-        every: the mean is that of all labels, as scikit-learn takes it where an item may have several.
+        include_absent: the mean is that of all labels, as scikit-learn takes it where an item may have several.
         """
-        f1, occurs = self.scores[2], (self.found + self.true > 0) | every
+        f1, occurs = self.scores[2], (self.found + self.true > 0) | include_absent
         weighted = ratio((f1 * self.true).sum(axis=1), self.true.sum(axis=1))
         macro = ratio(f1.sum(axis=1), occurs.sum(axis=1))
         return {"macro_f1": macro, "micro_f1": self.together.scores[2], "weighted_f1": weighted}
@@ -192,6 +192,17 @@ def ece(confidence: Numbers, right: Numbers, counts: Numbers) -> Numbers:
     """Expected calibration error: Σ_bin n_bin / n · |accuracy − mean confidence|. Guo et al. 2017."""
     items, confident, correct = calibration(confidence, right, counts)
     return ratio(np.abs(correct - confident).sum(axis=1), items.sum(axis=1))
+
+
+def chance_ece(confidence: Numbers, draws: int = 1000) -> float:
+    """The 95th percentile of the error of a model whose confidence is exactly how often it is right (seeded)."""
+    generator = np.random.default_rng(0)
+    bins = one_hot(np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1), BINS)
+    gaps = np.zeros(draws)
+    for draw in range(draws):
+        right = generator.random(len(confidence)) < confidence
+        gaps[draw] = np.abs((right - confidence) @ bins).sum() / len(confidence)
+    return float(np.percentile(gaps, 95))
 
 
 def brier(probabilities: Numbers, true: Numbers) -> Numbers:

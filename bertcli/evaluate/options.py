@@ -10,8 +10,19 @@ from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading, numbers, option, separated
 
 TaskName = Literal[
-    "sts", "pairs", "triplets", "retrieval", "rank", "classification", "tag", "answer", "fill-mask", "score"
+    "sts",
+    "pairs",
+    "triplets",
+    "retrieval",
+    "rank",
+    "classification",
+    "tag",
+    "answer",
+    "fill-mask",
+    "score",
+    "minimal-pairs",
 ]
+Metric = Literal["pll", "within-word", "shared"]
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
 DTYPES = ("float32", "float16", "int8", "binary")
 RANKS = (1, 3, 5, 10, 100)
@@ -52,7 +63,7 @@ class Evaluate(Reading):
     _: KW_ONLY
     task: TaskName | None = option(
         None, "TASK",
-        "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask or score. "
+        "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask, score or minimal-pairs. "
         "(default: told from the data)",
     )  # fmt: skip
     column: str | None = option(None, "NAME", "The field of the text, anchor, query or question.", panel="Input")
@@ -62,7 +73,7 @@ class Evaluate(Reading):
     label_column: str | None = option(
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
     )
-    labels: dict[str, str] | None = option(
+    rename_label: dict[str, str] | None = option(
         None, "A=B[,C=D]", "What names in the data are called by the model.", panel="Input", read=_renamed
     )
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
@@ -74,6 +85,16 @@ class Evaluate(Reading):
         None, "FILE", "The corpus's vectors, made by encode, in the corpus's order.", panel="Input"
     )
     by: str | None = option(None, "NAME", "The same for every group of texts that have one value in this field.")
+    cluster: str | None = option(
+        None,
+        "NAME",
+        "Texts with one value in this field belong together, as those of a document: they are drawn together.",
+    )
+    metric: Metric | None = option(
+        None, "NAME",
+        "minimal-pairs: pll (default), the sum of all tokens' log-probabilities; within-word, with the later pieces of "
+        "a word masked, too; shared, only the pieces that both texts have.",
+    )  # fmt: skip
     k: list[int] | None = option(
         None, "K[,K]", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
     )

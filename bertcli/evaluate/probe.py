@@ -20,7 +20,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.bootstrap import Figure, Record
-from bertcli.evaluate.evaluators.classification import of_one
+from bertcli.evaluate.evaluators.classification import single_label_figures
 from bertcli.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Fit, fits
 from bertcli.evaluate.metrics import Numbers, Whole, log_loss, mean, one_hot
 from bertcli.evaluate.options import ProbeOptions
@@ -190,7 +190,7 @@ class Probing(NamedTuple):
 
         each(tell, range(len(counts)))
         true, said = (one_hot(labels, len(self.names)) for labels in (self.labels, probabilities.argmax(axis=1)))
-        figures = of_one(counts, probabilities, said, true)
+        figures = single_label_figures(self.names, counts, probabilities, said, true)
         accuracy, f1 = (OverFolds(float(figures[name].mean()), figures[name]) for name in ("accuracy", "macro_f1"))
         majority, control = float(true.mean(axis=0).max()), float(mean(right, counts).mean())
         return Knowledge(number, accuracy, f1, majority, control, true.T @ said, made)

@@ -24,36 +24,27 @@ class ScoreOptions(Reading):
     bertcli score -i sentences.txt --format jsonl
     bertcli score -i sentences.txt -o scores.jsonl --resume
     bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
-    bertcli score -i pairs.csv --column better --pair-column worse --pairs
 
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
-
-    With --pairs: which of two texts that differ a little is likelier, by sums of
-    log-probabilities (which favor a shorter text); how often it is the first one
-    is said at the end. It is about two wordings, not about what a model built on
-    this one will do.
     """
 
     pairs: Pairs = None
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
     within_word: bool = option(False, "", "Predict a piece with the later pieces of its word masked, too.")
-    compare: bool = option(
-        False, "", "Which of two texts that differ a little does the model find likelier? (--pair-column)", "--pairs"
-    )
-    metric: Metric = option(
-        "pll", "NAME",
-        "With --pairs: pll (default), all tokens; within-word, as --within-word; shared, only pieces that both have.",
-    )  # fmt: skip
+    compare: bool = option(False, "", "", "--pairs", hidden=True)  # for Python; the command names evaluate
+    metric: Metric = option("pll", "NAME", "", hidden=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.metric != "pll" and not self.compare:
-            raise BertcliError("A metric (--metric) is for pairs of texts: add --pairs (compare), or leave it out.")
+            raise BertcliError(
+                "A metric is for pairs of texts: leave it out, or use bertcli evaluate --task minimal-pairs."
+            )
         if (self.compare or self.within_word) and self.target is not None:
-            raise BertcliError("A target (--target) is scored by itself: no --pairs, no --within-word.")
+            raise BertcliError("A target (--target) is scored by itself: no compare, no --within-word.")
         if self.compare and self.within_word:
-            raise BertcliError("Pairs have a metric of that name: --metric within-word in place of --within-word.")
+            raise BertcliError("Pairs have a metric of that name: metric='within-word' in place of within_word.")
 
 
 def record(wanted: ScoreOptions) -> Fields:

@@ -168,7 +168,7 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--labels", "a"), "give the names in the data with those of the model"),
+        (("--rename-label", "a"), "give the names in the data with those of the model"),
         (("--at-least", "accuracy"), "give a figure and the least it may be"),
         (("--dtype", "int4"), "choose from float32, float16, int8, binary"),
         (("--k", "0"), "needs whole numbers of 1 or more"),
@@ -186,9 +186,12 @@ def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
     rows = [{"sentence1": "a cat", "sentence2": f"a dog {i}", "score": 1} for i in range(5)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     left = bertcli("evaluate", file, "--task", "sts", "--format", "json")
-    undefined = {"value": None, "low": None, "high": None}
+    reason = "not defined: these pairs do not vary in what it compares"
+    undefined = {"value": None, "low": None, "high": None, "n": 5, "reason": reason}
     assert json.loads(left.out)["models"][0]["metrics"] == {"spearman": undefined, "pearson": undefined}
-    assert "–" in bertcli("evaluate", file, "--task", "sts").out
+    table = bertcli("evaluate", file, "--task", "sts").out
+    assert "–" in table
+    assert f"No interval for spearman, pearson: {reason}." in table
     assert (
         bertcli("evaluate", file, "--task", "sts", "--at-least", "spearman=-1", "-o", tmp_path / "x.json").status == 1
     )

@@ -18,7 +18,7 @@ def test_a_file_of_labels_says_its_task_and_gets_figures_with_intervals() -> Non
     left = bertcli("evaluate", REVIEWS)
     assert left.status == 0
     assert "the task is classification: its fields are 'text', 'label'" in left.err
-    assert "accuracy       0.8250   [0.7000, 0.9250]" in left.out
+    assert "accuracy       0.8250   [0.6805, 0.9125]   40" in left.out
     assert "40 texts" in left.out
 
 
@@ -27,7 +27,9 @@ def test_the_record_has_figures_labels_confusion_and_the_worst_texts() -> None:
     record = json.loads(left.out)
     assert (record["task"], record["count"], record["left_out"], record["seed"]) == ("classification", 40, 0, 0)
     (model,) = record["models"]
-    assert model["metrics"]["accuracy"] == {"value": 0.825, "low": 0.7, "high": 0.925}
+    assert model["metrics"]["accuracy"] == {
+        "value": 0.825, "low": pytest.approx(0.680500, abs=1e-6), "high": pytest.approx(0.912546, abs=1e-6), "n": 40,
+    }  # fmt: skip
     assert [row["label"] for row in model["labels"]] == ["negative", "positive"]
     assert sum(map(sum, model["confusion"])) == 40
     assert sum(model["confusion"][i][i] for i in range(2)) == 33
@@ -46,7 +48,8 @@ BY_LABEL = """\
  negative      0.7826   0.9000   0.8372        20   negative 18, positive 2
  positive      0.8824   0.7500   0.8108        20   positive 15, negative 5
 
-40 texts. Intervals"""
+40 texts.
+95 % confidence interval: the range of values that the model's true accuracy on all texts of this kind may"""
 
 
 @pytest.mark.parametrize("width", ["80", "200", ""])
@@ -119,13 +122,17 @@ def test_a_list_of_labels_is_none_for_a_model_that_chooses_one(tmp_path: Path) -
 
 def test_two_models_get_a_paired_difference() -> None:
     left = bertcli("evaluate", REVIEWS, "-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
-    assert "no difference that 40 texts can show (+0.000 accuracy [+0.000, +0.000])" in left.out
+    assert (
+        "no difference that 40 texts can show (one of 0.094 accuracy would have been seen): "
+        "+0.000 accuracy [-0.066, +0.066], p = 1.000 (McNemar)."
+    ) in left.out
 
 
 def test_a_bound_ends_with_status_1(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     left = bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.9", "-o", file)
-    assert left.error == "Error: accuracy of bert-mini-sentiment is 0.8250, less than 0.9 (--at-least)."
+    assert left.status == 1
+    assert left.err.endswith("Error: accuracy of bert-mini-sentiment is 0.8250, less than 0.9 (--at-least).\n")
     assert json.loads(file.read_text())["count"] == 40, "the record is written all the same"
     assert bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.825").status == 0, "33 of 40 are as many as asked for"
 
@@ -160,7 +167,8 @@ def test_a_bound_may_be_of_a_type_of_entities(made: Made, tmp_path: Path) -> Non
 def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:
     assert bertcli("evaluate", REVIEWS, "--at-least", "log_loss=0.5").status == 0
     left = bertcli("evaluate", REVIEWS, "--at-least", "log_loss=0.4", "-o", tmp_path / "record.json")
-    assert left.error == "Error: log_loss of bert-mini-sentiment is 0.4080, more than 0.4 (--at-least)."
+    assert left.status == 1
+    assert left.err.endswith("Error: log_loss of bert-mini-sentiment is 0.4080, more than 0.4 (--at-least).\n")
     for bound in ("nan", "inf"):
         assert bertcli("evaluate", REVIEWS, "--at-least", f"accuracy={bound}").status == 2
 
@@ -171,4 +179,4 @@ def test_an_unknown_label_names_its_line_and_can_be_mapped(tmp_path: Path) -> No
     assert (
         "line 3: the label 'nay' is not one of this model's: 'negative', 'positive'" in bertcli("evaluate", file).error
     )
-    assert bertcli("evaluate", file, "--labels", "nay=negative").status == 0
+    assert bertcli("evaluate", file, "--rename-label", "nay=negative").status == 0

@@ -13,16 +13,16 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     file = tmp_path / "report.html"
     assert bertcli("evaluate", REVIEWS, "-o", file, "--by", "about").status == 0
     page = file.read_text()
-    assert 'aria-label="0.8250 [0.7000, 0.9250]"' in page
-    assert 'x1="70.00" x2="92.50"' in page, "the interval of the accuracy as a line"
+    assert 'aria-label="0.8250 [0.6805, 0.9125]"' in page
+    assert 'x1="68.05" x2="91.25"' in page, "the interval of the accuracy as a line"
     assert 'cx="82.50"' in page
-    assert '<td><svg viewBox="-3 0 106 10" class="strip"' in page, "drawn, and not as text"
+    assert '<td><svg viewBox="-3 0 106 14" class="strip"' in page, "drawn, and not as text"
     assert "&lt;svg" not in page
-    assert "true labels down, found ones across" in page
+    assert "true labels down, predicted ones across" in page
     assert "reliability" in page
     assert '<th scope="row">film</th><td>accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page
-    assert "what other texts of the same kind would have given" in page
+    assert "the model's true figure on all texts of this kind may plausibly have" in page
     assert "<script" not in page
 
 
@@ -37,12 +37,14 @@ def test_the_page_escapes_texts(tmp_path: Path) -> None:
 def test_markdown_and_csv_hold_the_figures(tmp_path: Path) -> None:
     card, figures = tmp_path / "card.md", tmp_path / "figures.csv"
     assert bertcli("evaluate", REVIEWS, "-o", card).status == 0
-    assert "| accuracy | 0.8250 | [0.7000, 0.9250] |" in card.read_text()
+    assert "| accuracy | 0.8250 | [0.6805, 0.9125] | 40 |" in card.read_text()
     assert bertcli("evaluate", REVIEWS, "-o", figures).status == 0
-    assert figures.read_text().splitlines()[:2] == [
-        "model,group,metric,value,low,high",
-        "bert-mini-sentiment,,accuracy,0.825,0.7,0.925",
-    ]
+    header, first, *rest = figures.read_text().splitlines()
+    assert header == "model,group,metric,value,low,high,n,reason"
+    assert first.startswith("bert-mini-sentiment,,accuracy,0.825,0.6805")
+    assert first.endswith(",40,")
+    (ece,) = [row for row in rest if ",ece," in row]
+    assert ',,,40,"bins of few texts read too high' in ece
 
 
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path: Path) -> None:
@@ -60,4 +62,8 @@ def test_a_run_is_of_rankings_only(tmp_path: Path) -> None:
 def test_the_file_holds_the_same_record_as_standard_output(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     assert bertcli("evaluate", REVIEWS, "-o", file).status == 0
-    assert json.loads(file.read_text()) == json.loads(bertcli("evaluate", REVIEWS, "--format", "json").out)
+    written, printed = json.loads(file.read_text()), json.loads(bertcli("evaluate", REVIEWS, "--format", "json").out)
+    for record in (written, printed):
+        assert record["provenance"].pop("command").startswith(f"bertcli evaluate {REVIEWS} ")
+        assert record["provenance"].pop("date").endswith("Z")
+    assert written == printed

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bertcli.evaluate.evaluation import evaluate
+from bertcli.evaluate.evaluation import EVALUATORS, Evaluation, summarize
 from bertcli.evaluate.evaluators.answers import best_of
-from bertcli.evaluate.load.tables import Labelled, LeftOut
+from bertcli.evaluate.load.labelled import Labelled, LeftOut
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.texts import Text
 
@@ -31,6 +32,19 @@ def filled(*words: str) -> dict[str, Any]:
     return {"masks": [{"predictions": [{"token_str": word} for word in words]}]}
 
 
+def evaluate(data: Labelled, models: list[Any], options: Evaluate) -> Evaluation:
+    return summarize(data, [outcome for model in models for outcome in EVALUATORS[data.task](model, data, options)])
+
+
+@pytest.fixture(autouse=True)
+def _losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The models here have no network, of which a loss could come."""
+    monkeypatch.setattr(
+        "bertcli.evaluate.evaluators.masked.true_word_losses",
+        lambda model, data, options, chosen: np.ones(len(data.rows)),
+    )
+
+
 def labelled(task: str, *rows: Text) -> Labelled:
     return Labelled("data.jsonl", task, "", list(rows), LeftOut(keep_going=True))
 
@@ -43,7 +57,8 @@ def test_words_are_compared_without_case_and_spaces() -> None:
     found = evaluate(labelled("fill-mask", *BLANKS), [model], Evaluate(k=[1, 2]))
     (model,) = found.record["models"]
     values = {name: figure["value"] for name, figure in model["metrics"].items()}
-    assert values == pytest.approx({"accuracy@1": 1 / 3, "accuracy@2": 2 / 3, "mrr": 1 / 2})
+    expected = {"accuracy@1": 1 / 3, "accuracy@2": 2 / 3, "mrr": 1 / 2, "loss": 1, "perplexity": np.e}
+    assert values == pytest.approx(expected)
     assert [one["place"] for one in model["worst"]] == ["line 2", "line 1"]
 
 

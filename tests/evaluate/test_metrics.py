@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import DRAWS, Figure, differences, draws, figures_of, sentence
+from bertcli.evaluate.bootstrap import DRAWS, Account, Figure, Resampling, Share, estimate, wilson
+from bertcli.evaluate.comparison import bonett_price, holm, mcnemar, sentence
 from bertcli.evaluate.evaluators.answers import exact_match, f1
-from bertcli.evaluate.evaluators.classification import LIKELY, _of_labels, _of_one, of_one, of_several
+from bertcli.evaluate.evaluators.classification import (
+    LIKELY,
+    label_details,
+    multi_label_figures,
+    single_label_details,
+    single_label_figures,
+)
 from bertcli.evaluate.evaluators.ranking import in_order
-from bertcli.evaluate.evaluators.similarity import of_pairs
-from bertcli.evaluate.evaluators.tagging import _of_types, counted, entities, figures
+from bertcli.evaluate.evaluators.similarity import pair_figures
+from bertcli.evaluate.evaluators.tagging import counted, entities, figures, type_details
 from bertcli.files.search import similarities
 
 RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "evaluate.json").read_text(encoding="utf-8"))
@@ -39,7 +46,7 @@ def test_correlations_are_those_of_scipy(case: Case) -> None:
 @pytest.mark.parametrize("case", RECORDED["binary"])
 def test_pairs_are_judged_as_scikit_learn_and_sentence_transformers_do(case: Case) -> None:
     scores, labels = np.array(case.pop("scores")), np.array(case.pop("labels"), float)
-    found = of_pairs(once(len(scores)), labels, scores)
+    found = pair_figures((), once(len(scores)), labels, scores)
     for name, value in case.items():
         close(found[name], value)
 
@@ -49,7 +56,8 @@ def test_labels_are_judged_as_by_scikit_learn(case: Case) -> None:
     probabilities, true = np.array(case["probabilities"]), np.array(case["true"])
     names = [str(i) for i in range(probabilities.shape[1])]
     arrays = [probabilities, *(metrics.one_hot(labels, len(names)) for labels in (probabilities.argmax(axis=1), true))]
-    found, details = of_one(once(len(true)), *arrays), _of_one(names, *arrays)
+    found = single_label_figures(names, once(len(true)), *arrays)
+    details = single_label_details(names, *arrays)
     for name, value in case["figures"].items():
         close(found[name], value)
     for row in details.labels:
@@ -64,11 +72,11 @@ def test_several_labels_at_once_are_judged_as_by_scikit_learn(case: Case) -> Non
     p, true = np.array(case["probabilities"]), np.array(case["true"], float)
     names = [str(i) for i in range(p.shape[1])]
     arrays = p, np.asarray(p > LIKELY, float), true
-    found = of_several(once(len(p)), *arrays)
+    found = multi_label_figures(names, once(len(p)), *arrays)
     assert found.keys() == case["figures"].keys()
     for name, value in case["figures"].items():
         close(found[name], value)
-    rows = _of_labels(names, *arrays).labels
+    rows = label_details(names, *arrays).labels
     assert [row["label"] for row in rows] == ["0", "1", "2", "3", "4"], "the last is never true and never found"
     for row in rows:
         expected = [values[int(row["label"])] for values in case["by_label"]]
@@ -82,7 +90,7 @@ def test_entities_are_those_of_nervaluate_where_tags_are_as_they_should_be(case:
     arrays = [counted(some, types) for some in (both, said, true)]
     found = figures(types, once(len(true)), *arrays)
     close([found["precision"][0], found["recall"][0], found["f1"][0]], case["found"][""])
-    for row in _of_types(types, *arrays).labels:
+    for row in type_details(types, *arrays).labels:
         close([row["precision"], row["recall"], row["f1"]], case["found"][row["label"]])
 
 
@@ -167,14 +175,18 @@ def test_a_figure_of_a_draw_is_that_of_its_items_written_out() -> None:
         for figure in (metrics.spearman, metrics.pearson):
             close(figure(x, y, row[None]), figure(x[some], y[some], alone))
         true, chosen = metrics.one_hot(labels.astype(int), 2), metrics.one_hot((y < 0).astype(int), 2)
-        for make, *arrays in ((of_pairs, labels, x), (of_one, np.stack([y, -y], 1), chosen, true)):
-            of_counts, of_items = make(row[None], *arrays), make(alone, *(array[some] for array in arrays))
+        for figures_from, *arrays in (
+            (pair_figures, labels, x),
+            (single_label_figures, np.stack([y, -y], 1), chosen, true),
+        ):
+            of_counts = figures_from((), row[None], *arrays)
+            of_items = figures_from((), alone, *(array[some] for array in arrays))
             for name in of_items.keys() - {"best_f1_threshold"}:  # half-way to an item that is not in the draw
                 close(of_counts[name], of_items[name])
 
 
 def test_draws_are_the_same_each_time_and_have_as_many_items() -> None:
-    first, again = np.concatenate([*draws(7)]), np.concatenate([*draws(7)])
+    first, again = (np.concatenate([*Resampling(7).draws()]) for _ in range(2))
     assert first.shape == (DRAWS, 7)
     assert (first == again).all()
     assert (first.sum(axis=1) == 7).all()
@@ -182,29 +194,86 @@ def test_draws_are_the_same_each_time_and_have_as_many_items() -> None:
     assert first.max() > 3
 
 
-def test_the_interval_of_a_share_is_that_of_the_binomial_distribution() -> None:
-    values = np.array([1.0] * 300 + [0.0] * 700)
-    figure = figures_of(lambda counts: {"share": metrics.mean(values, counts)}, 1000)["share"]
-    value, low, high = figure.record.values()
-    assert value == 0.3
-    assert low == pytest.approx(0.3 - 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
-    assert high == pytest.approx(0.3 + 1.96 * np.sqrt(0.21 / 1000), abs=0.004)
+def test_clusters_are_drawn_as_a_whole() -> None:
+    clusters = np.array([5, 5, 5, 2, 2, 9])
+    drawn = np.concatenate([*Resampling(6, clusters).draws()])
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+    assert (drawn[:, 3] == drawn[:, 4]).all()
+    assert (drawn[:, [0, 3, 5]].sum(axis=1) == 3).all(), "as many clusters as there are"
+    left_out = Resampling(6, clusters).leaving_out()
+    assert sorted(left_out.sum(axis=1).tolist()) == [3, 4, 5], "one cluster at a time"
+
+
+@pytest.mark.parametrize("case", RECORDED["wilson"])
+def test_the_interval_of_a_share_is_wilson_s(case: Case) -> None:
+    close(wilson(Share(case["right"], case["of"])), case["interval"])
+
+
+@pytest.mark.parametrize("case", RECORDED["mcnemar"])
+def test_paired_shares_are_tested_as_scipy_does(case: Case) -> None:
+    close(mcnemar(case["better"], case["worse"]), case["p"])
+
+
+def test_a_share_is_never_certain() -> None:
+    values = np.ones(3)
+    resampling = Resampling(3)
+    figures = estimate(
+        lambda counts: {"share": metrics.mean(values, counts)}, Account({"share": values}), resampling, "texts"
+    )
+    record = figures["share"].record
+    assert (record["value"], record["high"], record["n"]) == (1, 1, 3)
+    assert record["low"] == pytest.approx(0.4385, abs=1e-4)
+
+
+def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:
+    values = np.random.default_rng(3).normal(size=400)
+    figures = estimate(
+        lambda counts: {"mean": metrics.mean(values, counts)}, Account({"mean": values}), Resampling(400), "texts"
+    )
+    record = figures["mean"].record
+    reach = 1.966 * values.std(ddof=1) / 20
+    assert record["low"] == pytest.approx(values.mean() - reach, abs=0.015)
+    assert record["high"] == pytest.approx(values.mean() + reach, abs=0.015)
+
+
+def figure(value: float, low: float | None = None, high: float | None = None) -> Figure:
+    return Figure(value, np.full(DRAWS, value), 9, low, high)
+
+
+def compared(a: str, b: str, value: float, reach: float, metric: str = "accuracy") -> Case:
+    return {
+        "metric": metric, "a": a, "b": b, "value": value, "low": value - reach, "high": value + reach, "p": 0.0123,
+        "test": "permutation", "smallest": 0.0341,
+    }  # fmt: skip
 
 
 def test_which_of_two_is_better_is_said_by_the_interval() -> None:
-    a, b = Figure(0.5, np.full(DRAWS, 0.5)), Figure(0.7, np.linspace(0.6, 0.8, DRAWS))
-    for first, second, metric, winner in (
-        ("old", "new", "accuracy", "new"), ("new", "old", "accuracy", "new"),
-        *(("old", "new", less, "old") for less in ("loss", "pseudo_perplexity", "log_loss", "brier", "ece")),
-    ):  # fmt: skip
-        of = {"old": a, "new": b}
-        (found,) = differences(first, {metric: of[first]}, second, {metric: of[second]})
-        assert sentence(found, 9, "texts").startswith(f"{winner} is better: ")
-        assert found["ahead"] == (winner == second)
-        assert f"{0.2 if metric == 'accuracy' else -0.2:+.3f} {metric}" in sentence(found, 9, "texts")
-    (equal,) = differences("old", {"accuracy": a}, "same", {"accuracy": a})
-    assert equal["ahead"] == 0.5
-    assert sentence(equal, 9, "texts") == (
-        "old and same: no difference that 9 texts can show (+0.000 accuracy [+0.000, +0.000])."
+    assert sentence(compared("old", "new", 0.2, 0.1), 9, "texts") == (
+        "new is better: +0.200 accuracy [+0.100, +0.300], p = 0.012 (permutation)."
     )
-    assert differences("old", {"best_f1_threshold": a}, "new", {"best_f1_threshold": b}) == []
+    assert sentence(compared("new", "old", -0.2, 0.1), 9, "texts") == (
+        "new is better: +0.200 accuracy [+0.100, +0.300], p = 0.012 (permutation)."
+    )
+    for less in ("loss", "perplexity", "pseudo_perplexity", "log_loss", "brier", "ece"):
+        assert sentence(compared("old", "new", 0.2, 0.1, less), 9, "texts").startswith(
+            f"old is better: -0.200 {less} [-0.300, -0.100]"
+        )
+    assert sentence(compared("old", "new", 0.02, 0.1, "ndcg@10"), 200, "queries") == (
+        "old and new: no difference that 200 queries can show (one of 0.034 ndcg@10 would have been seen): "
+        "+0.020 ndcg@10 [-0.080, +0.120], p = 0.012 (permutation)."
+    )
+
+
+def test_models_that_hardly_differ_have_an_interval_all_the_same() -> None:
+    """Bonett and Price 2012: shares with one item more in each of four cells."""
+    low, high, error = bonett_price(0, 0, 40)
+    assert [low, high] == pytest.approx([-0.0660, 0.0660], abs=1e-4)
+    assert error == pytest.approx(np.sqrt(2 / 42 / 42))
+    low, high, _ = bonett_price(12, 0, 120)
+    assert low < 0.1 < high
+
+
+def test_several_comparisons_are_corrected_as_holm_does() -> None:
+    some: list[Case] = [{"metric": "f1", "p": p} for p in (0.04, 0.01, 0.03)]
+    holm(some)
+    assert [one["p_holm"] for one in some] == pytest.approx([0.06, 0.03, 0.06])

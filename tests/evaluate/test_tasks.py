@@ -12,7 +12,7 @@ from helpers.terminal import bertcli
 
 import bertcli as library
 from bertcli.evaluate import metrics
-from bertcli.evaluate.evaluation import read
+from bertcli.evaluate.load.data_file import read
 from bertcli.evaluate.options import Evaluate
 
 DATA = Path(__file__).parent.parent / "data"
@@ -108,7 +108,7 @@ def test_triplets_count_how_often_the_positive_is_nearer() -> None:
 
 def test_the_better_of_two_models_is_said_with_its_lead() -> None:
     models = ["bert-mini-mlm", "bert-mini-sentence"]
-    expected = "bert-mini-sentence is better: +0.100 accuracy [+0.050, +0.150]."
+    expected = "bert-mini-sentence is better: +0.100 accuracy [+0.041, +0.156], p < 0.001 (McNemar)."
     for a, b in (models, models[::-1]):
         left = bertcli("evaluate", DATA / "triplets.jsonl", "-m", a, "-m", b)
         assert expected in left.out
@@ -176,12 +176,12 @@ def test_a_grid_fits_a_terminal_of_80_columns() -> None:
     asked = ("evaluate", DATA / "triplets.jsonl", "--truncate-dim", "64", "--dtype", "binary")
     shown = bertcli(*asked, terminal=True, environment={"COLUMNS": "80", "NO_COLOR": "1"}).out.splitlines()
     assert [line for line in shown if not line.startswith("Note")][:6] == [
-        " Dims  Type     Bytes              accuracy               Difference  Ahead",
-        "─" * 76,
-        "  256  float32   1024  0.117 [0.067, 0.175]",
-        "  256  binary      32  0.067 [0.025, 0.117]  -0.050 [-0.092, -0.017]     0%",
-        "   64  float32    256  0.275 [0.200, 0.350]    +0.158 [0.092, 0.225]   100%",
-        "   64  binary       8  0.225 [0.158, 0.300]    +0.108 [0.042, 0.175]   100%",
+        " Dims  Type     Bytes              accuracy               Difference        p",
+        "─" * 78,
+        "  256  float32   1024  0.117 [0.071, 0.186]",
+        "  256  binary      32  0.067 [0.034, 0.126]  -0.050 [-0.094, -0.005]    0.031",
+        "   64  float32    256  0.275 [0.203, 0.361]    +0.158 [0.088, 0.224]  < 0.001",
+        "   64  binary       8  0.225 [0.159, 0.308]    +0.108 [0.035, 0.178]    0.009",
     ]
 
 
@@ -214,7 +214,7 @@ def test_a_text_a_line_is_scored_as_a_corpus(tmp_path: Path) -> None:
     assert values(record)["pseudo_perplexity"] == pytest.approx(np.exp(-np.mean(tokens)))
     file.write_text("The cat sat on the mat.\n\nIt rained.\n")
     left = bertcli("evaluate", file).out
-    assert "2 texts; 1 left out. Intervals" in left, "a line without tokens says nothing"
+    assert "2 texts; 1 left out." in left, "a line without tokens says nothing"
 
 
 # ------------------------------------------------------------------------------------------------------ tags, answers
@@ -303,8 +303,8 @@ def test_types_that_the_model_lacks_are_said_and_mapped(made: Made, tmp_path: Pa
     file.write_text("Paris B-GPE\nis O\n")
     left = bertcli("evaluate", file, "-m", folder)
     assert "line 1: the type 'GPE' is not one of this model's: LOC, PER" in left.error
-    assert values(judged(file, "-m", folder, "--labels", "GPE=LOC")).keys() >= {"f1:LOC"}
-    assert bertcli("evaluate", file, "-m", folder, "--labels", "GPE=O").status == 0
+    assert values(judged(file, "-m", folder, "--rename-label", "GPE=LOC")).keys() >= {"f1:LOC"}
+    assert bertcli("evaluate", file, "-m", folder, "--rename-label", "GPE=O").status == 0
 
 
 def squad(file: Path, impossible: bool) -> Path:

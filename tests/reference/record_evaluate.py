@@ -209,6 +209,24 @@ def reranking(random: np.random.Generator) -> list[Case]:
     return cases
 
 
+def wilson() -> list[Case]:
+    """Shares near 0 and 1 and between, of few and many items."""
+    cases = []
+    for right, of in ((0, 3), (3, 3), (1, 6), (6, 6), (17, 30), (29, 30), (100, 100), (399, 400), (1, 10_000)):
+        found = scipy.stats.binomtest(right, of).proportion_ci(method="wilson")
+        cases.append({"right": right, "of": of, "interval": [float(found.low), float(found.high)]})
+    return cases
+
+
+def mcnemar() -> list[Case]:
+    """The exact test: of the items on which one is right, a half is the better one's."""
+    cases = []
+    for better, worse in ((0, 0), (1, 0), (5, 0), (3, 9), (12, 12), (40, 61)):
+        p = scipy.stats.binomtest(better, better + worse).pvalue if better + worse else 1.0
+        cases.append({"better": better, "worse": worse, "p": float(p)})
+    return cases
+
+
 def answers() -> list[Case]:
     pairs = [
         ("The king", "king"), ("the Eiffel Tower!", "Eiffel tower"), ("a tall tower", "the tower"), ("", ""), ("", "x"),
@@ -226,6 +244,117 @@ def answers() -> list[Case]:
     ]
 
 
+def _without_nan(value: Any) -> Any:
+    """Numbers, or lists of them, with None for NaN, which JSON does not have."""
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    return None if np.isnan(value) else value
+
+
+def figures(random: np.random.Generator) -> Case:
+    """A number for every figure that there is, of arrays as the evaluators make them.
+
+    Those of libraries are scipy's and scikit-learn's, all others are written out here as their definitions say.
+    """
+    n = 40
+    arrays: dict[str, list[Any]] = {}
+    columns: dict[str, list[str]] = {"sts": [], "pairs": [], "score": []}
+    found: list[Case] = []
+
+    def add(made_as: str, values: dict[str, Any], pattern: str = "") -> None:
+        for name, value in values.items():
+            found.append({"made_as": made_as, "figure": pattern or name, "name": name, "value": float(value)})
+
+    truth = random.normal(size=n).round(1)
+    scores, dots = (truth + random.normal(size=n), truth + 2 * random.normal(size=n))
+    arrays["sts"] = [truth, scores, dots]
+    add("sts", {
+        "spearman": scipy.stats.spearmanr(scores, truth)[0], "pearson": scipy.stats.pearsonr(scores, truth)[0],
+        "spearman_dot": scipy.stats.spearmanr(dots, truth)[0], "pearson_dot": scipy.stats.pearsonr(dots, truth)[0],
+    })  # fmt: skip
+
+    labels = (random.random(n) < 0.4).astype(int)
+    scores = (random.normal(size=n) + labels).round(3)
+    arrays["pairs"] = [labels, scores]
+    cuts = sorted({*scores.tolist()}, reverse=True)
+    f1 = {cut: sk.f1_score(labels, scores >= cut) for cut in cuts}
+    best = max(cuts, key=f1.__getitem__)
+    below = next(score for score in cuts if score < best)
+    add("pairs", {
+        "average_precision": sk.average_precision_score(labels, scores),
+        "best_f1": f1[best], "best_f1_threshold": (best + below) / 2,
+        "best_accuracy": max(sk.accuracy_score(labels, scores >= cut) for cut in [np.inf, *cuts]),
+    })  # fmt: skip
+
+    true = random.integers(3, size=n)
+    logits = random.normal(size=(n, 3)) + 1.5 * np.eye(3)[true]
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    chosen, confidence = p.argmax(axis=1), p.max(axis=1)
+    right = chosen == true
+    arrays["classification"] = [p, np.eye(3)[chosen], np.eye(3)[true]]
+    columns["classification"] = ["a", "b", "c"]
+    by_confidence = right[np.argsort(-confidence)]
+    gaps = []
+    for k in range(15):
+        inside = (confidence > k / 15) & (confidence <= (k + 1) / 15)
+        gaps.append(abs(right[inside].mean() - confidence[inside].mean()) * inside.mean() if inside.any() else 0)
+    add("classification", {
+        "accuracy": sk.accuracy_score(true, chosen), "macro_f1": sk.f1_score(true, chosen, average="macro"),
+        "micro_f1": sk.f1_score(true, chosen, average="micro"),
+        "weighted_f1": sk.f1_score(true, chosen, average="weighted"), "mcc": sk.matthews_corrcoef(true, chosen),
+        "ece": sum(gaps), "brier": sk.brier_score_loss(true, p, labels=range(3)),
+        "log_loss": sk.log_loss(true, p, labels=range(3)),
+        **{f"accuracy@{share}%": by_confidence[: n * share // 100].mean() for share in (50, 80, 90)},
+    })  # fmt: skip
+
+    there = random.poisson(1, size=(n, 2))
+    kept = random.binomial(there, 0.7)
+    said = kept + random.poisson(0.3, size=(n, 2))
+    arrays["tag"], columns["tag"] = [kept, said, there], ["LOC", "PER"]
+    by_type = 2 * kept.sum(axis=0) / (said.sum(axis=0) + there.sum(axis=0))
+    precision, recall = kept.sum() / said.sum(), kept.sum() / there.sum()
+    add("tag", {
+        "precision": precision, "recall": recall, "f1": 2 * precision * recall / (precision + recall),
+        "macro_f1": by_type.mean(),
+    })  # fmt: skip
+    add("tag", {"f1:LOC": by_type[0], "f1:PER": by_type[1]}, "f1:TYPE")
+
+    unanswerable = random.random(n) < 0.3
+    means = {
+        "exact_match": random.integers(2, size=n).astype(float), "f1": random.random(n),
+        "preferred": random.choice([0, 0.5, 1], n), "mean_difference": random.normal(size=n),
+    }  # fmt: skip
+    for name in ("exact_match", "f1"):
+        means[f"{name}:answer"] = np.where(unanswerable, np.nan, means[name])
+        means[f"{name}:no_answer"] = np.where(unanswerable, means[name], np.nan)
+    ranked = {f"{name}@10": random.random(n) for name in ("ndcg", "map", "mrr", "recall", "precision")}
+    arrays["means"] = [np.stack([*means.values(), *ranked.values()], axis=1)]
+    columns["means"] = [*means, *ranked]
+    add("means", {name: np.nanmean(values) for name, values in means.items()})
+    for name, values in ranked.items():
+        add("means", {name: values.mean()}, name.replace("10", "K"))
+
+    ranks = random.integers(1, 30, size=n).astype(float)
+    losses = np.where(random.random(n) < 0.1, np.nan, random.exponential(2, size=n))
+    arrays["fill-mask"] = [np.stack([ranks <= 5, 1 / ranks, losses], axis=1)]
+    columns["fill-mask"] = ["accuracy@5", "mrr", "loss"]
+    add("fill-mask", {"accuracy@5": (ranks <= 5).mean()}, "accuracy@K")
+    mean = np.nanmean(losses)
+    add("fill-mask", {"mrr": (1 / ranks).mean(), "loss": mean, "perplexity": np.exp(mean)})
+
+    tokens = random.integers(3, 20, size=n)
+    total = tokens * random.exponential(2, size=n)
+    arrays["score"] = [total, tokens]
+    loss = total.sum() / tokens.sum()
+    add("score", {"loss": loss, "pseudo_perplexity": np.exp(loss)})
+
+    plain: dict[str, list[Any]] = {}
+    for name, some in arrays.items():
+        rounded = [np.asarray(array, float).round(12) for array in some]
+        plain[name] = [[_without_nan(row) for row in array.tolist()] for array in rounded]
+    return {"figures": found, "arrays": plain, "columns": columns}
+
+
 if __name__ == "__main__":
     random = np.random.default_rng(38)
     recorded = {
@@ -239,6 +368,9 @@ if __name__ == "__main__":
         "several": several(random),
         "entities": entities(random),
         "similarities": similarities(random),
+        "wilson": wilson(),
+        "mcnemar": mcnemar(),
+        **figures(np.random.default_rng(48)),
     }
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(value)}" for name, value in recorded.items())
     Path(__file__).with_name("evaluate.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

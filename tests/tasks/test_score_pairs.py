@@ -58,7 +58,7 @@ def test_what_cannot_be_compared_is_refused(made: Made) -> None:
         model.score(["The cat."], compare=True)
     with pytest.raises(BertcliError, match=r"has more than 4 tokens, and cut it says nothing"):
         model.score(["The cat."], pairs=["The cat sat on it."], compare=True, max_length=4)
-    with pytest.raises(BertcliError, match="add --pairs"):
+    with pytest.raises(BertcliError, match="evaluate --task minimal-pairs"):
         model.score(["The cat."], metric="shared")
-    with pytest.raises(BertcliError, match="no --pairs, no --within-word"):
+    with pytest.raises(BertcliError, match="no compare, no --within-word"):
         model.score(["The [MASK]."], within_word=True, target="The cat.")

@@ -3,19 +3,16 @@
 Rajpurkar et al. 2016 (1.1) and 2018 (2.0, with questions that have no answer).
 """
 
-import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown
-from bertcli.evaluate.load.tables import Labelled, LeftOut, read_row
+from bertcli.evaluate.load.labelled import Labelled
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, means_of, usable
-from bertcli.files.texts import Text
 from bertcli.model import Model
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -47,43 +44,26 @@ def best_of(answer: str, truths: Sequence[str]) -> tuple[float, float]:
     return max(exact_match(answer, truth) for truth in known), max(f1(answer, truth) for truth in known)
 
 
-def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """The best answer to each question; that there is none is one of them where some questions have none."""
+def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Find the best answer to each question; that there is none is one of them where some questions have none."""
     truths = [row.label for row in data.rows]
     answerable = np.array([*map(bool, truths)])
-    records = model.answer(data.texts, no_answer=not answerable.all(), **wanted.windowed)
+    records = model.answer(data.texts, no_answer=not answerable.all(), **options.windowed)
     found = [record["answers"][0]["answer"] if record.get("answers") else "" for record in records]
     exact, common = np.array([*map(best_of, found, truths)]).T
+
     figures = {"exact_match": exact, "f1": common}
     if not answerable.all():
-        for part, of_part in (("answer", answerable), ("no_answer", ~answerable)):
-            figures |= {
-                f"exact_match:{part}": np.where(of_part, exact, np.nan),
-                f"f1:{part}": np.where(of_part, common, np.nan),
-            }
-    expected = [" / ".join(truth) or "no answer" for truth in truths]
-    said = [answer or "no answer" for answer in found]
-    return [Outcome(model.name, *means_of(figures), usable(records), 1 - common, expected, said)]
-
-
-def read_squad(file: str, by: str | None, left_out: LeftOut) -> Iterator[Text]:
-    """The questions of SQuAD's json; `by`: a field of an article, such as title. Errors: BertcliError."""
-    try:
-        with open(file, encoding="utf-8") as stream:
-            articles = json.load(stream)["data"]
-        if not isinstance(articles, list):
-            raise TypeError
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        raise BertcliError(
-            f'{file} is no data as SQuAD has it: it is no JSON with "data", a list of articles.'
-        ) from None
-    for number, article in enumerate(articles, 1):
-        try:
-            for paragraph in article["paragraphs"]:
-                for entry in paragraph["qas"]:
-                    answers = [] if entry.get("is_impossible") else [answer["text"] for answer in entry["answers"]]
-                    fields = {"question": entry["question"], "context": paragraph["context"], "answers": answers}
-                    row = Text("", place=f"{file}, question {shown(entry.get('id'))}", label={**article, **fields})
-                    yield read_row(row, "answer", [*fields], by)
-        except (TypeError, KeyError, AttributeError) as error:
-            left_out.add(f"{file}, article {number}: not as SQuAD has it ({error} is missing or of another kind).")
+        for name, chosen in (("answer", answerable), ("no_answer", ~answerable)):
+            figures[f"exact_match:{name}"] = np.where(chosen, exact, np.nan)
+            figures[f"f1:{name}"] = np.where(chosen, common, np.nan)
+    return [
+        Outcome(
+            name=model.name,
+            **means_of(figures),
+            usable=usable(records),
+            badness=1 - common,
+            expected=[" / ".join(truth) or "no answer" for truth in truths],
+            found=[answer or "no answer" for answer in found],
+        )
+    ]

@@ -1,25 +1,29 @@
-"""classification: true labels against those that a model gives, and how far its probabilities can be trusted."""
+"""classification: true labels against those that a model predicts, and how far its probabilities can be trusted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError
+from bertcli.errors import shown as quoted
 from bertcli.evaluate import metrics
-from bertcli.evaluate.load.tables import Labelled
+from bertcli.evaluate.bootstrap import Account, Share, wilson
+from bertcli.evaluate.load.labelled import Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Curve, Details, Outcome, usable
+from bertcli.evaluate.outcome import Curve, Details, Names, Outcome, usable
 from bertcli.files.texts import Text
 from bertcli.model import Model
 
 COVERAGES = (50, 80, 90)  # percent
 LIKELY = 0.5  # what a label of several at once needs
+FEWEST_WRONG = 5  # texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30)
 
 
-def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """The likeliest label of each text; all that are likely, where a model's labels do not exclude each other.
+def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Predict the likeliest label of each text, or all likely ones where a model's labels do not exclude each other.
 
     Errors: BertcliError for a model that gives no labels, and for a label that it does not have.
     """
@@ -27,75 +31,170 @@ def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
     trained = "classifier" in model.heads
     if trained and (config.problem_type == "regression" or config.num_labels < 2):
         raise BertcliError(f"{model.name} does not choose labels, so there is no accuracy: use another.")
-    several = trained and config.problem_type == "multi_label_classification"
-    records = model.classify(data.texts, **wanted.doing)
+    multi_label = trained and config.problem_type == "multi_label_classification"
+
+    records = model.classify(data.texts, **options.doing)
     scores = [{entry["label"]: entry["score"] for entry in record.get("labels", ())} for record in records]
     names = [*config.labels] if trained else sorted({name for some in scores for name in some})
     p = np.array([[some.get(name, 0.0) for name in names] for some in scores])
-    read = partial(_true, names=names, renamed=wanted.labels or {}, several=several)
-    known, fits = data.left_out.what_fits(data.rows, read, np.zeros(len(names)))
+
+    read = partial(true_labels, names=names, renamed=options.rename_label or {}, multi_label=multi_label)
+    known, readable = data.left_out.read_or_skip(data.rows, read, np.zeros(len(names)))
     true = np.array(known)
-    chosen = np.asarray(p > LIKELY, float) if several else metrics.one_hot(p.argmax(axis=1), len(names))
-    losses = (chosen != true).any(axis=1) * (np.abs(p - true) if several else p).max(axis=1)
-    expected = [", ".join(names[i] for i in np.flatnonzero(row)) or "none" for row in true]
-    found = [
-        ", ".join(f"{names[i]} ({p[n, i]:.3f})" for i in np.flatnonzero(row)) or "none" for n, row in enumerate(chosen)
+    if multi_label:
+        predicted = np.asarray(p > LIKELY, np.float64)
+        surprise = np.abs(p - true).max(axis=1)
+    else:
+        predicted = metrics.one_hot(p.argmax(axis=1), len(names))
+        surprise = p.max(axis=1)
+    wrong = (predicted != true).any(axis=1)
+
+    return [
+        Outcome(
+            name=model.name,
+            figures_from=multi_label_figures if multi_label else single_label_figures,
+            arrays=[p, predicted, true],
+            columns=names,
+            account=multi_label_account if multi_label else single_label_account,
+            details=label_details if multi_label else single_label_details,
+            usable=usable(records) & readable,
+            badness=wrong * surprise,
+            expected=[_spelled(row, names) for row in true],
+            found=[_spelled(row, names, of_row) for row, of_row in zip(predicted, p, strict=True)],
+        )
     ]
-    make, details = (of_several, partial(_of_labels, names)) if several else (of_one, partial(_of_one, names))
-    return [Outcome(model.name, make, [p, chosen, true], usable(records) & fits, losses, expected, found, details)]
 
 
-def _true(row: Text, names: Sequence[str], renamed: Mapping[str, str], several: bool) -> Numbers:
-    """1 for the true labels [label] of a row: by name, as --labels says, or by number; a list, or between commas."""
-    given = row.label if isinstance(row.label, list) else row.label.split(",") if several else [row.label]
+def true_labels(row: Text, names: Names, renamed: Mapping[str, str], multi_label: bool) -> Numbers:
+    """1 for the true labels [label] of a row, else 0.
+
+    A label is given by name, as --rename-label says, or by number; several are a list, or stand between commas. Errors:
+    ValueError for an unknown label, and for more or less than one where the model chooses one.
+    """
+    if isinstance(row.label, list):
+        given = row.label
+    elif multi_label:
+        given = row.label.split(",")
+    else:
+        given = [row.label]
     found = np.zeros(len(names))
-    for label in (renamed.get(name.strip(), name.strip()) for name in given if name.strip()):
+    for written in given:
+        if not written.strip():
+            continue
+        label = renamed.get(written.strip(), written.strip())
         if label in names:
             found[names.index(label)] = 1
         elif label.isdecimal() and len(label) < 10 and int(label) < len(names):
             found[int(label)] = 1
         else:
-            known = ", ".join(map(shown, names[:20]))
-            raise ValueError(f"the label {shown(label)} is not one of this model's: {known} (--labels a=b says which).")
-    if not several and found.sum() != 1:
+            known = ", ".join(map(quoted, names[:20]))
+            raise ValueError(
+                f"the label {quoted(label)} is not one of this model's: {known} (--rename-label a=b says which)."
+            )
+    if not multi_label and found.sum() != 1:
         raise ValueError(f"there is {'more than one' if found.any() else 'no'} label, and this model chooses one.")
     return found
 
 
-def _sums(counts: Numbers, chosen: Numbers, true: Numbers) -> metrics.Sums:
-    return metrics.Sums(counts @ (chosen * true), counts @ chosen, counts @ true)
+def _spelled(labels: Numbers, names: Names, probabilities: Numbers | None = None) -> str:
+    """Labels for people, each with its probability if that is given."""
+    words = []
+    for i in np.flatnonzero(labels).tolist():
+        words.append(names[i] if probabilities is None else f"{names[i]} ({probabilities[i]:.3f})")
+    return ", ".join(words) or "none"
 
 
-def of_several(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figures:
+# ------------------------------------------------------------------------------------------------------------- figures
+
+
+def _sums(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
+    return metrics.Sums(counts @ (predicted * true), counts @ predicted, counts @ true)
+
+
+def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
     """F1 over all labels, and the share of texts with all labels right, and no others."""
-    right = np.asarray((chosen == true).all(axis=1), float)
-    return {**_sums(counts, chosen, true).averages(every=True), "accuracy": metrics.mean(right, counts)}
+    right = np.asarray((predicted == true).all(axis=1), np.float64)
+    averages = _sums(counts, predicted, true).averages(include_absent=True)
+    return {**averages, "accuracy": metrics.mean(right, counts)}
 
 
-def of_one(counts: Numbers, p: Numbers, chosen: Numbers, true: Numbers) -> Figures:
+def multi_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Account:
+    """What the intervals need: accuracy is a share."""
+    right = np.asarray((predicted == true).all(axis=1), np.float64)
+    return Account(item_values={"accuracy": right})
+
+
+def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
     """Figures of the labels, and of how far the probabilities [text, label] can be trusted."""
-    sums, right, confidence = _sums(counts, chosen, true), (chosen * true).sum(axis=1), p.max(axis=1)
-    covered = metrics.covered_accuracy(confidence, right, counts, COVERAGES)
-    return {
+    sums = _sums(counts, predicted, true)
+    right = (predicted * true).sum(axis=1)
+    confidence = p.max(axis=1)
+    figures = {
         "accuracy": metrics.mean(right, counts),
         **sums.averages(),
         "mcc": sums.mcc,
         "ece": metrics.ece(confidence, right, counts),
         "brier": metrics.mean(metrics.brier(p, true), counts),
         "log_loss": metrics.mean(metrics.log_loss(p, true), counts),
-        **{f"accuracy@{percent}%": some for percent, some in zip(COVERAGES, covered, strict=True)},
     }
+    covered = metrics.covered_accuracy(confidence, right, counts, COVERAGES)
+    for percent, accuracy in zip(COVERAGES, covered, strict=True):
+        figures[f"accuracy@{percent}%"] = accuracy
+    return figures
 
 
-def _of_labels(names: Sequence[str], p: Numbers, chosen: Numbers, true: Numbers) -> Details:
-    return Details(_sums(np.ones((1, len(p))), chosen, true).by_label(names))
+def single_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Account:
+    """Which figures are shares, and which can have no interval."""
+    right = (predicted * true).sum(axis=1)
+    confidence = p.max(axis=1)
+    shares = {}
+    covered = metrics.covered_accuracy(confidence, right, np.ones((1, len(p))), COVERAGES)
+    for percent, (accuracy,) in zip(COVERAGES, covered, strict=True):
+        of = max(1.0, len(p) * percent / 100)
+        shares[f"accuracy@{percent}%"] = Share(float(accuracy) * of, of)
+    no_interval = {
+        "ece": "bins of few texts read too high, and resampling adds to that, so no interval covers it; a perfectly "
+        f"calibrated model would read up to {metrics.chance_ece(confidence):.3f} here"
+    }
+    wrong = int(len(right) - right.sum())
+    if wrong < FEWEST_WRONG:
+        few = f"fewer than {FEWEST_WRONG} texts are wrong, and the losses of such texts decide"
+        no_interval |= {"brier": few, "log_loss": few}
+    if true.any(axis=0).sum() < 2:
+        no_interval["mcc"] = "only one label is true, so there is nothing to correlate"
+    return Account({"accuracy": right, "micro_f1": right}, shares, no_interval)
 
 
-def _of_one(names: Sequence[str], p: Numbers, chosen: Numbers, true: Numbers) -> Details:
+def label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
+    """Precision, recall and F1 of each label; the recall, a share of the texts that have it, with its interval."""
+    rows = _sums(np.ones((1, len(p))), predicted, true).by_label(columns)
+    return Details([_with_recall_interval(row) for row in rows])
+
+
+def _with_recall_interval(row: Mapping[str, Any]) -> dict[str, Any]:
+    support = row["support"]
+    low, high = wilson(Share(row["recall"] * support, support)) if support > 1 else (None, None)
+    return {**row, "recall_low": low, "recall_high": high}
+
+
+def single_label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
     """Labels, the confusion matrix of those that occur, and accuracy by confidence."""
-    occurs, once = (chosen + true).any(axis=0), np.ones((1, len(p)))
-    confusion = (true.T @ chosen)[np.ix_(occurs, occurs)].astype(int).tolist()
-    items, *sums = metrics.calibration(p.max(axis=1), (chosen * true).sum(axis=1), once)
-    points = np.concatenate(sums).T[items[0] > 0] / items.T[items[0] > 0]
-    curve = Curve("reliability", "mean confidence", "accuracy", points.tolist(), ideal=True)
-    return _of_labels(names, p, chosen, true)._replace(confusion=confusion, curve=curve)
+    occurs = (predicted + true).any(axis=0)
+    confusion = (true.T @ predicted)[np.ix_(occurs, occurs)].astype(int).tolist()
+    right = (predicted * true).sum(axis=1)
+    reliability = reliability_curve(p.max(axis=1), right)
+    return label_details(columns, p, predicted, true)._replace(confusion=confusion, curve=reliability)
+
+
+def reliability_curve(confidence: Numbers, right: Numbers) -> Curve:
+    """Accuracy over mean confidence, of each bin that has texts, with its interval and how many texts it has."""
+    bins = [some[0] for some in metrics.calibration(confidence, right, np.ones((1, len(right))))]
+    points: list[tuple[float, float]] = []
+    ranges: list[tuple[float, float]] = []
+    notes: list[str] = []
+    for items, confident, correct in zip(*bins, strict=True):
+        if items:
+            points.append((confident / items, correct / items))
+            ranges.append(wilson(Share(correct, items)))
+            notes.append(f"{items:,.0f} text{'' if items == 1 else 's'}")
+    return Curve("reliability diagram", "mean confidence", "accuracy", points, ideal=True, ranges=ranges, notes=notes)

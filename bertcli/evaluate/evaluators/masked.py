@@ -1,61 +1,149 @@
 """fill-mask and score: how well a masked-language model knows the words that stand in texts."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.load.tables import Labelled
+from bertcli.evaluate.bootstrap import Account
+from bertcli.evaluate.load.labelled import Flags, Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Outcome, means_of, usable
-from bertcli.files.texts import Text
+from bertcli.evaluate.outcome import Names, Outcome, mean_account, mean_figures, usable
+from bertcli.files.texts import Item, Text
+from bertcli.lean import lean_dataclass
 from bertcli.model import Model
+from bertcli.tasks.compute.fill_mask import own_masks
+from bertcli.tasks.compute.guesses import Guess, scored
+from bertcli.tasks.compute.run import results
+from bertcli.tasks.compute.task import Record, RecordTask
 
 DEEPEST = 100  # a word beyond this rank counts as not found
 
 
-def fill(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """accuracy@k: the share of texts whose first accepted word has rank ≤ k; mrr: the mean of 1 / rank.
+# ----------------------------------------------------------------------------------------------------------- fill-mask
 
-    A word beyond DEEPEST is not found; letter case does not count. Errors: BertcliError for several masks.
+
+def fill(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Predict the word at the mask of each text.
+
+    accuracy@K: the share of texts with an accepted word among the first K; mrr: the mean of 1 / rank of the first one.
+    A word beyond DEEPEST is not found; letter case does not count. loss: the mean of -log softmax(W H_i + b)[y_i] over
+    the masked positions i, where y_i is the first accepted word that is one piece of the vocabulary; a text without
+    such a word does not count. Errors: BertcliError for several masks in a text.
     """
-    cutoffs = wanted.ranks("fill-mask")
-    records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **wanted.doing)
-    ranks, best = np.zeros(len(records)), [""] * len(records)
-    masks_of: dict[str | None, list[Any]] = {
-        row.place: record.get("masks", []) for row, record in zip(data.rows, records, strict=True)
-    }
+    cutoffs = options.ranks(data.task)
+    records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **options.doing)
+    masks_of: dict[str | None, list[Any]] = {}
+    for row, record in zip(data.rows, records, strict=True):
+        masks_of[row.place] = record.get("masks", [])
 
     def one_mask(row: Text) -> list[Any]:
-        if len(masks := masks_of[row.place]) > 1:
+        masks = masks_of[row.place]
+        if len(masks) > 1:
             raise ValueError(f"there are {len(masks)} masks; leave one.")
         return masks
 
-    every, fits = data.left_out.what_fits(data.rows, one_mask, list[Any]())
-    for i, (row, masks) in enumerate(zip(data.rows, every, strict=True)):
-        accepted = {word.strip().casefold() for word in row.label}
-        for mask in masks:
-            words = [prediction["token_str"].strip().casefold() for prediction in mask["predictions"]]
+    masks, readable = data.left_out.read_or_skip(data.rows, one_mask, list[Any]())
+    ranks = np.zeros(len(records))
+    best = [""] * len(records)
+    for i, (row, of_row) in enumerate(zip(data.rows, masks, strict=True)):
+        accepted = {_plain(word) for word in row.label}
+        for mask in of_row:
+            words = [_plain(prediction["token_str"]) for prediction in mask["predictions"]]
             ranks[i] = next((rank for rank, word in enumerate(words, 1) if word in accepted), np.inf)
             best[i] = ", ".join(words[:3])
-    figures = {f"accuracy@{k}": ranks <= k for k in cutoffs} | {"mrr": metrics.ratio(1, ranks)}
-    losses = np.minimum(ranks - 1, DEEPEST)
-    expected = [", ".join(row.label) for row in data.rows]
-    return [Outcome(model.name, *means_of(figures), usable(records) & fits, losses, expected, best)]
+
+    values = {f"accuracy@{k}": np.asarray(ranks <= k, np.float64) for k in cutoffs}
+    values["mrr"] = metrics.ratio(1, ranks)
+    values["loss"] = true_word_losses(model, data, options, readable & usable(records))
+    return [
+        Outcome(
+            name=model.name,
+            figures_from=mask_figures,
+            arrays=[np.stack([*values.values()], axis=1)],
+            columns=[*values],
+            account=mask_account,
+            usable=usable(records) & readable,
+            badness=np.minimum(ranks - 1, DEEPEST),
+            expected=[", ".join(row.label) for row in data.rows],
+            found=best,
+        )
+    ]
 
 
-def score(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """loss: the sum of −log p of every token, each given all others, over all texts, divided by their number."""
-    records = model.score(data.texts, **wanted.doing)
+def _plain(word: str) -> str:
+    return word.strip().casefold()
+
+
+def mask_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
+    """Means over texts, and perplexity = exp(loss)."""
+    figures = mean_figures(columns, counts, values)
+    return {**figures, "perplexity": np.exp(figures["loss"])}
+
+
+def mask_account(columns: Names, values: Numbers) -> Account:
+    """What the intervals need; perplexity is of the texts that have a loss."""
+    losses = values[:, columns.index("loss")]
+    means = mean_account(columns, values)
+    return Account(means.item_values, counts={"perplexity": int(np.isfinite(losses).sum())})
+
+
+def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Flags) -> Numbers:
+    """-log p of the true word at the mask of each chosen text [text]; NaN where that is no single piece."""
+    losses = np.full(len(data.rows), np.nan)
+    targets: list[Text] = []
+    places: list[int] = []
+    for i, (row, use) in enumerate(zip(data.rows, chosen, strict=True)):
+        pieces = [model.tokenizer.pieces_of(word) for word in row.label] if use else []
+        single = next((ids[0] for ids in pieces if len(ids) == 1), None)
+        if single is not None:
+            targets.append(row._replace(label=single))
+            places.append(i)
+    task = _TrueWords(model, options.reading)
+    for block in results(task, data._replace(rows=targets).texts):
+        for record in block.records():
+            if "error" not in record:
+                losses[places[record["index"]]] = -record["log_prob"]
+    return losses
+
+
+@lean_dataclass
+class _TrueWords(RecordTask):
+    """The log-probability at each text's mask of the piece that its label names."""
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        guesses = [Guess(own_masks(self.model, item), [item.text.label]) for item in items]
+        log_probs = scored(self.model, guesses, self.reading.batch_tokens)
+        for item, (log_prob,) in zip(items, log_probs, strict=True):
+            yield {"index": item.index, "log_prob": log_prob}
+
+
+# --------------------------------------------------------------------------------------------------------------- score
+
+
+def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Predict every token of each text from all others."""
+    records = model.score(data.texts, **options.doing)
     tokens = [[token["log_prob"] for token in record.get("tokens", ())] for record in records]
-    total, count = np.array([-sum(some) for some in tokens], float), np.array([*map(len, tokens)], float)
+    total = np.array([-sum(some) for some in tokens], np.float64)
+    count = np.array([*map(len, tokens)], np.float64)
     losses = metrics.ratio(total, count)
-    found = [f"loss {loss:.3f} a token" for loss in losses]
-    return [Outcome(model.name, surprise, [total, count], count > 0, losses, [""] * len(records), found)]
+    return [
+        Outcome(
+            name=model.name,
+            figures_from=token_loss,
+            arrays=[total, count],
+            usable=count > 0,
+            badness=losses,
+            expected=[""] * len(records),
+            found=[f"loss {loss:.3f} a token" for loss in losses],
+        )
+    ]
 
 
-def surprise(counts: Numbers, total: Numbers, tokens: Numbers) -> Figures:
+def token_loss(columns: Names, counts: Numbers, total: Numbers, tokens: Numbers) -> Figures:
     """loss = Σ −log p / Σ tokens of all texts together; pseudo_perplexity = exp(loss). Salazar et al. 2020."""
     loss = metrics.ratio(counts @ total, counts @ tokens)
     return {"loss": loss, "pseudo_perplexity": np.exp(loss)}

@@ -1,40 +1,41 @@
-"""Pairs of texts that differ a little, summed up: how often the first one is likelier, for all and for each group."""
+"""minimal-pairs: which of two texts that differ a little a model finds likelier (BLiMP, CrowS-Pairs, or one's own)."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bertcli.evaluate.evaluation import Evaluation, judged
-from bertcli.evaluate.load.tables import Labelled, LeftOut
+from bertcli.evaluate.load.labelled import Labelled
+from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome, means_of, usable
-from bertcli.evaluate.report.tables import figures_of, interval
-from bertcli.files.texts import Text
+from bertcli.model import Model
+from bertcli.tasks.compute.batches import check_needs
+from bertcli.tasks.compute.pairs import PairsTask
+from bertcli.tasks.compute.run import results
+from bertcli.tasks.registry import MASKED_SAMPLE, Needs
 
 CAUTION = "The figures say which of two wordings is likelier; not what a model built on this one will do."
 PREFERRED = {"text": 1.0, "text_pair": 0.0, None: 0.5}  # equal ones half
 
 
-def preferences(records: Sequence[Mapping[str, Any]], model: str) -> Evaluation:
-    """`preferred`: how often the first text is likelier; `difference`: by how much in the mean; groups are ids.
+def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Score both texts of each pair: `preferred`, how often the first is likelier, and by how much in the mean.
 
-    Errors: BertcliError if no pair could be scored.
+    Scores are sums of log-probabilities, of the tokens that --metric names.
     """
-    scored = [record for record in records if "error" not in record]
-    rows = [Text(record["text"], record["text_pair"], None, record.get("id")) for record in scored]
-    gains = np.array([record["score"] - record["pair_score"] for record in scored])
-    preferred = np.array([PREFERRED[record["preferred"]] for record in scored])
-    figures, found = {"preferred": preferred, "difference": gains}, [f"difference {gain:+.3f}" for gain in gains]
-    outcome = Outcome(model, *means_of(figures), usable(scored), np.abs(gains), [""] * len(rows), found)
-    return judged(Labelled("the input", "pairs", "", rows, LeftOut(True)), [outcome])
-
-
-def sentences(evaluation: Evaluation) -> Iterator[str]:
-    """In words, for all pairs and for each group."""
-    (model,), counts = evaluation.record["models"], Counter(str(row.id) for row in evaluation.data.rows)
-    for group, figures in figures_of(model).items():
-        share, mean = figures["preferred"], figures["difference"]
-        count = evaluation.record["count"] if group is None else counts[group]
-        likelier = f"the first text is likelier in {share['value']:.1%} of {count:,} pairs {interval(share)}"
-        yield f"{f'{group}: ' if group else ''}{likelier}, by {mean['value']:+.3f} in the mean {interval(mean)}."
+    check_needs(model, Needs("minimal-pairs", "mlm", MASKED_SAMPLE))
+    task = PairsTask(model, options.reading, options.metric or "pll")
+    records: list[dict[str, Any]] = []
+    for block in results(task, data.texts):
+        records += block.records()
+    gains = np.array([record.get("score", 0.0) - record.get("pair_score", 0.0) for record in records])
+    preferred = np.array([PREFERRED[record.get("preferred")] for record in records])
+    return [
+        Outcome(
+            name=model.name,
+            **means_of({"preferred": preferred, "mean_difference": gains}),
+            usable=usable(records),
+            badness=-gains,
+            expected=["the first text"] * len(records),
+            found=[f"difference {gain:+.3f}" for gain in gains],
+        )
+    ]

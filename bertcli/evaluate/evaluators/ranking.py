@@ -1,24 +1,25 @@
 """retrieval and rank: whether what queries ask for comes first among all documents, or among some that are reranked."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.evaluators.similarity import Vectors, as_stored, signs, vectors_of, ways
+from bertcli.evaluate.evaluators.similarity import Vectors, as_stored, signs, storages, vectors_of
 from bertcli.evaluate.load.beir import Corpus
-from bertcli.evaluate.load.tables import Flags, Labelled, Scores, texts_of
+from bertcli.evaluate.load.labelled import Flags, Labelled, Scores, texts_of
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Outcome, Way, means_of
+from bertcli.evaluate.outcome import Outcome, VectorStorage, means_of
 from bertcli.files.search import Best, open_vectors, similarities
 from bertcli.files.texts import Text, Texts
 from bertcli.model import Model
 from bertcli.report.progress import counted
 from bertcli.tasks.compute.search import check_made_alike
 
-OWN = "the candidates' own order"
+OWN_ORDER = "the candidates' own order"
 QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # prompts, as sentence-transformers names them
 TOGETHER = 1024  # documents compared at a time
 
@@ -28,70 +29,112 @@ def in_order(scores: Scores) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda pair: (np.float32(pair[1]), pair[0]), reverse=True)
 
 
-def ranked(
-    name: str, data: Labelled, scores: Sequence[Scores], usable: Flags, wanted: Evaluate, way: Way | None = None
+def ranking_outcome(
+    name: str,
+    data: Labelled,
+    scores: Sequence[Scores],
+    usable: Flags,
+    options: Evaluate,
+    storage: VectorStorage | None = None,
 ) -> Outcome:
     """From what each query's documents score; expected and found are ids of documents."""
-    cutoffs, gains = wanted.ranks("retrieval"), [row.label.gains for row in data.rows]
-    orders = {row.label.id: in_order(some) for row, some in zip(data.rows, scores, strict=True)}
-    found = [[some.get(id, 0) for id, _ in order] for some, order in zip(gains, orders.values(), strict=True)]
-    every = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)
+    cutoffs = options.ranks(data.task)
+    gains = [row.label.gains for row in data.rows]
+    orders: dict[str, list[tuple[str, float]]] = {}
+    found: list[list[float]] = []
+    first: list[str] = []
+    for row, of_query in zip(data.rows, scores, strict=True):
+        order = in_order(of_query)
+        orders[row.label.id] = order
+        found.append([row.label.gains.get(id, 0) for id, _ in order])
+        first.append(order[0][0] if order else "")
+
+    figures = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)
     main = f"ndcg@{10 if 10 in cutoffs else cutoffs[-1]}"
-    made = means_of({main: every[main], **every})
-    expected = [max(some, key=some.__getitem__) for some in gains]
-    first = [order[0][0] if order else "" for order in orders.values()]
-    return Outcome(name, *made, usable, 1 - every[main], expected, first, way=way, orders=orders)
+    return Outcome(
+        name=name,
+        **means_of({main: figures[main], **figures}),
+        usable=usable,
+        badness=1 - figures[main],
+        expected=[max(some, key=some.__getitem__) for some in gains],
+        found=first,
+        storage=storage,
+        orders=orders,
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- retrieval
 
 
-def retrieve(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """The documents of the corpus that are most like the query, never the query itself; for each way to store vectors.
+class _Search(NamedTuple):
+    """The search for the queries' best documents among vectors that are stored in one way."""
 
-    The corpus is read once, in blocks, of which nothing is kept but the best documents.
+    name: str
+    storage: VectorStorage
+    queries: Vectors
+    best: Best
+
+
+def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Find the documents of the corpus that are most like each query, for each way to store vectors.
+
+    The corpus is read once, in blocks, of which nothing is kept but the best documents. The query itself, where it is
+    a document, is never an answer.
     """
-    rows, corpus, how = data.rows, data.corpus, model.sentence.compared
+    corpus = data.corpus
     if not isinstance(corpus, Corpus):
         raise BertcliError(f"{data.file} has no texts, so a model cannot be judged on it: give its folder.")
-    queries, usable = vectors_of(model, rows, wanted, prompt_name=_prompt(model, QUERY))
+    how = model.sentence.compared
+    queries, usable = vectors_of(model, data.rows, options, prompt_name=_prompt(model, QUERY))
     width = queries.shape[1]
-    later = np.empty(len(corpus.ids), np.intp)  # the place of each id among all, the last first: what decides ties
-    later[sorted(range(len(later)), key=corpus.ids.__getitem__, reverse=True)] = np.arange(len(later))
-    depth = wanted.ranks("retrieval")[-1] + 1  # one more than is asked for, since the query itself may be among them
-    every = []
-    for name, way in ways(model, width, wanted):
-        side = as_stored(queries, way if way.dtype == "binary" else way._replace(dtype="float32"))
-        every.append((name, way, side, Best(len(rows), depth, later)))
-    for block in _blocks(model, corpus, width, wanted):
-        for _, way, side, best in every:
-            best.add(similarities(side, as_stored(block, way), how))
+    depth = options.ranks(data.task)[-1] + 1  # one more than is asked for, since the query itself may be among them
+    tie_order = _later_ids_first(corpus.ids)
+
+    searches = []
+    for name, storage in storages(model, width, options):
+        # only binary vectors are compared with binary queries; of others the query stays as it is computed
+        of_queries = storage if storage.dtype == "binary" else storage._replace(dtype="float32")
+        best = Best(len(data.rows), depth, tie_order)
+        searches.append(_Search(name, storage, as_stored(queries, of_queries), best))
+    for block in _blocks(model, corpus, width, options):
+        for search in searches:
+            search.best.add(similarities(search.queries, as_stored(block, search.storage), how))
+
     outcomes = []
-    for name, way, _, best in every:
-        scores = [
-            {corpus.ids[n]: score for n, score in zip(numbers, some, strict=True) if corpus.ids[n] != row.label.id}
-            for row, numbers, some in zip(rows, *best.found()[:2], strict=True)
-        ]
-        outcomes.append(ranked(name, data, scores, usable, wanted, way))
+    for search in searches:
+        numbers, values, *_ = search.best.found()
+        scores: list[dict[str, float]] = []
+        for row, of_row, some in zip(data.rows, numbers, values, strict=True):
+            ids = [corpus.ids[number] for number in of_row]
+            scores.append({id: score for id, score in zip(ids, some, strict=True) if id != row.label.id})
+        outcomes.append(ranking_outcome(search.name, data, scores, usable, options, search.storage))
     return outcomes
+
+
+def _later_ids_first(ids: Sequence[str]) -> NDArray[np.intp]:
+    """The place of each id when the last comes first: of equal documents trec_eval takes that with the later id."""
+    places = np.empty(len(ids), np.intp)
+    places[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)] = np.arange(len(ids))
+    return places
 
 
 def _prompt(model: Model, names: Sequence[str]) -> str | None:
     return next((name for name in names if name in model.sentence.prompts), None)
 
 
-def _blocks(model: Model, corpus: Corpus, width: int, wanted: Evaluate) -> Iterator[Vectors]:
+def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iterator[Vectors]:
     """The vectors of the corpus, in order; zeros for a document that could not be used."""
-    if wanted.vectors is not None:
-        yield from _given(wanted.vectors, model, corpus, width)
+    if options.vectors is not None:
+        yield from _given(options.vectors, model, corpus, width)
         return
     texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
     done = 0
-    for block in model.encode_blocks(texts, **wanted.doing, prompt_name=_prompt(model, DOCUMENT)):
-        some = np.zeros((len(block.items) + len(block.failures), width), np.float32)
-        some[[item.index - done for item in block.items]] = block.vectors
-        done += len(some)
-        yield from (some[begin : begin + TOGETHER] for begin in range(0, len(some), TOGETHER))
+    for block in model.encode_blocks(texts, **options.doing, prompt_name=_prompt(model, DOCUMENT)):
+        vectors = np.zeros((len(block.items) + len(block.failures), width), np.float32)
+        vectors[[item.index - done for item in block.items]] = block.vectors
+        done += len(vectors)
+        for begin in range(0, len(vectors), TOGETHER):
+            yield vectors[begin : begin + TOGETHER]
 
 
 def _given(file: str, model: Model, corpus: Corpus, width: int) -> Iterator[Vectors]:
@@ -113,31 +156,40 @@ def _given(file: str, model: Model, corpus: Corpus, width: int) -> Iterator[Vect
 # ---------------------------------------------------------------------------------------------------------------- rank
 
 
-def rerank(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """The scores that a cross-encoder or late interaction gives what was found."""
+class _Candidate(NamedTuple):
+    """A document to be scored for a query."""
+
+    pair: Text
+    query: int
+    id: str
+
+
+def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Score what was found with a cross-encoder or late interaction."""
     relevance = [row.label for row in data.rows]
     texts = data.corpus.texts({id for one in relevance for id in one.found}) if data.corpus else {}
-    pairs = [
-        (Text(row.text, document, row.place), i, id)
-        for i, row in enumerate(data.rows)
-        for id, document in (row.label.documents or {id: texts.get(id) for id in row.label.found}).items()
-        if document is not None
-    ]
-    pairs.sort(key=lambda pair: pair[0].text)  # those of one text stand together, as `rank` wants it
-    asked: Any = texts_of([text for text, *_ in pairs])  # texts and documents in one
+    candidates: list[_Candidate] = []
+    for i, row in enumerate(data.rows):
+        documents = row.label.documents or {id: texts.get(id) for id in row.label.found}
+        for id, document in documents.items():
+            if document is not None:
+                candidates.append(_Candidate(Text(row.text, document, row.place), i, id))
+    candidates.sort(key=lambda candidate: candidate.pair.text)  # `rank` wants those of one query side by side
+
+    pairs: Any = texts_of([candidate.pair for candidate in candidates])  # queries and documents in one
     scores: list[dict[str, float]] = [{} for _ in data.rows]
     usable = np.ones(len(scores), bool)
-    for record in model.rank(asked, documents=(), **wanted.doing):
-        _, i, id = pairs[record["corpus_id"]]
-        usable[i] &= "error" not in record
-        scores[i][id] = record.get("score", 0.0)
-    return [ranked(model.name, data, scores, usable, wanted)]
+    for record in model.rank(pairs, documents=(), **options.doing):
+        candidate = candidates[record["corpus_id"]]
+        usable[candidate.query] &= "error" not in record
+        scores[candidate.query][candidate.id] = record.get("score", 0.0)
+    return [ranking_outcome(model.name, data, scores, usable, options)]
 
 
-def found_before(data: Labelled, wanted: Evaluate) -> list[Outcome]:
+def found_before(data: Labelled, options: Evaluate) -> list[Outcome]:
     """What a run found, or the candidates in the order that they have before they are ranked."""
-    every = [row.label.found for row in data.rows]
-    if data.task == "rank" and not any(every):
+    scores = [row.label.found for row in data.rows]
+    if data.task == "rank" and not any(scores):
         raise BertcliError("Which documents are to be ranked? Give a run with candidates (--run), such as BM25's.")
-    name = OWN if data.task == "rank" else wanted.run
-    return [ranked(name, data, every, np.ones(len(every), bool), wanted)] if name else []
+    name = OWN_ORDER if data.task == "rank" else options.run
+    return [ranking_outcome(name, data, scores, np.ones(len(scores), bool), options)] if name else []

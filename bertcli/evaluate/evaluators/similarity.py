@@ -1,7 +1,8 @@
-"""sts, pairs, triplets: how well the cosine of two texts' vectors agrees with what people say of the texts."""
+"""sts, pairs, triplets: how well the similarity of two texts' vectors agrees with what people say of the texts."""
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.load.tables import Labelled, texts_of
+from bertcli.evaluate.bootstrap import Account
+from bertcli.evaluate.load.labelled import Labelled, texts_of
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Curve, Details, Outcome, Way, means_of
+from bertcli.evaluate.outcome import Arrays, Curve, Details, Names, Outcome, VectorStorage, means_of
 from bertcli.files.search import similarities
 from bertcli.files.texts import Text
 from bertcli.files.vectors import quantize
@@ -21,96 +23,195 @@ from bertcli.model import Model
 Vectors = NDArray[Any]
 UNIT = 1e-3  # how far from 1 the length of a normalized vector may be
 BYTES = {"float32": 4, "float16": 2, "int8": 1, "binary": 1 / 8}  # a number takes
+FEWEST_OF_A_CLASS = 10  # pairs of each label: with six the resampled intervals cover 81 %
 
 
-def ways(model: Model, width: int, wanted: Evaluate) -> Iterator[tuple[str, Way]]:
+# ------------------------------------------------------------------------------------------------------------- vectors
+
+
+def storages(model: Model, width: int, options: Evaluate) -> Iterator[tuple[str, VectorStorage]]:
     """The ways to store vectors of this width that are judged, each with its name."""
-    for dim in dict.fromkeys([width, *(wanted.truncate_dim or ())]):
+    several = options.truncate_dim or options.dtype
+    for dim in dict.fromkeys([width, *(options.truncate_dim or ())]):
         if dim > width:
             raise BertcliError(f"Vectors of {width} numbers cannot be cut to {dim} (--truncate-dim).")
-        for dtype in dict.fromkeys(["float32", *(wanted.dtype or ())]):
-            way = Way(dim, dtype, math.ceil(dim * BYTES[dtype]))
-            yield f"{model.name}, {way.title}" if wanted.truncate_dim or wanted.dtype else model.name, way
+        for dtype in dict.fromkeys(["float32", *(options.dtype or ())]):
+            storage = VectorStorage(dim, dtype, math.ceil(dim * BYTES[dtype]))
+            yield f"{model.name}, {storage.title}" if several else model.name, storage
 
 
-def as_stored(vectors: Vectors, way: Way) -> Vectors:
+def as_stored(vectors: Vectors, storage: VectorStorage) -> Vectors:
     """Vectors [row, width] as they are once they have been stored so: whole steps of int8, ±1 of binary."""
-    values, scales = quantize(vectors[:, : way.truncate_dim], way.dtype)
-    if way.dtype == "binary":
-        return signs(values, way.truncate_dim)
+    values, scales = quantize(vectors[:, : storage.truncate_dim], storage.dtype)
+    if storage.dtype == "binary":
+        return signs(values, storage.truncate_dim)
     return np.asarray(values, np.float32) * (1 if scales is None else scales[:, None])
 
 
 def signs(bits: Vectors, width: int) -> Vectors:
-    """±1 [row, width] from rows of bits, eight in a byte."""
+    """±1 [row, width] from rows of bits, eight in a byte.
+
+    Their cosine orders pairs as the Hamming distance does. sentence-transformers compares 0 and 1, which orders
+    otherwise where vectors have different numbers of ones.
+    """
     return 2 * np.unpackbits(bits, axis=1, count=width).astype(np.float32) - 1
 
 
 def vectors_of(
-    model: Model, texts: Sequence[Text], wanted: Evaluate, **options: Any
+    model: Model, texts: Sequence[Text], options: Evaluate, **more: Any
 ) -> tuple[Vectors, NDArray[np.bool_]]:
-    """The vector of each text [text, width], zeros for one that could not be used, and which could."""
+    """The vector of each text [text, width], zeros for one that could not be used, and which could.
+
+    A text that occurs several times is encoded once.
+    """
     distinct = {text.text: text for text in texts}
     found: dict[str, Vectors] = {}
-    for block in model.encode_blocks(texts_of([*distinct.values()]), **wanted.doing, **options):
-        found.update(zip((item.text.text for item in block.items), np.asarray(block.vectors), strict=True))
+    for block in model.encode_blocks(texts_of([*distinct.values()]), **options.doing, **more):
+        for item, vector in zip(block.items, np.asarray(block.vectors), strict=True):
+            found[item.text.text] = vector
     nothing = np.zeros_like(next(iter(found.values()), np.empty(0)))
-    return np.array([found.get(text.text, nothing) for text in texts]), np.array([text.text in found for text in texts])
+    vectors = np.array([found.get(text.text, nothing) for text in texts])
+    return vectors, np.array([text.text in found for text in texts])
 
 
-def judge(model: Model, data: Labelled, wanted: Evaluate) -> list[Outcome]:
-    """How alike the texts of each row are, for each way to store vectors, by what the model's files compare them with.
+# ---------------------------------------------------------------------------------------------------------- evaluators
 
-    triplets: how often the second text is more like the first than the third is. sts: correlations with people's
-    scores. pairs: how well a cut tells those that belong together, 1, from others, 0.
-    """
-    rows, how = data.rows, model.sentence.compared
-    sides = [[row.text, row.pair or "", *([row.label] if data.task == "triplets" else [])] for row in rows]
-    texts = [Text(side, None, row.place) for row, some in zip(rows, sides, strict=True) for side in some]
-    every, usable = vectors_of(model, texts, wanted)
+
+def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Compare the texts of each row as the model's files say, for each way to store vectors."""
+    rows = data.rows
+    texts = []
+    for row in rows:
+        texts += [Text(row.text, None, row.place), Text(row.pair or "", None, row.place)]
+        if data.task == "triplets":
+            texts.append(Text(row.label, None, row.place))
+    vectors, usable = vectors_of(model, texts, options)
     usable = np.asarray(usable.reshape(len(rows), -1).all(axis=1))
-    unit = np.allclose(np.linalg.norm(every.astype(float), axis=1), 1, atol=UNIT)
+    normalized = np.allclose(np.linalg.norm(vectors.astype(float), axis=1), 1, atol=UNIT)
+
     outcomes = []
-    for name, way in ways(model, every.shape[1], wanted):
-        x = as_stored(every, way).reshape(len(rows), -1, way.truncate_dim)
-        scores, *third = similarities(x[:, :1], x[:, 1:], how)[:, 0].T
-        found = [f"{how} {score:.3f}" for score in scores]
-        if third:
-            right, wrong = means_of({"accuracy": scores > third[0]}), third[0] - scores
-            other = [f"{score:.3f} with {row.label}" for score, row in zip(third[0], rows, strict=True)]
-            outcomes.append(Outcome(name, *right, usable, wrong, found, other, way=way))
-            continue
-        truth, ones = np.array([row.label for row in rows], float), np.ones((1, len(rows)))
-        expected = [f"{label:g}" for label in truth]
-        if data.task == "pairs":
-            threshold = of_pairs(ones[:, usable], truth[usable], scores[usable])["best_f1_threshold"]
-            wrong, arrays = (threshold - scores) * (2 * truth - 1), [truth, scores]
-            outcomes.append(Outcome(name, of_pairs, arrays, usable, wrong, expected, found, over_recall, way))
+    for name, storage in storages(model, vectors.shape[1], options):
+        stored = as_stored(vectors, storage).reshape(len(rows), -1, storage.truncate_dim)
+        first, others = stored[:, :1], stored[:, 1:]
+        how = model.sentence.compared
+        compared = similarities(first, others, how)[:, 0]  # [row, other]
+        if data.task == "triplets":
+            outcome = _triplets(name, how, data, compared, usable)
+        elif data.task == "pairs":
+            outcome = _pairs(name, how, data, compared[:, 0], usable)
         else:
-            dots = [similarities(x[:, :1], x[:, 1:], "dot")[:, 0, 0]] if how == "cosine" and not unit else []
-            wrong = np.abs(metrics.ranks(scores, ones) - metrics.ranks(truth, ones))[0]
-            outcomes.append(
-                Outcome(name, correlations, [truth, scores, *dots], usable, wrong, expected, found, way=way)
-            )
+            says_more = how == "cosine" and not normalized
+            dots = similarities(first, others, "dot")[:, 0, 0] if says_more else None
+            outcome = _correlated(name, how, data, compared[:, 0], dots, usable)
+        outcomes.append(replace(outcome, storage=storage))
     return outcomes
 
 
-def correlations(counts: Numbers, truth: Numbers, scores: Numbers, dots: Numbers | None = None) -> Figures:
-    """With people's scores: of scores, and of the dot products of vectors that have no common length."""
-    return {
-        f"{figure.__name__}{suffix}": figure(some, truth, counts)
-        for some, suffix in ((scores, ""), (dots, "_dot"))
-        if some is not None
-        for figure in (metrics.spearman, metrics.pearson)
+def _triplets(name: str, how: str, data: Labelled, compared: Numbers, usable: NDArray[np.bool_]) -> Outcome:
+    """How often the second text of a row is more similar to the first than the third is."""
+    near, far = compared.T
+    found = [f"{score:.3f} with {row.label}" for score, row in zip(far, data.rows, strict=True)]
+    return Outcome(
+        name=name,
+        **means_of({"accuracy": near > far}),
+        usable=usable,
+        badness=far - near,
+        expected=[f"{how} {score:.3f}" for score in near],
+        found=found,
+    )
+
+
+def _pairs(name: str, how: str, data: Labelled, scores: Numbers, usable: NDArray[np.bool_]) -> Outcome:
+    """How well a threshold tells pairs that belong together, 1, from others, 0."""
+    labels = np.array([row.label for row in data.rows], np.float64)
+    once = np.ones((1, int(usable.sum())))
+    threshold = pair_figures((), once, labels[usable], scores[usable])["best_f1_threshold"]
+    return Outcome(
+        name=name,
+        figures_from=pair_figures,
+        arrays=[labels, scores],
+        account=pair_account,
+        details=precision_over_recall,
+        exchangeable=ranked_scores,
+        usable=usable,
+        badness=(threshold - scores) * (2 * labels - 1),
+        expected=[f"{label:g}" for label in labels],
+        found=[f"{how} {score:.3f}" for score in scores],
+    )
+
+
+def _correlated(
+    name: str, how: str, data: Labelled, scores: Numbers, dots: Numbers | None, usable: NDArray[np.bool_]
+) -> Outcome:
+    """How similarities correlate with people's scores."""
+    truth = np.array([row.label for row in data.rows], np.float64)
+    once = np.ones((1, len(truth)))
+    rank_errors = np.abs(metrics.ranks(scores, once) - metrics.ranks(truth, once))[0]
+    return Outcome(
+        name=name,
+        figures_from=correlations,
+        arrays=[truth, scores] if dots is None else [truth, scores, dots],
+        exchangeable=standardized_scores,
+        usable=usable,
+        badness=rank_errors,
+        expected=[f"{label:g}" for label in truth],
+        found=[f"{how} {score:.3f}" for score in scores],
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- figures
+
+
+def correlations(
+    columns: Names, counts: Numbers, truth: Numbers, scores: Numbers, dots: Numbers | None = None
+) -> Figures:
+    """With people's scores: of similarities, and of the dot products of vectors that have no common length."""
+    figures = {
+        "spearman": metrics.spearman(scores, truth, counts),
+        "pearson": metrics.pearson(scores, truth, counts),
     }
+    if dots is not None:
+        figures["spearman_dot"] = metrics.spearman(dots, truth, counts)
+        figures["pearson_dot"] = metrics.pearson(dots, truth, counts)
+    return figures
 
 
-def of_pairs(counts: Numbers, truth: Numbers, scores: Numbers) -> Figures:
-    """How well a cut of the scores tells the pairs that belong together."""
-    return metrics.Cuts.of(scores, truth, counts).figures
+def standardized_scores(truth: Numbers, *scores: Numbers) -> Arrays:
+    """Scores of mean 0 and deviation 1, so that those of two models can be exchanged."""
+    return [truth, *((some - some.mean()) / (some.std() or 1) for some in scores)]
 
 
-def over_recall(truth: Numbers, scores: Numbers) -> Details:
-    """Precision over recall, at every cut."""
-    points = np.concatenate(metrics.Cuts.of(scores, truth, np.ones((1, len(truth)))).curve).T.tolist()
+def pair_figures(columns: Names, counts: Numbers, labels: Numbers, scores: Numbers) -> Figures:
+    """How well a threshold of the scores tells the pairs that belong together."""
+    return metrics.Cuts.of(scores, labels, counts).figures
+
+
+def pair_account(columns: Names, labels: Numbers, scores: Numbers) -> Account:
+    """Which figures can have no interval."""
+    no_interval = {
+        "best_f1_threshold": "the best threshold jumps from one resample to the next",
+        "best_accuracy": "the best of all thresholds on these pairs exceeds what it is on others, and resampling adds "
+        "to that",
+    }
+    rare = min(labels.sum(), len(labels) - labels.sum())
+    if rare == 0:
+        few = "all pairs have one label, so nothing can be told apart"
+    elif rare < FEWEST_OF_A_CLASS:
+        few = f"fewer than {FEWEST_OF_A_CLASS} pairs have one of the labels"
+    else:
+        few = ""
+    if few:
+        no_interval |= {"average_precision": few, "best_f1": few}
+    return Account(no_interval=no_interval, bias_corrected=("average_precision", "best_f1"))
+
+
+def ranked_scores(labels: Numbers, scores: Numbers) -> Arrays:
+    """Ranks in place of scores, so that those of two models can be exchanged."""
+    return [labels, metrics.ranks(scores, np.ones((1, len(scores))))[0]]
+
+
+def precision_over_recall(columns: Names, labels: Numbers, scores: Numbers) -> Details:
+    """Precision over recall, at every threshold."""
+    recall, precision = metrics.Cuts.of(scores, labels, np.ones((1, len(labels)))).curve
+    points = [*zip(recall[0].tolist(), precision[0].tolist(), strict=True)]
     return Details(curve=Curve("precision over recall", "recall", "precision", points))

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from bertcli.errors import BertcliError, shown
-from bertcli.evaluate.load.tables import LeftOut, Relevance, number
+from bertcli.evaluate.load.labelled import LeftOut, Relevance, Row
+from bertcli.evaluate.load.tables import number
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome
 from bertcli.files.inputs import rows_in
@@ -57,7 +58,7 @@ class Corpus:
         """The texts of some documents."""
         return {str(document.id): document.text for document in self.documents() if document.id in ids}
 
-    def tell(self, worst: Iterable[dict[str, Any]]) -> None:
+    def add_texts(self, worst: Iterable[dict[str, Any]]) -> None:
         """Put the texts of documents behind their ids."""
         entries = [(entry, key) for entry in worst for key in ("expected", "found")]
         texts = self.texts({entry[key] for entry, key in entries})
@@ -65,18 +66,23 @@ class Corpus:
             entry[key] = f"{entry[key]}: {texts.get(entry[key], '')[:LONGEST_SHOWN]}"
 
 
-def read_folder(folder: str, wanted: Evaluate, left_out: LeftOut) -> tuple[list[Text], Corpus]:
+def read_folder(folder: str, wanted: Evaluate, left_out: LeftOut) -> tuple[list[Row], Corpus]:
     """The queries of a folder, and its corpus."""
     corpus = Corpus(f"{folder}/corpus.jsonl", left_out)
-    queries: dict[str, Text] = {}
+    queries: dict[str, Row] = {}
     for row in rows_in([f"{folder}/queries.jsonl"], OF_FOLDER, keep_going=True):
         if row.error:
             left_out.add(row.error)
             continue
         id = str(row.id)
         if id in queries:
-            left_out.add(f"{row.place}: the id {shown(id)} stands in {queries[id].place}, too.")
-        queries[id] = row._replace(id=None if wanted.by is None else str(row.label.get(wanted.by, "")))
+            left_out.add(f"{row.place}: the id {shown(id)} stands in {queries[id].text.place}, too.")
+        fields = row.label
+        group = None if wanted.by is None else str(fields.get(wanted.by, ""))
+        if wanted.cluster is not None and fields.get(wanted.cluster) is None:
+            raise BertcliError(f"{row.place}: there is no {shown(wanted.cluster)} (--cluster).")
+        cluster = None if wanted.cluster is None else str(fields[wanted.cluster])
+        queries[id] = Row(row._replace(id=None), group, cluster)
     return read_queries(f"{folder}/qrels/{wanted.split}.tsv", BEIR, wanted, left_out, queries, {*corpus.ids}), corpus
 
 
@@ -85,9 +91,9 @@ def read_queries(
     width: int,
     wanted: Evaluate,
     left_out: LeftOut,
-    queries: Mapping[str, Text] | None = None,
+    queries: Mapping[str, Row] | None = None,
     documents: Collection[str] | None = None,
-) -> list[Text]:
+) -> list[Row]:
     """The queries that are judged, each with its gains and with what a run found.
 
     queries, documents: those that are known, with the texts of queries; None: their ids are all that there is.
@@ -105,8 +111,12 @@ def read_queries(
     seen = {}
     for place, query, document, score in numbers_in(wanted.run, RUN, left_out) if wanted.run else ():
         _put(run, seen, place, query, document, score, left_out)
-    rows = {query: Text(query, None, qrels) if queries is None else queries[query] for query in gains}
-    return [row._replace(label=Relevance(id, gains[id], run.get(id, {}))) for id, row in rows.items()]
+    rows = {query: Row(Text(query, None, qrels)) if queries is None else queries[query] for query in gains}
+    labelled = []
+    for id, row in rows.items():
+        relevance = Relevance(id, gains[id], run.get(id, {}))
+        labelled.append(row._replace(text=row.text._replace(label=relevance)))
+    return labelled
 
 
 def _put(
@@ -149,9 +159,7 @@ def _is_number(cell: str) -> bool:
 
 
 def run_of(outcome: Outcome) -> bytes:
-    """What a model found, as a run of TREC. Errors: BertcliError for what is no ranking."""
-    if not outcome.orders:
-        raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
+    """What a model found, as a run of TREC."""
     tag = "_".join(outcome.name.split())
     lines = [
         f"{query} Q0 {id} {rank} {score:.9g} {tag}\n"

@@ -4,85 +4,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError
+from bertcli.errors import shown as quoted
+from bertcli.evaluate.load.labelled import Relevance, Row
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.inputs import rows_in
 from bertcli.files.rows import Wanted, unusable
-from bertcli.files.texts import Text, Texts, is_unicode
-from bertcli.report.progress import counted
-
-T = TypeVar("T")
-Flags = NDArray[np.bool_]
-Scores = Mapping[str, float]  # by ids of documents
-
-
-class LeftOut:
-    """Rows that cannot be used: an error at the first, or (keep_going) counted."""
-
-    def __init__(self, keep_going: bool) -> None:
-        self._keep_going = keep_going
-        self.count = 0
-        self.first = ""
-
-    def add(self, why: str) -> None:
-        """Errors: BertcliError, if rows are not to be left out."""
-        self._refuse(why)
-        self.skip(why)
-
-    def skip(self, why: str) -> None:
-        """Count a row that says nothing, though nothing is wrong with it."""
-        self.count += 1
-        self.first = self.first or why.rstrip(".")
-
-    def what_fits(self, rows: Sequence[Text], read: Callable[[Text], T], instead: T) -> tuple[list[T], Flags]:
-        """What `read` makes of each row for one model, and which it can use: `instead` of a row that it cannot.
-
-        Errors: BertcliError as `add`; that the row is left out is counted with the model's other ones.
-        """
-        found, fits = [], np.ones(len(rows), bool)
-        for i, row in enumerate(rows):
-            try:
-                found.append(read(row))
-            except ValueError as error:
-                self._refuse(why := f"{row.place}: {error}")
-                self.first = self.first or why.rstrip(".")
-                found.append(instead)
-                fits[i] = False
-        return found, fits
-
-    def _refuse(self, why: str) -> None:
-        if not self._keep_going:
-            raise BertcliError(f"{why.rstrip('.')}: mend it, or leave such rows out (--keep-going).")
-
-
-class Labelled(NamedTuple):
-    """Data with its task, and in a few words why it is this one; `corpus`: what queries look in.
-
-    A row's `label` is what is true of it, its `id` the group that it belongs to.
-    """
-
-    file: str
-    task: str
-    why: str
-    rows: list[Text]
-    left_out: LeftOut
-    corpus: Any = None
-
-    @property
-    def texts(self) -> Texts:
-        """The rows as a task reads them, counted by a progress bar."""
-        return texts_of(self.rows)
-
-
-def texts_of(rows: Sequence[Text]) -> Texts:
-    """Texts as a task reads them, counted by a progress bar."""
-    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows))
-
+from bertcli.files.texts import Text, is_unicode
 
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError
 
@@ -90,7 +20,7 @@ def texts_of(rows: Sequence[Text]) -> Texts:
 def text(value: Any) -> str:
     """A text."""
     if not isinstance(value, str) or not is_unicode(value):
-        raise ValueError(f"{shown(value)} is not a text.")
+        raise ValueError(f"{quoted(value)} is not a text.")
     return value
 
 
@@ -99,7 +29,7 @@ def texts(value: Any) -> list[str]:
     found = value.get("text") if isinstance(value, dict) else value
     found = [found] if isinstance(found, str) else found
     if not isinstance(found, list):
-        raise ValueError(f"{shown(value)} is neither a text nor a list of texts.")
+        raise ValueError(f"{quoted(value)} is neither a text nor a list of texts.")
     return [text(one) for one in found]
 
 
@@ -107,7 +37,7 @@ def tags(value: Any) -> list[str]:
     """A list of tags."""
     for tag in (found := texts(value)):
         if not TAG.fullmatch(tag):
-            raise ValueError(f"the tag {shown(tag)} is neither O nor like B-PER.")
+            raise ValueError(f"the tag {quoted(tag)} is neither O nor like B-PER.")
     return found
 
 
@@ -119,7 +49,7 @@ def names(value: Any) -> list[str]:
 def words(value: Any) -> list[str]:
     """A word, or a list of words that are as good."""
     if not value:
-        raise ValueError(f"{shown(value)} is neither a word nor a list of words.")
+        raise ValueError(f"{quoted(value)} is neither a word nor a list of words.")
     return texts(value)
 
 
@@ -127,7 +57,7 @@ def number(value: Any) -> float:
     """A finite number."""
     found = _number(value)
     if not math.isfinite(found):
-        raise ValueError(f"the score {shown(value)} is not a number.")
+        raise ValueError(f"the score {quoted(value)} is not a number.")
     return found
 
 
@@ -139,7 +69,7 @@ def numbers(value: Any) -> list[float]:
 def truth(value: Any) -> float:
     """0 or 1."""
     if (found := number(value)) not in (0, 1):
-        raise ValueError(f"the label {shown(value)} is neither 0 nor 1.")
+        raise ValueError(f"the label {quoted(value)} is neither 0 nor 1.")
     return found
 
 
@@ -153,7 +83,7 @@ def label(value: Any) -> str | list[str]:
 # --------------------------------------------------------------------------------------------------------- the tasks
 
 
-class Part(NamedTuple):
+class FieldSpec(NamedTuple):
     """A field of a task's rows: the names that it may have, and what makes a value of what stands there."""
 
     names: tuple[str, ...]
@@ -161,54 +91,69 @@ class Part(NamedTuple):
     optional: bool = False
 
 
-class Relevance(NamedTuple):
-    """What is known of a query: its id, the gain of each judged document, what was found with its scores, and texts."""
-
-    id: str
-    gains: Scores
-    found: Scores
-    documents: Mapping[str, str] = {}
-
-
 class Shape(NamedTuple):
     """What a task's rows are called, and their fields: a text, a second one, what is true of them."""
 
     unit: str
-    parts: tuple[Part, Part, Part]
+    fields: tuple[FieldSpec, FieldSpec, FieldSpec]
 
 
-TEXT = Part(("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review"), text)
-SECOND = Part(("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer"), text)
+TEXT = FieldSpec(("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review"), text)
+SECOND = FieldSpec(("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer"), text)
 LABEL = ("label", "labels", "score", "similarity_score", "similarity", "class")
 SCORES = ("score", "similarity_score", "similarity")
-NOTHING, UNKNOWN = Part((), text, optional=True), Part((), text)
+NOTHING, UNKNOWN = FieldSpec((), text, optional=True), FieldSpec((), text)
 SHAPES = {
     "triplets": Shape(
         "triplets",
         (
-            Part(("anchor", "query", "text"), text),
-            Part(("positive", "near"), text),
-            Part(("negative", "far"), text),
+            FieldSpec(("anchor", "query", "text"), text),
+            FieldSpec(("positive", "near"), text),
+            FieldSpec(("negative", "far"), text),
         ),
     ),
     "rank": Shape(
         "queries",
-        (Part(("query",), text), Part(("documents", "passages"), texts), Part(("labels", "relevance"), numbers)),
+        (
+            FieldSpec(("query",), text),
+            FieldSpec(("documents", "passages"), texts),
+            FieldSpec(("labels", "relevance"), numbers),
+        ),
     ),
-    "tag": Shape("sentences", (Part(("tokens", "words"), texts), NOTHING, Part(("tags", "ner_tags", "labels"), tags))),
-    "words": Shape("words", (Part(("tokens", "words"), texts), NOTHING, Part(("tags", "ner_tags", "labels"), names))),
+    "tag": Shape(
+        "sentences", (FieldSpec(("tokens", "words"), texts), NOTHING, FieldSpec(("tags", "ner_tags", "labels"), tags))
+    ),
+    "words": Shape(
+        "words", (FieldSpec(("tokens", "words"), texts), NOTHING, FieldSpec(("tags", "ner_tags", "labels"), names))
+    ),
     "answer": Shape(
-        "questions", (Part(("question",), text), Part(("context",), text), Part(("answers", "answer"), texts))
+        "questions",
+        (FieldSpec(("question",), text), FieldSpec(("context",), text), FieldSpec(("answers", "answer"), texts)),
     ),
-    "sts": Shape("pairs", (TEXT, SECOND, Part(LABEL, number))),
-    "pairs": Shape("pairs", (TEXT, SECOND, Part(LABEL, truth))),
-    "fill-mask": Shape("texts", (TEXT, NOTHING, Part(("word", "accepted", "target", *LABEL), words))),
-    "classification": Shape("texts", (TEXT, SECOND._replace(optional=True), Part(LABEL, label))),
+    "sts": Shape("pairs", (TEXT, SECOND, FieldSpec(LABEL, number))),
+    "pairs": Shape("pairs", (TEXT, SECOND, FieldSpec(LABEL, truth))),
+    "fill-mask": Shape("texts", (TEXT, NOTHING, FieldSpec(("word", "accepted", "target", *LABEL), words))),
+    "classification": Shape("texts", (TEXT, SECOND._replace(optional=True), FieldSpec(LABEL, label))),
     "score": Shape("texts", (TEXT, NOTHING, NOTHING)),
+    "minimal-pairs": Shape(
+        "pairs",
+        (
+            FieldSpec(("better", "sentence_good", "sent_more", "text", "sentence1"), text),
+            FieldSpec(("worse", "sentence_bad", "sent_less", "text_pair", "sentence2"), text),
+            NOTHING,
+        ),
+    ),
     "retrieval": Shape("queries", (UNKNOWN, NOTHING, NOTHING)),
 }
 OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields that --column and the like may name
+ONLY_BY_NAME = ("minimal-pairs",)  # tasks whose fields are those of another one, too
 TAG = re.compile(r"O|[BIESLU]-\S+")
+# fields whose values say which rows belong together
+CLUSTER_NAME = re.compile(
+    r"(?:^|_)(?:doc|document|article|author|user|speaker|dialogue?|session|conversation|thread|paragraph|passage)"
+    r"(?:_?id)?$",
+    re.IGNORECASE,
+)
 VECTORS, FOUND = ("sts", "pairs", "triplets", "retrieval"), ("retrieval", "rank")
 OF_TASKS = {  # the options that only some tasks have
     **dict.fromkeys(("truncate_dim", "dtype"), VECTORS),
@@ -216,72 +161,121 @@ OF_TASKS = {  # the options that only some tasks have
     "vectors": ("retrieval",),
     "k": (*FOUND, "fill-mask"),
     "scheme": ("tag",),
-    "labels": ("classification", "tag"),
+    "metric": ("minimal-pairs",),
+    "rename_label": ("classification", "tag"),
 }
 
 
-def table(file: str, wanted: Evaluate, any_tag: bool) -> tuple[str, str, list[Text]]:
-    """The task of a table, why it is this one, and its rows. Errors: BertcliError."""
+class Fields(NamedTuple):
+    """The names of a table's fields: text, second text and label (None where there is none), group and cluster."""
+
+    text: str | None
+    second: str | None
+    label: str | None
+    group: str | None = None
+    cluster: str | None = None
+
+
+def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[Row], str]:
+    """The task of a table, why it is this one, its rows, and a note about them. Errors: BertcliError."""
     rows = [*rows_in([file], Wanted(whole=True), keep_going=True)]
     good = [row.label for row in rows if not row.error]
-    known = good[0] if good else {}
-    task, names = _told(file, [*known], wanted) if good else ("score", [None] * 3)
-    if good and wanted.by not in (None, *known):
-        raise _unknown(file, wanted.by, "by", known)
-    if wanted.task is None and task == "fill-mask":
-        task = task if any("mask" in str(values.get(names[0])).lower() for values in good) else "classification"
-    if wanted.task is None and task == "sts":
-        task = _of_values(str(names[2]), [values.get(names[2]) for values in good])
-    kind = "words" if any_tag else task
-    why = f"its fields are {', '.join(shown(name) for name in names if name is not None)}"
-    return task, why, [row if row.error else read_row(row, kind, names, wanted.by) for row in rows]
+    if not good:
+        return options.task or "score", "it is empty", [Row(row) for row in rows], ""
+    known = good[0]
+    task, fields = _told(file, [*known], options)
+    for option, name in (("by", options.by), ("cluster", options.cluster)):
+        if name not in (None, *known):
+            raise _unknown(file, name, option, known)
+    if options.task is None and task == "fill-mask":
+        has_mask = any("mask" in str(values.get(fields.text)).lower() for values in good)
+        task = task if has_mask else "classification"
+    if options.task is None and task == "sts":
+        task = _of_values(str(fields.label), [values.get(fields.label) for values in good])
+    why = f"its fields are {', '.join(quoted(name) for name in fields[:3] if name is not None)}"
+    fields = fields._replace(group=options.by, cluster=options.cluster)
+    shape = "words" if any_tag else task
+    read = [Row(row) if row.error else read_row(row, shape, fields) for row in rows]
+    note = "" if options.cluster else looks_clustered(good, fields)
+    return task, why, read, note
+
+
+def looks_clustered(values: Sequence[Mapping[str, Any]], fields: Fields) -> str:
+    """A sentence about a field whose values say that some rows belong together; "" if there is none."""
+    named_so = [name for name in values[0] if CLUSTER_NAME.search(name) and name not in fields]
+    texts = [name for name in (fields.text, fields.second) if name is not None]
+    for name in (*named_so, *texts):
+        found = [str(row.get(name)) for row in values]
+        distinct = len({*found})
+        # a text may stand twice by chance; where every text does, there is a reason, such as one query's candidates
+        most = len(found) - 1 if name in named_so else len(found) // 2
+        if 1 < distinct <= most:
+            return (
+                f"{len(found):,} rows share {distinct:,} values of {quoted(name)}: if rows with one value belong "
+                f"together, add --cluster {name}, since intervals take rows as independent."
+            )
+    return ""
 
 
 def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> BertcliError:
-    return BertcliError(f"{file} has no field {shown(name)} (--{option}); choose from {', '.join(map(shown, known))}.")
+    return BertcliError(
+        f"{file} has no field {quoted(name)} (--{option}); choose from {', '.join(map(quoted, known))}."
+    )
 
 
-def read_row(row: Text, task: str, names: Sequence[str | None], by: str | None) -> Text:
-    """A row from the fields of these names, and the group's; a Text with an error where they have no such values."""
+def read_row(row: Text, task: str, fields: Fields) -> Row:
+    """A row from its fields; its text has an error where they do not have such values."""
     place = str(row.place)
-    missing = next((name for name in (*names, by) if name is not None and row.label.get(name) is None), None)
+    missing = next((name for name in fields if name is not None and row.label.get(name) is None), None)
     if missing is not None:
-        return unusable(place, f"there is no {shown(missing)}.")
-    named = zip(SHAPES[task].parts, names, strict=True)
+        return Row(unusable(place, f"there is no {quoted(missing)}."))
     try:
-        values: list[Any] = [None if name is None else part.read(row.label[name]) for part, name in named]
+        values: list[Any] = []
+        for spec, name in zip(SHAPES[task].fields, fields[:3], strict=True):
+            values.append(None if name is None else spec.read(row.label[name]))
         text, pair, label = values
         if task in ("tag", "words", "rank") and len(pair or text) != len(label):
-            raise ValueError(f"{names[1] or names[0]} and {names[2]} must be two lists of one length.")
+            first = fields.second or fields.text
+            raise ValueError(f"{first} and {fields.label} must be two lists of one length.")
     except ValueError as error:
-        return unusable(place, str(error))
+        return Row(unusable(place, str(error)))
     if task in ("tag", "words"):
         text, label = " ".join(text), (text, label)
     if task == "rank":
         ids = [f"{i:06d}" for i in range(len(pair))]
-        gains, documents = (dict(zip(ids, some, strict=True)) for some in (label, pair))
-        label, pair = Relevance(place, gains, {id: -int(id) for id in ids}, documents), None
-    return Text(text, pair, place, None if by is None else row.label[by], label)
+        gains = dict(zip(ids, label, strict=True))
+        documents = dict(zip(ids, pair, strict=True))
+        order = {id: -int(id) for id in ids}
+        label, pair = Relevance(place, gains, order, documents), None
+    group = None if fields.group is None else str(row.label[fields.group])
+    cluster = None if fields.cluster is None else str(row.label[fields.cluster])
+    return Row(Text(text, pair, place, None, label), group, cluster)
 
 
-def _told(file: str, names: Sequence[str], wanted: Evaluate) -> tuple[str, list[str | None]]:
-    """The task, and the fields of its rows: the first whose fields are all there, those asked for in their places."""
-    asked = (wanted.column, wanted.pair_column, wanted.label_column)
-    for option, name in zip(("column", "pair-column", "label-column"), asked, strict=True):
+def _told(file: str, names: Sequence[str], options: Evaluate) -> tuple[str, Fields]:
+    """The task, and the fields of its rows: the first whose fields are all there, those that were named in theirs."""
+    given = (options.column, options.pair_column, options.label_column)
+    for option, name in zip(("column", "pair-column", "label-column"), given, strict=True):
         if name not in (None, *names):
             raise _unknown(file, name, option, names)
-    for task in [wanted.task] if wanted.task else SHAPES:
-        parts = SHAPES[task].parts
-        if wanted.task is None and task not in OF_ANY_NAMES and not {*asked} <= {None}.union(*(p.names for p in parts)):
+    tasks = [options.task] if options.task else [task for task in SHAPES if task not in ONLY_BY_NAME]
+    for task in tasks:
+        specs = SHAPES[task].fields
+        usual = {None}.union(*(spec.names for spec in specs))
+        if options.task is None and task not in OF_ANY_NAMES and not {*given} <= usual:
             continue
-        choices = [part.names if given is None else [given] for part, given in zip(parts, asked, strict=True)]
-        chosen = [next((name for name in some if name in names), None) for some in choices]
-        if all(name or (part.optional and not given) for name, part, given in zip(chosen, parts, asked, strict=True)):
-            return task, chosen
-    what = f"not have the fields of {wanted.task}" if wanted.task else "not say by its fields what the task is"
+        chosen: list[str | None] = []
+        fits = True
+        for spec, own in zip(specs, given, strict=True):
+            name = own if own is not None else next((name for name in spec.names if name in names), None)
+            fits = fits and (name is not None or spec.optional)
+            chosen.append(name)
+        if fits:
+            return task, Fields(*chosen)
+    what = f"not have the fields of {options.task}" if options.task else "not say by its fields what the task is"
     raise BertcliError(
-        f"{file} does {what}; they are {', '.join(map(shown, names[:20]))}: name them with --column, "
-        f"--pair-column and --label-column{'' if wanted.task else ', and the task with --task'}."
+        f"{file} does {what}; they are {', '.join(map(quoted, names[:20]))}: name them with --column, "
+        f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
     )
 
 

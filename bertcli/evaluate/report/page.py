@@ -1,16 +1,21 @@
 """An evaluation as a web page: figures with their intervals as a picture, confusion matrix, curves, worst cases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from bertcli.evaluate import provenance
 from bertcli.evaluate.bootstrap import Record
 from bertcli.evaluate.evaluation import Evaluation
+from bertcli.evaluate.figures import spec_of
 from bertcli.evaluate.outcome import Curve
 from bertcli.evaluate.report.tables import (
+    DIFFERENCES,
     INTERVAL,
     OF_LABELS,
     below,
     figures_of,
     interval,
+    label_rows_have_intervals,
+    rows_of_differences,
     rows_of_labels,
     tabled,
     value,
@@ -20,12 +25,14 @@ from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
 
 LEAD = (
-    "An interval holds 95 % of what other texts of the same kind would have given. It does not show whether these "
-    "texts are like those that the model will see, nor errors in their labels."
+    "A 95 % confidence interval is the range of values that the model's true figure on all texts of this kind may "
+    "plausibly have, as these texts suggest. It does not show whether these texts are like those that the model will "
+    "see, nor errors in their labels."
 )
+TICKS = (0, 0.25, 0.5, 0.75, 1)
 STYLE = """
-.strip { width: 11rem; height: 1rem; vertical-align: middle; }
-.curve { width: min(100%, 24rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
+.strip { width: 11rem; height: 1.6rem; vertical-align: middle; }
+.curve { width: min(100%, 26rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
 .strip line, .curve line, .curve polyline { stroke: currentColor; fill: none; vector-effect: non-scaling-stroke; }
 .strip .range { stroke-width: 4px; stroke: rgb(var(--for)); }
 .curve .range { stroke-width: 2px; stroke: rgb(var(--for)); }
@@ -33,86 +40,181 @@ STYLE = """
 .quiet { opacity: .35; }
 .strip circle, .curve circle { fill: currentColor; }
 .curve text { fill: currentColor; font-size: 4.5px; }
+.strip text { fill: currentColor; font-size: 7px; opacity: .7; }
+.pictures { display: flex; flex-wrap: wrap; gap: 0 3rem; align-items: flex-start; }
+.pictures > * { min-width: 0; max-width: 100%; }
+.explained { white-space: normal; min-width: 14rem; }
+.source { color: var(--quiet); font-size: .9rem; margin-top: 2rem; }
+.source p { margin: 0 0 .2rem; max-width: none; }
 """
-
 COLUMNS = (
     Column("Group", optional=True),
     Column("Figure"),
     Column("Model", varying=True),
-    *(Column(name, number=True) for name in ("Value", INTERVAL)),
+    *(Column(name, number=True) for name in ("Value", INTERVAL, "n")),
     Column("from 0 to 1", optional=True),
+    Column("What it is", optional=True),
 )
 
 
-def evaluation_page(evaluation: Evaluation, title: str, lead: str = LEAD, worst: str = "the worst cases") -> str:
-    """The whole page; `worst` is what its last tables are called."""
-    models = evaluation.record["models"]
-    rows: list[Row] = [
-        (group, metric, model["model"], value(figure), interval(figure), strip(figure))
-        for group, names in figures_of(models[0]).items()
-        for metric in names
-        for model in models
-        for figure in [figures_of(model)[group][metric]]
-    ]
+def evaluation_page(evaluation: Evaluation, title: str) -> str:
+    """The whole page."""
+    record = evaluation.record
+    models = record["models"]
     content = [element("p", sentence) for sentence in below(evaluation)]
-    content.append(table("Figures", *tabled(COLUMNS, rows)))
+    content.append(table("Figures", *tabled(COLUMNS, [*_rows_of_figures(models)])))
+    if record["differences"]:
+        if len(models) == 2:
+            caption = f"Differences: {models[1]['model']} less {models[0]['model']}"
+            content.append(table(caption, *tabled(DIFFERENCES, [*rows_of_differences(record["differences"])])))
+        else:
+            content.append(table(*_many_differences(record)))
     if labels := [*rows_of_labels(models)]:
-        content.append(table("By label", *tabled(OF_LABELS, labels)))
+        content.append(table("By label", *_with_recall_intervals(models, labels)))
     for model, curve in zip(models, evaluation.curves, strict=True):
-        content += _of_model(model, curve, worst)
-    return page(title, *content, lead=lead, style=STYLE)
+        content += _of_model(model, curve)
+    source = [element("p", line) for line in provenance.sentences(record)]
+    content.append(element("div", *source, class_="source"))
+    return page(title, *content, lead=LEAD, style=STYLE)
+
+
+def _rows_of_figures(models: Sequence[Record]) -> Iterator[Row]:
+    """A row for each figure of each model; a figure is explained where it stands first."""
+    for group, names in figures_of(models[0]).items():
+        for name in names:
+            explained = "" if group is not None else spec_of(name).explanation
+            for model in models:
+                figure = figures_of(model)[group].get(name)
+                if figure is not None:
+                    cells = value(figure), interval(figure), f"{figure['n']:,}", strip(figure)
+                    yield group, name, model["model"], *cells, explained
+                    explained = ""
+
+
+def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]]:
+    """All differences from the first model, with Holm's p."""
+    columns = [
+        Column("Model"),
+        *(
+            Column(name, number=name != "Difference of")
+            for name in ("Difference of", "Less the first", INTERVAL, "p (Holm)")
+        ),
+    ]
+    rows: list[Row] = []
+    for one in record["differences"]:
+        p = "" if one["p"] is None else f"{one['p_holm']:.3f}"
+        rows.append((one["b"], one["metric"], value(one, "+.4f"), interval(one, "+.4f"), p))
+    return f"Differences from {record['models'][0]['model']}", *tabled(columns, rows)
+
+
+def _with_recall_intervals(models: Sequence[Record], rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
+    """The table of labels; where recall is a share of independent texts, its interval stands beside it."""
+    labels = [label for model in models for label in model.get("labels", [])]
+    if not label_rows_have_intervals(labels):
+        return tabled(OF_LABELS, rows)
+    at = 1 + next(i for i, column in enumerate(OF_LABELS) if column.name == "Recall")
+    columns = [*OF_LABELS[:at], Column("95 % interval of recall", number=True), *OF_LABELS[at:]]
+    wider: list[Row] = []
+    for row, label in zip(rows, labels, strict=True):
+        recall = {"value": label["recall"], "low": label["recall_low"], "high": label["recall_high"]}
+        wider.append((*row[:at], interval(recall), *row[at:]))
+    return tabled(columns, wider)
+
+
+def _of_model(model: Record, curve: Curve | None) -> Iterator[Markup]:
+    """The pictures of a model side by side, and its worst cases."""
+    name = model["model"]
+    pictures = []
+    if confusion := model.get("confusion"):
+        pictures.append(element("div", confused(name, [row["label"] for row in model["labels"]], confusion)))
+    if curve is not None:
+        pictures.append(element("div", element("h2", f"{name}: {curve.title}"), drawn(curve)))
+    if pictures:
+        yield element("div", *pictures, class_="pictures")
+    if model["worst"]:
+        columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
+        yield table(f"{name}: the worst cases", *tabled(columns, [tuple(one.values()) for one in model["worst"]]))
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
 
 
 def strip(figure: Record) -> Markup | str:
-    """An interval on a line from 0 to 1, with the figure in it; nothing for figures that go beyond."""
+    """A figure on a line from 0 to 1 with its interval; nothing for figures that go beyond."""
     point, low, high = figure["value"], figure["low"], figure["high"]
-    if point is None or not 0 <= low <= high <= 1:
+    if point is None or not 0 <= point <= 1 or (low is not None and not 0 <= low <= high <= 1):
         return ""
-    line = element("line", x1="0", x2="100", y1="5", y2="5", class_="quiet")
-    part = element("line", x1=f"{100 * low:.2f}", x2=f"{100 * high:.2f}", y1="5", y2="5", class_="range")
-    dot = element("circle", cx=f"{100 * point:.2f}", cy="5", r="2")
+    parts = [element("line", x1="0", x2="100", y1="4", y2="4", class_="quiet")]
+    for tick in (0, 50, 100):
+        parts.append(element("line", x1=f"{tick}", x2=f"{tick}", y1="2.5", y2="5.5", class_="quiet"))
+    if low is not None:
+        parts.append(element("line", x1=f"{100 * low:.2f}", x2=f"{100 * high:.2f}", y1="4", y2="4", class_="range"))
+    parts.append(element("circle", cx=f"{100 * point:.2f}", cy="4", r="2"))
+    for tick, label, anchor in ((0, "0", "start"), (50, "0.5", "middle"), (100, "1", "end")):
+        parts.append(element("text", label, x=f"{tick}", y="13", text_anchor=anchor))
     text = f"{value(figure)} {interval(figure)}"
-    return element("svg", line, part, dot, viewBox="-3 0 106 10", class_="strip", role="img", aria_label=text)
-
-
-def _of_model(model: Record, curve: Curve | None, worst: str) -> Iterator[Markup]:
-    name = model["model"]
-    if confusion := model.get("confusion"):
-        yield confused(name, [row["label"] for row in model["labels"]], confusion)
-    if curve is not None:
-        yield element("h2", f"{name}: {curve.title}")
-        yield drawn(curve)
-    if model["worst"]:
-        columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
-        yield table(f"{name}: {worst}", *tabled(columns, [tuple(one.values()) for one in model["worst"]]))
+    return element("svg", *parts, viewBox="-3 0 106 14", class_="strip", role="img", aria_label=text)
 
 
 def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]]) -> Markup:
-    """A confusion matrix [true][found], shaded by the share of the row."""
-    rows = [
-        [label, *(shaded(f"{count:,}", count / max(1, sum(counts))) for count in counts)]
-        for label, counts in zip(labels, confusion, strict=True)
-    ]
+    """A confusion matrix [true][predicted], shaded by the share of the row."""
+    rows = []
+    for label, counts in zip(labels, confusion, strict=True):
+        total = max(1, sum(counts))
+        rows.append([label, *(shaded(f"{count:,}", count / total) for count in counts)])
     columns = [Column("True"), *(Column(label, number=True) for label in labels)]
-    return table(f"{name}: true labels down, found ones across", columns, rows)
+    return table(f"{name}: true labels down, predicted ones across", columns, rows)
 
 
 def drawn(curve: Curve) -> Markup:
     """Points in a square from 0 to 1, joined in their order, with their ranges, and other points beside them."""
-    places, *beside = ([(100 * x, 100 - 100 * y) for x, y in points] for points in (curve.points, *curve.beside))
-    frame = [(0, 0, 0, 100), (0, 100, 100, 100), *([(0, 100, 100, 0)] if curve.ideal else [])]
-    parts = [_line("quiet", *ends) for ends in frame]
-    for (x, y), (low, high) in zip(places, curve.ranges, strict=False):
-        title = element("title", f"{1 - y / 100:.4f} [{low:.4f}, {high:.4f}]")
+    points = [*map(_place, curve.points)]
+    parts = [*_frame(named_below=bool(curve.names))]
+    if curve.ideal:
+        parts.append(_line("quiet", 0, 100, 100, 0))
+    for (x, y), (low, high), note in _with_notes(points, curve):
+        said = f"{note}: " if note else ""
+        title = element("title", f"{said}{1 - y / 100:.4f} [{low:.4f}, {high:.4f}]")
         parts.append(_line("range", x, 100 - 100 * low, x, 100 - 100 * high, title))
-    for kind, points in [(None, places), *(("beside", points) for points in beside)]:
-        parts.append(element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in points), class_=kind))
-    parts += [element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="0.9") for x, y in places]
-    for (x, _), name in zip(places, curve.names, strict=False):
+    for kind, line in [(None, points), *(("beside", [*map(_place, beside)]) for beside in curve.beside)]:
+        parts.append(element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in line), class_=kind))
+    for i, (x, y) in enumerate(points):
+        parts.append(element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1"))
+        if i < len(curve.notes):
+            count = curve.notes[i].partition(" ")[0]
+            parts.append(element("text", count, x=f"{x + 1.5:.2f}", y=f"{y + 6:.2f}"))
+    for (x, _), name in zip(points, curve.names, strict=False):
         parts.append(element("text", name, x=f"{x:.2f}", y="106", text_anchor="middle"))
-    across, up = f"{curve.across} →", f"↑ {curve.up}, 0 to 1"
-    parts += [element("text", across, x="0", y="113"), element("text", up, x="0", y="-4")]
-    return element("svg", *parts, viewBox="-4 -14 112 130", class_="curve", role="img", aria_label=curve.title)
+    counts = "; numbers: texts at each point" if curve.notes else ""
+    parts.append(element("text", f"{curve.across} →{counts}", x="0", y="114"))
+    parts.append(element("text", f"↑ {curve.up}", x="-8", y="-5"))
+    return element("svg", *parts, viewBox="-14 -12 122 130", class_="curve", role="img", aria_label=curve.title)
+
+
+def _with_notes(
+    points: Sequence[tuple[float, float]], curve: Curve
+) -> Iterator[tuple[tuple[float, float], tuple[float, float], str]]:
+    """The points that have a range, with it and with what is said of them."""
+    for i, (point, limits) in enumerate(zip(points, curve.ranges, strict=False)):
+        yield point, limits, curve.notes[i] if i < len(curve.notes) else ""
+
+
+def _place(point: tuple[float, float]) -> tuple[float, float]:
+    x, y = point
+    return 100 * x, 100 - 100 * y
+
+
+def _frame(named_below: bool) -> Iterable[Markup]:
+    """Two axes from 0 to 1 with ticks; those of the lower one are left out where points have names of their own."""
+    yield _line("quiet", 0, 0, 0, 100)
+    yield _line("quiet", 0, 100, 100, 100)
+    for tick in TICKS:
+        at = 100 * tick
+        yield _line("quiet", -1.5, 100 - at, 0, 100 - at)
+        yield element("text", f"{tick:g}", x="-3", y=f"{101.5 - at:.1f}", text_anchor="end")
+        if not named_below:
+            yield _line("quiet", at, 100, at, 101.5)
+            yield element("text", f"{tick:g}", x=f"{at:g}", y="106.5", text_anchor="middle")
 
 
 def _line(kind: str, x1: float, y1: float, x2: float, y2: float, *title: Markup) -> Markup:

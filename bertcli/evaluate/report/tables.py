@@ -1,10 +1,14 @@
 """An evaluation as tables: on the terminal, as Markdown and as CSV."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from bertcli.evaluate.bootstrap import DRAWS, Record, sentence
+from bertcli.evaluate import provenance
+from bertcli.evaluate.bootstrap import Record
+from bertcli.evaluate.comparison import p_of, sentence
 from bertcli.evaluate.evaluation import Evaluation
-from bertcli.evaluate.outcome import Way
+from bertcli.evaluate.evaluators.minimal_pairs import CAUTION
+from bertcli.evaluate.outcome import VectorStorage
 from bertcli.report.documents import Document
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
@@ -14,14 +18,19 @@ INTERVAL = "95 % interval"
 MANY = 2  # more models, or ways to store vectors, stand below one another, each with its first figure
 
 
+# --------------------------------------------------------------------------------------------------------------- cells
+
+
 def value(figure: Record, form: str = ".4f") -> str:
     """A figure for people."""
     return "–" if figure["value"] is None else f"{figure['value']:{form}}"
 
 
 def interval(figure: Record, form: str = ".4f") -> str:
-    """Its 95 % interval."""
-    return "" if figure["value"] is None else f"[{figure['low']:{form}}, {figure['high']:{form}}]"
+    """Its 95 % interval; "none" where it has none."""
+    if figure["value"] is None:
+        return ""
+    return "none" if figure["low"] is None else f"[{figure['low']:{form}}, {figure['high']:{form}}]"
 
 
 def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
@@ -36,53 +45,97 @@ def figures_of(model: Record) -> Record:
     return {None: model["metrics"], **model["by"]}
 
 
+# ----------------------------------------------------------------------------------------------------------- documents
+
+
 def documents(evaluation: Evaluation) -> list[Document]:
-    """The figures, and those of labels; each has the whole record."""
+    """The figures, the differences of two models, and the figures of labels; each has the whole record."""
     record = evaluation.record
     models = record["models"]
     tables = [_side_by_side(models) if len(models) <= MANY else _below_one_another(record)]
+    if len(models) == MANY:
+        tables.append(tabled(DIFFERENCES, [*rows_of_differences(record["differences"])]))
     if labels := [*rows_of_labels(models)]:
         tables.append(tabled(OF_LABELS, labels))
-    lines = [
-        {"model": model["model"], "group": group, "metric": name, **figure}
-        for model in models
-        for group, figures in figures_of(model).items()
-        for name, figure in figures.items()
-    ]
+    lines = [*csv_lines(models)]
     *others, last = tables
-    return [
-        *(Document(*table, [], record, lines) for table in others),
-        Document(*last, [*below(evaluation)], record, lines),
-    ]
+    found = [Document(*table, [], record, lines) for table in others]
+    return [*found, Document(*last, [*below(evaluation), *provenance.sentences(record)], record, lines)]
+
+
+def csv_lines(models: Sequence[Record]) -> Iterator[Record]:
+    """A line for each figure, with the same fields in all."""
+    for model in models:
+        for group, figures in figures_of(model).items():
+            for name, figure in figures.items():
+                yield {
+                    "model": model["model"],
+                    "group": group,
+                    "metric": name,
+                    **figure,
+                    "reason": figure.get("reason"),
+                }
 
 
 def _side_by_side(models: Sequence[Record]) -> Cells:
     """All figures, for all texts and for each group."""
-    columns = [Column("Group", optional=True), Column("Figure"), Column("Value", number=True), Column(INTERVAL)]
+    columns = [
+        Column("Group", optional=True),
+        Column("Figure"),
+        Column("Value", number=True),
+        Column(INTERVAL),
+        Column("n", number=True),
+    ]
     if len(models) > 1:
-        columns[2:] = [Column(model["model"]) for model in models]
+        columns[2:4] = [Column(model["model"]) for model in models]
     rows: list[Row] = []
     for group, names in figures_of(models[0]).items():
         for name in names:
-            figures = [figures_of(model)[group][name] for model in models]
+            figures = [figures_of(model)[group][name] for model in models if name in figures_of(model)[group]]
             cells = [(value(figure), interval(figure)) for figure in figures]
-            rows.append((group, name, *(cells[0] if len(models) == 1 else map(" ".join, cells))))
+            if len(models) == 1:
+                rows.append((group, name, *cells[0], f"{figures[0]['n']:,}"))
+            elif len(figures) == len(models):
+                rows.append((group, name, *map(" ".join, cells), f"{figures[0]['n']:,}"))
     return tabled(columns, rows)
+
+
+DIFFERENCES = (
+    Column("Difference of"),
+    Column("Second − first", number=True),
+    Column(INTERVAL),
+    Column("p", number=True),
+    Column("Test"),
+    Column("Would have been seen", number=True),
+)
+
+
+def rows_of_differences(differences: Sequence[Record]) -> Iterator[Row]:
+    """Each figure's difference of two models, with what this file could have shown."""
+    for one in differences:
+        p = "" if one["p"] is None else p_of(one["p"])
+        seen = "" if one["smallest"] is None else f"{one['smallest']:.2g}"
+        yield one["metric"], value(one, "+.4f"), interval(one, "+.4f"), p, one["test"], seen
 
 
 def _below_one_another(record: Record) -> Cells:
     """The first figure of each, beside what its vectors take, and by how much it is above the first model's."""
     main = next(iter(record["models"][0]["metrics"]))
-    names = ("Model", "Dims", "Type", "Bytes", main, "Difference", "Ahead")
+    names = ("Model", "Dims", "Type", "Bytes", main, "Difference", "p")
     columns = [Column(name, number=name not in ("Model", "Type"), varying=name != main) for name in names]
-    apart = {one["b"]: one for one in record["differences"] if one["metric"] == main}
+    difference_of = {one["b"]: one for one in record["differences"] if one["metric"] == main}
     rows: list[Row] = []
     for model in record["models"]:
-        name, figure, other = model["model"], model["metrics"][main], apart.get(model["model"])
-        stored = [model.get(key, "") for key in Way._fields]
-        name = name.removesuffix(f", {Way(*stored).title}")
-        apart_by = (f"{value(other, '+.3f')} {interval(other, '.3f')}", f"{other['ahead']:.0%}") if other else ("", "")
-        rows.append((name, *stored, f"{value(figure, '.3f')} {interval(figure, '.3f')}", *apart_by))
+        name = model["model"]
+        stored = [model.get(key, "") for key in VectorStorage._fields]
+        short = name.removesuffix(f", {VectorStorage(*stored).title}")
+        figure = model["metrics"][main]
+        cells = [f"{value(figure, '.3f')} {interval(figure, '.3f')}", "", ""]
+        if name in difference_of:
+            other = difference_of[name]
+            cells[1] = f"{value(other, '+.3f')} {interval(other, '.3f')}"
+            cells[2] = "" if other["p"] is None else p_of(other["p_holm"])
+        rows.append((short, *stored, *cells))
     return tabled(columns, rows)
 
 
@@ -105,11 +158,56 @@ def rows_of_labels(models: Sequence[Record]) -> Iterator[Row]:
             yield model["model"], row["label"], *numbers, f"{row['support']:,}", taken
 
 
+# ----------------------------------------------------------------------------------------------------------- sentences
+
+
 def below(evaluation: Evaluation) -> Iterator[str]:
-    """The sentences below the tables."""
+    """The sentences below the tables: which model is better, what was counted, what intervals are, what is missing."""
     record, unit = evaluation.record, evaluation.unit
-    if len(record["models"]) == 2:
+    models = record["models"]
+    if len(models) == MANY and record["differences"]:
         yield sentence(record["differences"][0], record["count"], unit)
     left_out, first = record["left_out"], evaluation.data.left_out.first
     rest = f"; {left_out:,} left out{f' (the first: {first})' if first else ''}" if left_out else ""
-    yield f"{record['count']:,} {unit}{rest}. Intervals hold 95 % of {DRAWS:,} draws with replacement."
+    drawn = "" if record["clusters"] is None else f" of {record['clusters']:,} clusters, which are drawn together"
+    yield f"{counted(record['count'], unit)}{drawn}{rest}."
+    yield what_intervals_are(record, unit)
+    if len(models) > MANY:
+        yield "Differences are from the first; p is corrected for their number as Holm does."
+    yield from without_intervals(models)
+    if record["task"] == "minimal-pairs":
+        yield CAUTION
+
+
+def counted(count: int, unit: str) -> str:
+    """A number of things: "1 text", "40 texts", "1 query"."""
+    one = f"{unit[:-3]}y" if unit.endswith("ies") else unit[:-1]
+    return f"{count:,} {one if count == 1 else unit}"
+
+
+def what_intervals_are(record: Record, unit: str) -> str:
+    """The meaning of a confidence interval, with the first figure as an example."""
+    main = next(iter(record["models"][0]["metrics"]))
+    these = f"these {counted(record['count'], unit)} suggest" if record["count"] > 1 else "this one suggests"
+    return (
+        f"95 % confidence interval: the range of values that the model's true {main} on all {unit} of this kind may "
+        f"plausibly have, as {these}."
+    )
+
+
+def without_intervals(models: Sequence[Record]) -> Iterator[str]:
+    """Why figures have no interval, the figures with one reason together."""
+    names_of: dict[str, list[str]] = {}
+    for model in models:
+        for name, figure in model["metrics"].items():
+            if reason := figure.get("reason"):
+                names = names_of.setdefault(reason, [])
+                if name not in names:
+                    names.append(name)
+    for reason, names in names_of.items():
+        yield f"No interval for {', '.join(names)}: {reason}."
+
+
+def label_rows_have_intervals(labels: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether recalls of labels have intervals."""
+    return any(row.get("recall_low") is not None for row in labels)

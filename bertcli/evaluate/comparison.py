@@ -1,0 +1,187 @@
+"""Two models on the same items: how much better one is, whether that can be chance, what could have been seen.
+
+* The interval of a difference is paired: both figures are made of the same draws. That of a difference of two shares
+  of independent items is Bonett and Price's (2012), which is right also where the models hardly differ.
+* p is McNemar's exact test (1947) for such shares. Else it is a permutation test (Fisher 1935; Noreen 1989): if both
+  models were as good, their results on an item, or cluster, could be exchanged. p is the share of FLIPS random
+  exchanges after which the figures differ as much as they do.
+* `smallest` is the difference that would have been seen in 80 % of such files, from the spread of the draws.
+* With more than two models each is compared with the first, and p is corrected as Holm (1979) does.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import comb
+
+import numpy as np
+
+from bertcli.evaluate.bootstrap import (
+    FEWEST,
+    NUMBERS,
+    ROUNDING,
+    Figure,
+    Record,
+    Resampling,
+    Z,
+    percentiles,
+    share_of,
+)
+from bertcli.evaluate.figures import spec_of
+from bertcli.evaluate.metrics import Numbers
+from bertcli.evaluate.outcome import Results
+
+FLIPS = 10_000
+SMALLEST_P = 0.001  # that is written out
+POWER = 0.8416  # the 80 % point of the normal distribution
+
+
+def differences(
+    a: Results, of_a: Mapping[str, Figure], b: Results, of_b: Mapping[str, Figure], resampling: Resampling
+) -> list[Record]:
+    """Of each figure that is better or worse the paired difference:
+
+        {metric, a, b, value, low, high, ahead, n, p, test, smallest}
+
+    value: how much b's figure is above a's; ahead: the share of draws in which b is better, equal ones half.
+    """
+    names = [name for name in of_a if name in of_b and spec_of(name).less_is_better is not None]
+    by_permutation = permuted(a, b, names, resampling)
+    parts = resampling.leaving_out()
+    without_a, without_b = a.figures(parts), b.figures(parts)
+    found = []
+    for name in names:
+        left_out = without_b[name] - without_a[name]
+        found.append(_difference(name, a, of_a[name], b, of_b[name], left_out, resampling, by_permutation.get(name)))
+    return found
+
+
+def _difference(
+    name: str,
+    a: Results,
+    of_a: Figure,
+    b: Results,
+    of_b: Figure,
+    left_out: Numbers,
+    resampling: Resampling,
+    p: float | None,
+) -> Record:
+    value = of_b.value - of_a.value
+    drawn = of_b.drawn - of_a.drawn
+    defined = drawn[np.isfinite(drawn)]
+    gains = -defined if spec_of(name).less_is_better else defined
+    ahead = float(np.mean((gains > 0) + 0.5 * (gains == 0))) if gains.size else 0.5
+    record: Record = {"metric": name, "a": a.name, "b": b.name}
+    record |= {"value": value if np.isfinite(value) else None, "low": None, "high": None, "ahead": ahead, "n": of_a.n}
+    test, smallest, reason = "permutation", None, ""
+    changes = _changed_items(name, a, b) if not resampling.clustered else None
+    if not np.isfinite(value):
+        reason = "one of the figures is not defined"
+    elif changes is not None and len(changes) > 1:
+        better, worse = int((changes > 0).sum()), int((changes < 0).sum())
+        record["low"], record["high"], error = bonett_price(better, worse, len(changes))
+        p, test, smallest = mcnemar(better, worse), "McNemar", (Z + POWER) * error
+    elif min(resampling.count, of_a.n) < FEWEST:
+        reason = f"fewer than {FEWEST} items: too few to resample"
+    elif not defined.size or np.ptp(defined) <= ROUNDING:
+        reason = "the two do not differ on any item"
+    else:
+        record["low"], record["high"] = percentiles(value, defined, left_out, resampling.count)
+        smallest = (Z + POWER) * float(defined.std())
+    record |= {"p": p, "test": test if p is not None else None, "smallest": smallest}
+    return record | ({"reason": reason} if reason else {})
+
+
+def _changed_items(name: str, a: Results, b: Results) -> Numbers | None:
+    """Of a figure that is a share for both: b's value less a's for each item, -1, 0 or 1; None for any other."""
+    if share_of(name, a.account) is None or share_of(name, b.account) is None:
+        return None
+    if name not in a.account.item_values or name not in b.account.item_values:
+        return None
+    changes = b.account.item_values[name] - a.account.item_values[name]
+    changes = changes[np.isfinite(changes)]
+    return changes if np.isin(changes, (-1, 0, 1)).all() else None
+
+
+def bonett_price(better: int, worse: int, n: int) -> tuple[float, float, float]:
+    """The interval of a difference of paired shares, and its standard error. Bonett and Price 2012."""
+    up, down = (better + 1) / (n + 2), (worse + 1) / (n + 2)
+    error = ((up + down - (up - down) ** 2) / (n + 2)) ** 0.5
+    value = (better - worse) / n
+    low, high = max(-1.0, up - down - Z * error), min(1.0, up - down + Z * error)
+    return min(low, value), max(high, value), error
+
+
+def mcnemar(better: int, worse: int) -> float:
+    """The exact two-sided p of so many items on which only one of two is right. McNemar 1947."""
+    total = better + worse
+    tail = sum(comb(total, k) for k in range(min(better, worse) + 1))
+    return min(1.0, float(2 * tail / 2**total))
+
+
+def permuted(a: Results, b: Results, names: Sequence[str], resampling: Resampling) -> dict[str, float]:
+    """p of each figure by random exchanges of the two models' results.
+
+    Both models' items stand one after the other, and counts say whose results are taken, so that figures after an
+    exchange are made as those of a draw are.
+    """
+    figures_from = a.beside(b)
+    if figures_from is None or resampling.count < 2:
+        return {}
+    items = resampling.items
+    observed = figures_from(np.repeat([[0.0], [1.0]], items, axis=1))
+    extreme = dict.fromkeys(names, 1)  # the exchange of nothing is one of them
+    total = 1
+    step = max(1, NUMBERS // (4 * items))
+    for exchanged in resampling.signs(FLIPS):
+        kept = 1 - exchanged
+        for begin in range(0, len(exchanged), step):
+            some = slice(begin, begin + step)
+            second = figures_from(kept[some])
+            first = figures_from(exchanged[some])
+            total += len(kept[some])
+            for name in names:
+                difference = np.abs(second[name] - first[name])
+                least = abs(observed[name][1] - observed[name][0])
+                extreme[name] += int((difference >= least - ROUNDING).sum())
+    defined = [name for name in names if np.isfinite(observed[name]).all()]
+    return {name: extreme[name] / total for name in defined}
+
+
+def holm(differences: Sequence[Record]) -> None:
+    """Add `p_holm` to comparisons of several models with the first, for each figure by itself. Holm 1979."""
+    for metric in dict.fromkeys(one["metric"] for one in differences):
+        some = [one for one in differences if one["metric"] == metric and one["p"] is not None]
+        largest = 0.0
+        for rank, one in enumerate(sorted(some, key=lambda one: one["p"])):
+            largest = max(largest, min(1.0, (len(some) - rank) * one["p"]))
+            one["p_holm"] = largest
+
+
+def sentence(difference: Record, count: int, unit: str) -> str:
+    """Which of two is better, and by how much, if the interval leaves out 0; else what could have been seen."""
+    metric, a, b = difference["metric"], difference["a"], difference["b"]
+    value, low, high = difference["value"], difference["low"], difference["high"]
+    p = "" if difference["p"] is None else f", {p_equals(difference['p'])} ({difference['test']})"
+    no_difference = f"{a} and {b}: no difference that {count:,} {unit} can show"
+    if value is None:
+        return f"{no_difference} ({metric} is not defined)."
+    if low is None:
+        return f"{no_difference} ({value:+.3f} {metric}; no interval: {difference['reason']})."
+    shows = low > 0 or high < 0
+    if shows and (low > 0) == bool(spec_of(metric).less_is_better):
+        a, b, value, low, high = b, a, -value, -high, -low
+    numbers = f"{value:+.3f} {metric} [{low:+.3f}, {high:+.3f}]{p}"
+    if shows:
+        return f"{b} is better: {numbers}."
+    seen = difference["smallest"]
+    could = "" if seen is None else f" (one of {seen:.2g} {metric} would have been seen)"
+    return f"{no_difference}{could}: {numbers}."
+
+
+def p_equals(p: float) -> str:
+    """The same in a sentence: "p = 0.012", "p < 0.001"."""
+    return f"p {p_of(p)}" if p < SMALLEST_P else f"p = {p_of(p)}"
+
+
+def p_of(p: float) -> str:
+    """A p-value for people."""
+    return "< 0.001" if p < SMALLEST_P else f"{p:.3f}"

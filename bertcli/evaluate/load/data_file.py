@@ -1,0 +1,113 @@
+"""DATA of `bertcli evaluate` and `probe`: what it is, by its ending and content, and which file here reads it."""
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.errors import shown as quoted
+from bertcli.evaluate.load.beir import TREC, read_folder, read_queries
+from bertcli.evaluate.load.conll import CLUSTER, looks_tagged, read_columns
+from bertcli.evaluate.load.labelled import Labelled, LeftOut, Relevance, Row
+from bertcli.evaluate.load.squad import PARAGRAPH, read_squad
+from bertcli.evaluate.load.tables import OF_TASKS, table
+from bertcli.evaluate.options import Evaluate
+from bertcli.files.formats import ending_of
+from bertcli.files.inputs import rows_in, takes_columns
+from bertcli.files.lines import LineFile
+from bertcli.files.rows import Wanted
+
+TAGGED = (".conll", ".iob", ".iob2", ".bio")  # files of words and tags, as are others whose lines end in tags
+
+
+def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
+    """Labelled data from a file or folder; with `any_tag` the tags of words may be anything.
+
+    Errors: BertcliError, with file and line, for what cannot be used.
+    """
+    left_out = LeftOut(options.keep_going)
+    corpus = None
+    note = ""
+    ending = ending_of(file)
+    rows: Iterable[Row]
+    if os.path.isdir(file):
+        task = "rank" if options.task == "rank" else "retrieval"
+        why = "it is a folder with a corpus"
+        rows, corpus = read_folder(file, options, left_out)
+    elif not LineFile(file).regular:
+        raise BertcliError(f"{file} is no file, and data are read more than once: save them in one.")
+    elif ending == ".json":
+        task, why = "answer", "it is a file as SQuAD's"
+        rows = [*read_squad(file, options, left_out)]
+        if options.cluster is None and len({row.text.pair for row in rows}) < len(rows):
+            note = (
+                "several questions are about one paragraph: add --cluster context (or title), since intervals take "
+                f"questions as independent; {quoted(PARAGRAPH)} is the paragraph."
+            )
+    elif takes_columns([file], "txt") and not (options.task == "tag" and ending == ".tsv"):
+        task, why, rows, note = table(file, options, any_tag)
+    elif options.by is not None:
+        raise BertcliError(f"{file} has no named fields, of which one could say the group: leave out --by.")
+    elif options.run is not None:
+        _without_clusters(file, options)
+        task, why = "retrieval", "there is a run for it"
+        rows = read_queries(file, TREC, options, left_out)
+    elif options.task == "tag" or (options.task is None and (ending in TAGGED or looks_tagged(file))):
+        task, why = "tag", "its lines end in tags"
+        rows = [*read_columns(file, left_out, options, any_tag)]
+        several = len({row.cluster for row in rows}) > 1
+        if options.cluster is None and several:
+            note = (
+                f"sentences of one document may be alike: add --cluster {CLUSTER}, since intervals take sentences as "
+                "independent."
+            )
+        elif options.cluster is not None and (options.cluster != CLUSTER or not several):
+            raise BertcliError(
+                f"{file} has no field {quoted(options.cluster)} (--cluster): with -DOCSTART- lines there is "
+                f"--cluster {CLUSTER}."
+            )
+    else:
+        _without_clusters(file, options)
+        task, why = "score", "it has a text a line"
+        rows = [Row(text) for text in rows_in([file], Wanted(), keep_going=True)]
+    if options.task not in (None, task):
+        raise BertcliError(f"{file} is for {task}, since {why}, and not for {options.task} (--task).")
+    _check_options(file, task, options)
+    kept = [row for row in rows if _usable(row, left_out)]
+    if not kept:
+        raise BertcliError(f"{file} has no texts that can be used, so there is nothing to judge.")
+    groups = [str(row.group) for row in kept] if options.by is not None else []
+    clusters = [str(row.cluster) for row in kept] if options.cluster is not None else []
+    return Labelled(file, task, why, [row.text for row in kept], left_out, corpus, groups, clusters, note)
+
+
+def cluster_numbers(names: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Each row's cluster as a number from 0."""
+    _, numbers = np.unique([*names], return_inverse=True)
+    return np.asarray(numbers, np.intp)
+
+
+def _without_clusters(file: str, options: Evaluate) -> None:
+    if options.cluster is not None:
+        raise BertcliError(f"{file} has no named fields, of which one could say the cluster: leave out --cluster.")
+
+
+def _check_options(file: str, task: str, options: Evaluate) -> None:
+    """Errors: BertcliError for an option that only other tasks have."""
+    for name, tasks in OF_TASKS.items():
+        if getattr(options, name) is not None and task not in tasks:
+            option = name.replace("_", "-")
+            raise BertcliError(f"--{option} is for {', '.join(tasks)}, and {file} is for {task}: leave it out.")
+
+
+def _usable(row: Row, left_out: LeftOut) -> bool:
+    """Whether a row says something; if not, it is counted. Errors: BertcliError as `LeftOut.add`."""
+    text = row.text
+    if text.error:
+        left_out.add(text.error)
+        return False
+    if isinstance(text.label, Relevance) and max(text.label.gains.values(), default=0) <= 0:
+        left_out.skip(f"{text.place}: the query {quoted(text.label.id)} has no relevant document.")
+        return False
+    return True
