@@ -18,13 +18,17 @@ blas.forget_choices()  # NumPy is loaded
 FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
+OVERFLOWS = "0.3.34"  # the OpenBLAS of NumPy 2.5.2 to 2.5.5: see engine/float64.py
+OVERFLOWING = ("Haswell", "Zen")  # its kernels that overflow the stack where the processor has AVX-512 (OpenBLAS#6013)
+
+
 def examine() -> dict[str, Any]:
     """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, measured matrix and memory rates, advice.
 
     `usable_cores` are fewer than `cores` if a container limits CPU time. Takes half a second.
     """
     vendor, features = blas.processor()
-    built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    built_on = _built_on()
     return {
         "bertcli": __version__,
         "python": platform.python_version(),
@@ -72,13 +76,30 @@ def memory_rate(megabytes: int = 192) -> float:
 
 
 def advice(features: frozenset[str]) -> str | None:
-    """What would make products faster here, if anything."""
+    """What is dangerous here, or would make products faster, if anything."""
     kernel = blas.kernel()
+    pinned = os.environ.get(blas.KERNEL_VARIABLE)
+    if pinned and kernel in OVERFLOWING and blas_version().startswith(OVERFLOWS) and features >= blas.AVX512:
+        return (
+            f"{blas.KERNEL_VARIABLE}={pinned} is dangerous with OpenBLAS {OVERFLOWS} on this processor: programs that "
+            "multiply float64 matrices die (bertcli multiplies none). Unset it, or install another version of NumPy"
+        )
     if kernel is None or not features >= blas.AVX512 or blas.avx512():
         return None
-    if os.environ.get(blas.KERNEL_VARIABLE):
+    if pinned:
         return f"{blas.KERNEL_VARIABLE} asks for the kernel {kernel}; without it products would be about twice as fast"
     return f"set {blas.KERNEL_VARIABLE}={blas.AVX512_KERNEL} before Python starts, or import bertcli before NumPy"
+
+
+def _built_on() -> dict[str, str]:
+    """Name and version of the library that NumPy was built on."""
+    built_on = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {"name": str(built_on["name"]), "version": str(built_on["version"])}
+
+
+def blas_version() -> str:
+    """The version of that library."""
+    return _built_on()["version"]
 
 
 def _best_of(work: Any, times: int) -> float:

@@ -1,4 +1,4 @@
-"""What differs between operating systems: forks, folders that can be synced, memory.
+"""What differs between operating systems: forks, folders that can be synced, memory, where caches are.
 
 Everything here has a way for a system that lacks it. `.github/decisions/platforms.md` says which systems were run.
 """
@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+CACHE_VARIABLE = "BERTCLI_CACHE"  # of the environment: another place for the cache
 
 
 def at_fork(**hooks: Callable[[], Any]) -> None:
@@ -35,3 +37,11 @@ def physical_memory() -> int | None:
     if not hasattr(os, "sysconf"):
         return None
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def cache_folder() -> Path:
+    """The folder for what may be deleted at any time: $BERTCLI_CACHE, or bertcli in the user's folder for caches."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertcli"

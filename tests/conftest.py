@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from bertcli.model import Model
 
 Made = Callable[..., Path]
 
+os.environ.setdefault("BERTCLI_CACHE", str(Path(gettempdir()) / "bertcli-tests"))  # not the user's own
 os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import ONNX Runtime by themselves, too
 

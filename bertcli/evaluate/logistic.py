@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.engine.float64 import inverse, product, vector_product
 from bertcli.evaluate.metrics import Numbers, Whole, one_hot
 from bertcli.tasks.compute.scores import softmax
 from bertcli.tracing.dispatch import Array
@@ -23,6 +24,7 @@ TOLERANCE = 1e-7  # a fit has converged where no component of the gradient is la
 ROUGH = 1e-5  # the same where only the best C is looked for
 MOST_STEPS = 2000
 MEMORY = 10  # moves from which L-BFGS makes its curvature
+LEAST_CURVATURE = 1e-4  # of the mean: what L-BFGS begins from is as exact as float32
 FLAT = 1e-6  # a feature that varies by less than this share of its largest value is rounding
 
 
@@ -39,7 +41,7 @@ class Fit(NamedTuple):
 
     def logits(self, x: Array) -> Numbers:
         """W x + b: [item, feature] -> [item, label]"""
-        return np.asarray(x @ self.weights.T + self.biases)
+        return np.asarray(product(x, self.weights.T) + self.biases)
 
     def probabilities(self, x: Array) -> Numbers:
         """[item, feature] -> [item, label]"""
@@ -55,23 +57,23 @@ def fits(
     spread[spread <= FLAT * np.abs(x).max(axis=0)] = np.inf
     standard, true = np.column_stack([(x - mean) / spread, np.ones(len(x))]), one_hot(y, len(present))
     theta = np.zeros((len(present), x.shape[1] + 1))  # W and, in the last column, b
-    curvature = standard.T @ standard / (len(present) * len(x))
+    curvature = vector_product(standard.T, standard.T) / (len(present) * len(x))
     for strength in strengths:
         penalty = np.full(theta.shape[1], (2 if len(present) == 2 else 1) / (strength * len(x)))
         penalty[-1] = 0
 
         def objective(theta: Numbers, penalty: Numbers = penalty) -> tuple[float, Numbers]:
-            log_p = standard @ theta.T
+            log_p = product(standard, theta.T)
             log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
             wrong = (np.exp(log_p) - true).T / len(x)
             value = -(true * log_p).sum() / len(x) + (penalty * theta**2).sum() / 2
-            return value, wrong @ standard + penalty * theta
+            return value, product(wrong, standard) + penalty * theta
 
-        inverse = np.linalg.inv(curvature + np.diag(penalty))
-        theta, steps, converged = minimum(objective, theta, tolerance, inverse)
+        begun_from = _begun_from(curvature, penalty)
+        theta, steps, converged = minimum(objective, theta, tolerance, begun_from)
         weights, biases = np.zeros((count, x.shape[1])), np.full(count, -np.inf)
         weights[present] = theta[:, :-1] / spread
-        biases[present] = theta[:, -1] - weights[present] @ mean
+        biases[present] = theta[:, -1] - product(weights[present], mean)
         yield Fit(weights, biases, steps, converged)
 
 
@@ -99,16 +101,22 @@ def minimum(
     return x, MOST_STEPS, False
 
 
+def _begun_from(curvature: Numbers, penalty: Numbers) -> Numbers:
+    """Roughly the inverse of curvature + penalty; directions that hardly curve are left to L-BFGS."""
+    least = LEAST_CURVATURE * np.trace(curvature) / len(curvature)
+    return inverse(curvature + np.diag(np.maximum(penalty, least)))
+
+
 def _curved(q: Numbers, past: Sequence[tuple[Numbers, Numbers]], inverse: Numbers) -> Numbers:
     """A gradient times the inverse Hessian that past moves and the changes of the gradient with them imply."""
     shares = []
     for move, change in reversed(past):
         shares.append(np.vdot(move, q) / np.vdot(move, change))
         q = q - shares[-1] * change
-    q = q @ inverse
+    q = product(q, inverse)
     if past:
         move, change = past[-1]
-        q = q * (np.vdot(move, change) / np.vdot(change, change @ inverse))
+        q = q * (np.vdot(move, change) / np.vdot(change, product(change, inverse)))
     for (move, change), share in zip(past, reversed(shares), strict=True):
         q = q + (share - np.vdot(change, q) / np.vdot(move, change)) * move
     return q

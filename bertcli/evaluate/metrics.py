@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.engine.float64 import product
+
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.intp]
 Figures = dict[str, Numbers]
@@ -26,7 +28,7 @@ def ratio(part: Any, whole: Any) -> Numbers:
 
 def mean(values: Numbers, counts: Numbers) -> Numbers:
     """Σ c·x / Σ c"""
-    return ratio(counts @ values, counts.sum(axis=1))
+    return ratio(product(counts, values), counts.sum(axis=1))
 
 
 def means(names: Sequence[str], counts: Numbers, *columns: Numbers) -> Figures:
@@ -34,8 +36,8 @@ def means(names: Sequence[str], counts: Numbers, *columns: Numbers) -> Figures:
     found = {}
     for name, values in zip(names, columns, strict=True):
         known = np.isfinite(values)
-        number = counts @ known
-        found[name] = np.where(number > 0, ratio(counts @ np.where(known, values, 0), number), np.nan)
+        number = product(counts, known)
+        found[name] = np.where(number > 0, ratio(product(counts, np.where(known, values, 0)), number), np.nan)
     return found
 
 
@@ -185,7 +187,8 @@ class Sums(NamedTuple):
 def calibration(confidence: Numbers, right: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Sums [draw, bin] over BINS equal bins of confidence, each with its upper end: items, confidence, right ones."""
     bins = one_hot(np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1), BINS)
-    return counts @ bins, counts @ (bins * confidence[:, None]), counts @ (bins * right[:, None])
+    sure, true = bins * confidence[:, None], bins * right[:, None]
+    return product(counts, bins), product(counts, sure), product(counts, true)
 
 
 def ece(confidence: Numbers, right: Numbers, counts: Numbers) -> Numbers:

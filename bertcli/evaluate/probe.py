@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.layers import state_name
+from bertcli.engine.float64 import product
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown
@@ -193,7 +194,7 @@ class Probing(NamedTuple):
         figures = single_label_figures(self.names, counts, probabilities, said, true)
         accuracy, f1 = (OverFolds(float(figures[name].mean()), figures[name]) for name in ("accuracy", "macro_f1"))
         majority, control = float(true.mean(axis=0).max()), float(mean(right, counts).mean())
-        return Knowledge(number, accuracy, f1, majority, control, true.T @ said, made)
+        return Knowledge(number, accuracy, f1, majority, control, product(true.T, said), made)
 
     def whole(self, x: Array) -> Fit:
         """The probe of all items, whose C the first fold has chosen."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.engine.float64 import vector_product
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of, endings
 from bertcli.files.held import Vectors
@@ -101,7 +102,7 @@ def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
     if how == "manhattan":
         return -np.stack([np.abs(row[..., None, :] - y).sum(axis=-1) for row in np.moveaxis(x, -2, 0)], axis=-2)
     with np.errstate(all="ignore"):  # what is not finite shows in the result
-        products: Scores = x @ y.swapaxes(-1, -2)
+        products: Scores = vector_product(x, y)
         squares = [np.einsum("...i,...i->...", rows, rows) for rows in (x, y)]
         if how == "euclidean":
             return np.asarray(-np.sqrt((squares[0][..., None] + squares[1][..., None, :] - 2 * products).clip(0)))

@@ -4,11 +4,11 @@
     .v.npy.parts/fingerprint.json  what must be the same for another run to continue
     .v.npy.parts/lock              held by the process that is at work
     .v.npy.parts/process           its process id
-    .v.npy.done                    of which run the result is, so that --resume has nothing to do
 
 Everything is written under a temporary name, synced and renamed, so what has its name is whole, and to resume is to
 count shards. The result is written and renamed the same way; where a link stands in its place, the file that it points
-to is replaced.
+to is replaced. Of which run a result is, so that --resume of a finished run has nothing to do, is noted in the user's
+folder for caches (`finished/`), not beside the result.
 """
 
 import errno
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.platforms import sync_folder
+from bertcli.platforms import cache_folder, sync_folder
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -44,6 +44,7 @@ BESIDE = "settings.json"  # the file beside a result that says how it was made
 PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits
 LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
+FORGOTTEN = 30 * 86_400.0  # seconds after which nobody resumes a finished run
 WORTH_KEEPING = 10.0  # seconds of work from which shards are kept after an error even without --resume
 HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
 LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
@@ -82,7 +83,7 @@ class Shards:
         self.file = file
         self._path = Path(os.path.realpath(file))
         self._folder = self._path.with_name(f".{self._path.name}.parts")
-        self._done = self._path.with_name(f".{self._path.name}.done")
+        self._done = _mark_of(self._path)
         self._fingerprint = fingerprint
         self._resume = resume
         self._kept = Kept()
@@ -152,7 +153,6 @@ class Shards:
                     listed.writelines(self.byte_blocks(ERRORS))
             if beside:
                 settings.unlink(missing_ok=True)
-            self._done.unlink(missing_ok=True)
             with _replacing(self._path, self._folder / "result") as stream:
                 yield stream
             if beside:
@@ -160,12 +160,20 @@ class Shards:
                     noted.write(beside)
             if not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
-            if self._fingerprint and self._resume:
-                done = Done(self._fingerprint(), self.state, _stamp(self._path))
-                with _replacing(self._done, self._folder / "new") as noted:
-                    noted.write(json.dumps(done).encode())
             sync_folder(self._path.parent)  # before the shards go
         self._published = True
+        if self._fingerprint and self._resume:
+            self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
+
+    def _note_finished(self, done: Done) -> None:
+        """Say of which run the result is. A cache that cannot be written costs the next --resume a run, no more."""
+        with suppress(OSError):
+            self._done.parent.mkdir(parents=True, exist_ok=True)
+            for other in self._done.parent.iterdir():
+                if time.time() - other.stat().st_mtime > FORGOTTEN:
+                    other.unlink(missing_ok=True)
+            with _replacing(self._done, self._done.with_suffix(f".{os.getpid()}")) as noted:
+                noted.write(json.dumps(done).encode())
 
     def __exit__(self, *error: object) -> None:
         try:
@@ -217,7 +225,7 @@ class Shards:
 
     def _finished(self) -> bool:
         """Whether an earlier run like this one has written the result; its last state is then that of this run."""
-        with suppress(FileNotFoundError):
+        with suppress(OSError, ValueError, TypeError):  # there is no note, or a damaged one
             done = Done(*json.loads(self._done.read_bytes()))
             self.complete = done.stamp == _stamp(self._path) and self._changed(done.fingerprint) is None
             self._kept = Kept(0, done.state if self.complete else None)
@@ -309,6 +317,12 @@ def _replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)  # room on a full disk for what is to be kept
         raise
     os.replace(temporary, path)
+
+
+def _mark_of(path: Path) -> Path:
+    """The file in the cache that says of which run the result at a path is."""
+    name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
+    return cache_folder() / "finished" / f"{name}.json"
 
 
 def _stamp(path: Path) -> list[int]:

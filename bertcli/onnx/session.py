@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli import platforms
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, shown
 from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
-from bertcli.platforms import at_fork
 from bertcli.tracing.dispatch import Array, Integers
 
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
@@ -34,7 +34,6 @@ MOST_PADDING = 0.1  # of the tokens of a run
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
 ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
 
-VARIABLE = "BERTCLI_CACHE"  # of the environment: another place for the cache
 NAME = "model.onnx"
 OLD = 3600  # seconds after which another graph of the same model is removed
 Make = Callable[[Path], None]  # writes a graph's file, and others beside it
@@ -87,7 +86,7 @@ def _forget() -> None:
     _turn = Lock()
 
 
-at_fork(after_in_child=_forget)
+platforms.at_fork(after_in_child=_forget)
 
 
 @contextmanager
@@ -176,11 +175,8 @@ def alike(widths: Integers, lengths: Integers) -> Iterator[Integers]:
 
 
 def cache_folder() -> Path:
-    """Where graphs are kept: onnx in $BERTCLI_CACHE, or in bertcli in the user's folder for caches."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named).expanduser() / "onnx"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertcli" / "onnx"
+    """Where graphs are kept."""
+    return platforms.cache_folder() / "onnx"
 
 
 def cache_size() -> int:
@@ -214,7 +210,7 @@ def open_cached(model: str, key: str, make: Make, device: str) -> Session:
     except OSError as error:
         raise BertcliError(
             f"ONNX Runtime's graph cannot be written to {place} ({error.strerror or error}): make room, or name "
-            f"another folder for it ({VARIABLE})."
+            f"another folder for it ({platforms.CACHE_VARIABLE})."
         ) from None
     return Session(place / NAME, device)
 

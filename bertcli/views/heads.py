@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bertcli.analysis.layers import parse_layer
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.products import encoded
+from bertcli.engine.float64 import product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
@@ -74,7 +75,7 @@ class Rollout:
         """From the mean of the heads of each layer [query, key]."""
         result = np.eye(len(weights[0]))
         for layer in weights:
-            result = (layer + np.eye(len(layer))) / 2 @ result
+            result = product((layer + np.eye(len(layer))) / 2, result)
         return cls(result, np.mean(weights, axis=0), token)
 
 

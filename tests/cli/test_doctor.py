@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.terminal import bertcli
 
 from bertcli import doctor
 from bertcli.engine import blas
@@ -63,3 +64,22 @@ def test_doctor_advice_is_given_only_where_something_is_known(monkeypatch: pytes
         monkeypatch.setattr(blas, "kernel", lambda kernel=kernel: kernel)
         found = doctor.advice(frozenset(features))
         assert found is None if expected is None else found and expected in found
+
+
+@pytest.mark.parametrize(
+    ("kernel", "version", "dangerous"),
+    [
+        ("Haswell", "0.3.34.1", True),
+        ("Zen", "0.3.34", True),
+        ("Haswell", "0.3.33", False),
+        ("SkylakeX", "0.3.34", False),
+    ],
+)
+def test_doctor_says_that_a_pinned_kernel_is_dangerous(
+    kernel: str, version: str, dangerous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blas, "kernel", lambda: kernel)
+    monkeypatch.setattr(blas, "processor", lambda: ("AuthenticAMD", blas.AVX512))
+    monkeypatch.setattr(doctor, "blas_version", lambda: version)
+    found = bertcli("doctor", "--format", "json", environment={blas.KERNEL_VARIABLE: kernel.upper()})
+    assert ("is dangerous with OpenBLAS 0.3.34" in (json.loads(found.out)["advice"] or "")) == dangerous

@@ -12,14 +12,13 @@ from helpers.crashes import crashing
 from helpers.terminal import bertcli
 
 from bertcli.files import shards
-from bertcli.onnx import session as kept
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
 
 
 @pytest.fixture(autouse=True)
 def graphs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kept.VARIABLE, str(tmp_path_factory.getbasetemp() / "graphs"))
+    monkeypatch.setenv("BERTCLI_CACHE", str(tmp_path_factory.getbasetemp() / "graphs"))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,6 @@ from conftest import Made
 from helpers.checkpoints import Sentence
 from helpers.terminal import bertcli
 
-from bertcli.onnx import session as kept
-
 MAIN = """
 import resource, sys
 from bertcli.cli import main
@@ -140,7 +138,7 @@ def test_export_command_without_room_keeps_what_was_there(
     done = subprocess.run(
         [sys.executable, "-c", MAIN, *arguments],
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "TMPDIR": "temporary", kept.VARIABLE: "cache"},
+        env={**os.environ, "TMPDIR": "temporary", "BERTCLI_CACHE": "cache"},
     )  # fmt: skip
     *notes, error = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")

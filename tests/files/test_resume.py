@@ -69,9 +69,7 @@ def command(form: str, model: Path, source: Path, target: Path, *more: str) -> l
 
 
 def leftovers(folder: Path) -> list[str]:
-    return sorted(
-        path.name for path in folder.iterdir() if path.name.startswith(".") and not path.name.endswith(".done")
-    )
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

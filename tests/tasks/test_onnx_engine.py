@@ -15,7 +15,6 @@ from reference.family_cases import CASES
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.onnx import session as kept
 from bertcli.opened import Engine
 from bertcli.tasks.encode import Pooling
 
@@ -26,7 +25,7 @@ MASKED = ["the [MASK] cat", "[MASK] went to the [MASK] and came back", "a [MASK]
 @pytest.fixture(autouse=True)
 def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path_factory.getbasetemp() / "graphs"
-    monkeypatch.setenv(kept.VARIABLE, str(place))
+    monkeypatch.setenv("BERTCLI_CACHE", str(place))
     return place
 
 

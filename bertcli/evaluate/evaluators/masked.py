@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from bertcli.engine.float64 import product
 from bertcli.evaluate import metrics
 from bertcli.evaluate.bootstrap import Account
 from bertcli.evaluate.load.labelled import Flags, Labelled
@@ -145,5 +146,5 @@ def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 def token_loss(columns: Names, counts: Numbers, total: Numbers, tokens: Numbers) -> Figures:
     """loss = Σ −log p / Σ tokens of all texts together; pseudo_perplexity = exp(loss). Salazar et al. 2020."""
-    loss = metrics.ratio(counts @ total, counts @ tokens)
+    loss = metrics.ratio(product(counts, total), product(counts, tokens))
     return {"loss": loss, "pseudo_perplexity": np.exp(loss)}

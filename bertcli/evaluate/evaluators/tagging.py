@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bertcli.engine.float64 import product
 from bertcli.errors import shown as quoted
 from bertcli.evaluate import metrics
 from bertcli.evaluate.load.labelled import Labelled
@@ -101,7 +102,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, there: Numbers) -> Figures:
     """From how many entities of each type are right, found, there: micro averages, the mean over types, F1 by type."""
-    sums = metrics.Sums(counts @ right, counts @ found, counts @ there)
+    sums = metrics.Sums(product(counts, right), product(counts, found), product(counts, there))
     precision, recall, f1 = sums.together.scores
     averages = {"f1": f1, "precision": precision, "recall": recall, "macro_f1": sums.averages()["macro_f1"]}
     return averages | {f"f1:{type}": figure for type, figure in zip(types, sums.scores[2].T, strict=True)}
@@ -110,7 +111,7 @@ def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, there
 def type_details(types: Names, right: Numbers, found: Numbers, there: Numbers) -> Details:
     """The figures of each type. Entities of one sentence are not independent, so that recall has no Wilson interval."""
     once = np.ones((1, len(right)))
-    return Details(metrics.Sums(once @ right, once @ found, once @ there).by_label(types))
+    return Details(metrics.Sums(product(once, right), product(once, found), product(once, there)).by_label(types))
 
 
 def counted(sentences: Iterable[Iterable[Entity]], types: Sequence[str]) -> Numbers:

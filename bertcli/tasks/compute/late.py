@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.engine.float64 import vector_product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, shown
 from bertcli.lean import lean_dataclass
@@ -114,6 +115,6 @@ def matching(query: Array, document: Array, pieces: Sequence[str], mean: bool) -
     """
     if not len(document):
         raise BertcliError("A document has no token that is scored: leave it out.")
-    products: Numbers = query.astype(np.float64) @ document.astype(np.float64).T
+    products: Numbers = vector_product(query, document)
     best = products.max(axis=1) / (len(query) if mean else 1)
     return Matching(best.tolist(), [pieces[i] for i in products.argmax(axis=1).tolist()])

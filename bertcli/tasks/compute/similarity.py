@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.engine.float64 import vector_product
 from bertcli.tasks.compute.encode import Block
 
 NUMBERS = 1 << 20  # cosines computed at a time
@@ -34,6 +35,6 @@ def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
     together = max(1, NUMBERS // max(1, count))
     for first in range(0, count, together):
         some = np.arange(first, min(first + together, count))
-        result = np.clip(directions[some] @ directions.T, -1.0, 1.0)
+        result = np.clip(vector_product(directions[some], directions), -1.0, 1.0)
         result[some - first, some] = 1.0
         yield result

@@ -25,7 +25,7 @@ class Opened:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(kept.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("BERTCLI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(kept, "Session", Opened)
     return tmp_path / "cache" / "onnx" / "model"
 
@@ -116,7 +116,7 @@ def test_onnx_cache_keys_differ_with_weights_and_settings() -> None:
 
 def test_onnx_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_folder() == tmp_path / "cache" / "onnx"
-    monkeypatch.delenv(kept.VARIABLE)
+    monkeypatch.delenv("BERTCLI_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "bertcli" / "onnx"
     monkeypatch.delenv("XDG_CACHE_HOME")

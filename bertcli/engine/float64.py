@@ -1,0 +1,72 @@
+"""Matrix products whose result is float64, without BLAS' float64 kernels.
+
+With `OPENBLAS_CORETYPE` pinned to Haswell, those of OpenBLAS 0.3.34 (NumPy 2.5.2 to 2.5.5) overflow the stack on AMD's
+Zen 4 and 5: the process dies (OpenBLAS#6013, #6021). So no product of two float64 matrices is BLAS', nor is anything of
+LAPACK used, which is made of them. Products of a matrix and a vector are safe.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 32  # numbers summed in float32 by `vector_product`
+LEAF = 16  # rows below which `inverse` goes row by row
+SMALL = 1 << 20  # multiplications that `vector_product` rather does exactly
+
+
+def product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """x y, [..., n, m] of x [..., n, k] and y [..., k, m], or [n] of a vector y [k]: summed in float64."""
+    x, y = x.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
+    if y.ndim == 1:
+        return np.asarray(x @ y)
+    columns = np.ascontiguousarray(y.swapaxes(-1, -2))  # einsum reads both from one number to the next
+    return np.asarray(np.einsum("...nk,...mk->...nm", x, columns))
+
+
+def vector_product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """x yᵀ, [..., n, m] of vectors x [..., n, k] and y [..., m, k]: all their dot products.
+
+    Many are multiplied in float32, which vectors are, and every BLOCK of numbers is added in float64: exact to 2e-7 of
+    the vectors' lengths.
+    """
+    count = max(x.size // max(1, x.shape[-1]), 1) * y.size
+    if count <= SMALL:
+        return product(x, y.swapaxes(-1, -2))
+    x, y = x.astype(np.float32, copy=False), y.astype(np.float32, copy=False)
+    total = np.zeros(1)
+    for begin in range(0, x.shape[-1], BLOCK):
+        some = slice(begin, begin + BLOCK)
+        total = total + x[..., some] @ y[..., some].swapaxes(-1, -2)
+    return total
+
+
+def inverse(matrix: NDArray[Any]) -> NDArray[np.float64]:
+    """The inverse [n, n] of a symmetric positive definite matrix, about as exact as float32 allows.
+
+    By halves: with A = [[B, C], [Cᵀ, D]] and S = D − Cᵀ B⁻¹ C it is [[B⁻¹ + B⁻¹ C S⁻¹ Cᵀ B⁻¹, −B⁻¹ C S⁻¹], [·, S⁻¹]].
+    """
+    half = len(matrix) // 2
+    if half < LEAF:
+        return _inverse_by_rows(matrix)
+    b, c, d = matrix[:half, :half], matrix[:half, half:], matrix[half:, half:]
+    first = inverse(b)
+    across = vector_product(first, c.T)  # B⁻¹ C
+    last = inverse(d - vector_product(c.T, across.T))
+    corner = -vector_product(across, last)
+    found = np.empty(matrix.shape)
+    found[:half, :half] = first - vector_product(corner, across)
+    found[:half, half:], found[half:, :half], found[half:, half:] = corner, corner.T, last
+    return found
+
+
+def _inverse_by_rows(matrix: NDArray[Any]) -> NDArray[np.float64]:
+    """The inverse by Gauss and Jordan, without an exchange of rows: a positive definite matrix needs none."""
+    found = matrix.astype(np.float64)
+    for i in range(len(found)):
+        pivot, column = found[i, i], found[:, i].copy()
+        row = found[i] / pivot
+        found -= column[:, None] * row
+        found[i], found[:, i] = row, -column / pivot
+        found[i, i] = 1 / pivot
+    return found

@@ -1,0 +1,62 @@
+"""Tables piped into another program, and tables of numbers that are wider than the terminal."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from helpers.terminal import bertcli
+
+TRACE = [sys.executable, "-m", "bertcli", "trace", "--variant", "tiny", "--seq-len", "8"]
+PATCH = ["patch", "She drank a cup of hot [MASK] at noon.", "She drank a cup of cold [MASK] at noon."]
+
+
+def in_terminal(columns: int, out: int) -> None:
+    """Run TRACE with standard error in a terminal of so many columns."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    subprocess.run(TRACE, stdout=out, stderr=terminal, env=environment, check=True)
+    os.close(terminal)
+    os.close(controller)
+
+
+def test_a_table_in_a_pipe_fits_into_the_terminal_beside_it(tmp_path: Path) -> None:
+    whole = bertcli(*TRACE[3:]).out
+    reader, writer = os.pipe()
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=writer) as cat, open(reader, encoding="utf-8") as pipe:
+        assert cat.stdin is not None
+        in_terminal(80, cat.stdin.fileno())
+        cat.stdin.close()
+        os.close(writer)
+        folded = pipe.read()
+    assert max(map(len, whole.splitlines())) > 150
+    assert max(map(len, folded.splitlines())) <= 80
+    cells = "\n".join(whole.splitlines()[2:]).split()
+    assert [word for word in cells if word not in folded] == []
+    with (tmp_path / "trace.txt").open("wb") as file:
+        in_terminal(80, file.fileno())
+    assert (tmp_path / "trace.txt").read_text(encoding="utf-8") == whole
+
+
+def numbers_by_row(table: str) -> dict[str, list[str]]:
+    """The numbers with a sign beside each name, in the order of the lines."""
+    found: dict[str, list[str]] = {}
+    for name, numbers in re.findall(r"^ (\S.*?)  +([+-]\d\.\d{3}.*)$", table, re.MULTILINE):
+        found.setdefault(name, []).extend(numbers.split())
+    return found
+
+
+@pytest.mark.parametrize("width", [80, 50])
+def test_a_matrix_goes_on_below_with_its_first_column_again(width: int) -> None:
+    whole, narrow = bertcli(*PATCH).out, bertcli(*PATCH, environment={"COLUMNS": str(width)}).out
+    assert max(map(len, whole.splitlines())) > 80
+    assert max(map(len, narrow.splitlines())) <= width
+    assert len(numbers_by_row(whole)) == 5
+    assert numbers_by_row(narrow) == numbers_by_row(whole)
