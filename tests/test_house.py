@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -59,18 +60,26 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path) for path in FILES}
 
 
-def imports(path: Path, package: str = "bertcli") -> set[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """What a file imports, wherever in the file, for type checkers too: modules of ours, or packages."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name} has a relative import"
             found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
+@cache
 def ours(path: Path) -> set[str]:
     """The modules of this package that a file imports."""
     names = {name.removeprefix("bertcli.") for name in imports(path) if name.startswith("bertcli.")}
@@ -107,7 +116,7 @@ def test_the_pages_people_read_know_no_numpy(page: str) -> None:
 
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_every_forward_says_its_shapes(page: str) -> None:
-    tree = ast.parse((HOME / f"{page.replace('.', '/')}.py").read_text(encoding="utf-8"))
+    tree = parsed(HOME / f"{page.replace('.', '/')}.py")
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     forwards = [
         one for node in classes for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "forward"
