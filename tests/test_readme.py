@@ -37,10 +37,25 @@ def test_the_readme_and_the_guide_show_what_happens(examples: list[Example], tmp
         assert len(shown) == len(printed), example.command
 
 
+CODE = [
+    pytest.param(code, id=f"{page.stem}: {number}")
+    for page in PAGES
+    for number, code in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    )
+]
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_python_in_a_page_runs(code: str) -> None:
+    exec(compile(code, "page", "exec"), {})
+
+
 def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
     """The commands in the fences of a page, each with the names of its options."""
     for fence in re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         lines = re.sub(r'"[^"]*"|\'[^\']*\'', "TEXT", fence.replace("\\\n", " "))
+        lines = re.sub(r"^.*2>&1.*$", "", lines, flags=re.MULTILINE)  # which shows an error
         for command, rest in re.findall(r"\bbertcli ([a-z][a-z-]*)([^|;&#\n]*)", lines):
             yield command, set(re.findall(r"(?<!\S)(--[a-z][a-z0-9-]*|-[a-zA-Z])\b", rest))
 

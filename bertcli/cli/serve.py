@@ -74,7 +74,7 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
     Numbers are those of the commands. Texts that are too long are cut as the
     model's folder says, and the answer says which (X-Truncated).
 
-    It needs pip install 'bertcli\[serve]'. Ctrl-C or SIGTERM ends it when what
+    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM ends it when what
     was accepted is answered.
     """
     if not (find_spec("starlette") and find_spec("uvicorn")):

@@ -72,6 +72,7 @@ def test_help_breaks_no_line_of_prose_but_where_it_is_full(command: str) -> None
 
 def test_help_names_the_extras_with_their_brackets() -> None:
     pages = {name: " ".join(bertcli(name, "--help").out.split()) for name in NAMES}
+    assert "pip install 'bertcli[serve]'" in pages["serve"]
     assert "pip install 'bertcli[onnx]'" in pages["export"]
     assert '"cosine" [text, text]' in pages["similarity"]
     for page in pages.values():
