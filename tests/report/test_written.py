@@ -31,7 +31,6 @@ LABELLED = "text,label\n" + "".join(f"good film {i},yes\nbad film {i},no\n" for 
         (["classify", TEXT, "-o"], "out.csv"),
         (["fill-mask", "A cup of hot [MASK].", "-o"], "out.json"),
         (["score", TEXT, "-o"], "out.jsonl"),
-        (["score", TEXT, "--text-pair", "I hated it.", "--pairs", "-o"], "out.html"),
         (["tokenize", TEXT, "-o"], "out.json"),
         (["neighbors", "king", "-o"], "out.json"),
         (["similarity", TEXT, "tea", "-o"], "out.json"),
