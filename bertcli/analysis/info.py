@@ -12,8 +12,8 @@ from bertcli.capabilities import commands, purpose
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.hub import SAMPLES, sample
+from bertcli.folder.layout import MODULES_FILE, network_place
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import MODULES_FILE, network_place
 from bertcli.folder.transformer import read_transformer
 from bertcli.folder.weight_files import INDEX_ENDING, weights_file
 from bertcli.models.registry import parse_config

@@ -46,7 +46,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     from bertcli.folder.hub import find_model
 
     folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
-    from bertcli.folder.modules import network_place
+    from bertcli.folder.layout import network_place
     from bertcli.folder.prompts import read_prompts, read_query_prompt
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer

@@ -11,9 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 
 from bertcli.errors import BertcliError
+from bertcli.folder.layout import is_routed, missing_files, network_place
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import is_routed, missing_files, network_place
 from bertcli.folder.weight_files import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 
 

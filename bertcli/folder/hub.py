@@ -90,7 +90,7 @@ def find_folder(
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
     from bertcli.folder.cache import cache_folder, missing, snapshot  # what a folder does not need
-    from bertcli.folder.modules import modules_known
+    from bertcli.folder.layout import modules_known
 
     repos = _names(model)
     cache = cache_folder(cache_dir)

@@ -1,8 +1,8 @@
 """The prompts that a sentence-transformers folder defines, and those that are put before texts unasked."""
 
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.layout import MODEL_FILE
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import MODEL_FILE
 
 
 def read_prompts(folder: Folder) -> tuple[dict[str, str], str]:

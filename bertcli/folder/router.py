@@ -4,8 +4,8 @@ from typing import Any
 
 from bertcli.errors import shown
 from bertcli.folder.files import JsonSettings, is_plain, unusable
+from bertcli.folder.layout import ROUTER_FILE, is_routed
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import ROUTER_FILE, is_routed
 from bertcli.folder.weight_files import weights_file
 
 TABLE = "SparseStaticEmbedding"

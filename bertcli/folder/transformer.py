@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from bertcli.folder.layout import entries_in, network_place
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import entries_in, network_place
 
 # Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
 TRANSFORMER_FILES = tuple(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.folder.files import JsonSettings, unusable
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import (
+from bertcli.folder.layout import (
     MASK,
     MODEL_FILE,
     MODULES_FILE,
@@ -23,6 +22,7 @@ from bertcli.folder.modules import (
     of_pylate,
     read_modules,
 )
+from bertcli.folder.model_folder import Folder
 from bertcli.folder.prompts import read_prompts
 from bertcli.folder.transformer import read_transformer
 

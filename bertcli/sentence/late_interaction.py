@@ -8,8 +8,8 @@ import string
 from typing import Any, NamedTuple
 
 from bertcli.folder.files import JsonSettings, unusable
+from bertcli.folder.layout import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
 from bertcli.folder.prompts import read_prompts
 from bertcli.folder.transformer import transformer_file
 

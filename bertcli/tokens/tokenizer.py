@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.folder.layout import is_late, network_place
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import is_late, network_place
 from bertcli.folder.prompts import read_query_prompt
 from bertcli.folder.transformer import read_transformer
 from bertcli.models.config import Config

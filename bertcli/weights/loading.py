@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import read_object
+from bertcli.folder.layout import PROJECTION, STANFORD, network_place
 from bertcli.folder.missing_files import ADVICE, lacks_weights
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import PROJECTION, STANFORD, network_place
 from bertcli.folder.weight_files import weights_file
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config

@@ -18,9 +18,9 @@ from bertcli.engine.padded import pack_padded
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
+from bertcli.folder.layout import network_place
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.modules import network_place
 from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules

@@ -16,7 +16,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
-from bertcli.folder.modules import kinds_of, network_place
+from bertcli.folder.layout import kinds_of, network_place
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
