@@ -21,6 +21,7 @@ from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
     from bertcli.engine.padded import Padded
+    from bertcli.folder.layout import Layout
     from bertcli.folder.model_folder import Folder
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.onnx.session import Session
@@ -65,7 +66,7 @@ class Opened:
     heads: tuple[str, ...]
     network: Network = field(repr=False)
     name: str
-    folder: "Folder | None" = None  # its path is absolute: some files are read only when first needed
+    layout: "Layout | None" = None  # its paths are absolute: some files are read only when first needed
     uses: "tuple[TensorUse, ...]" = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
@@ -151,10 +152,13 @@ class Opened:
 
         Errors: BertcliError for whatever is wrong with the files.
         """
+        from bertcli.folder.layout import Layout
         from bertcli.folder.missing_files import has_tokenizer
         from bertcli.weights.loading import open_checkpoint  # what a variant, which has no files, does not need
 
-        checkpoint, folder = open_checkpoint(folder, heads), folder.resolved()
+        layout = Layout.of(folder)
+        checkpoint, layout = open_checkpoint(layout, heads), layout.resolved()
+        folder = layout.folder
         config, network = checkpoint.config, checkpoint.network
         session = None
         if engine.name == "onnx":
@@ -162,10 +166,15 @@ class Opened:
 
             session = open_session(network, folder.path, config, engine.precision, engine.device)
         stored = Stored(config, checkpoint.heads, network, name)
-        opened = cls(*stored, folder, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
+        opened = cls(*stored, layout, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
         if text and has_tokenizer(folder.names):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
         return opened
+
+    @property
+    def folder(self) -> "Folder | None":
+        """The folder that it came from."""
+        return None if self.layout is None else self.layout.folder
 
     @property
     def path(self) -> Path | None:
@@ -202,14 +211,14 @@ class Opened:
         """The checkpoint's tokenizer, opened on first use."""
         from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
 
-        return Tokenizer.open(self._folder(), self.config)
+        return Tokenizer.open(self._layout(), self.config)
 
     @cached_property
     def sentence(self) -> "SentenceConfig":
         """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
         from bertcli.sentence.config import read_sentence_config
 
-        return read_sentence_config(self._folder())
+        return read_sentence_config(self._layout())
 
     def layers_after(self) -> "tuple[Dense | LayerNorm, ...]":
         """A folder's layers after the network; of modules that do not run, which are logged, none."""
@@ -280,10 +289,10 @@ class Opened:
         config = self.config
         return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
 
-    def _folder(self) -> "Folder":
-        if self.folder is None:
+    def _layout(self) -> "Layout":
+        if self.layout is None:
             raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
-        return self.folder
+        return self.layout
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:

@@ -12,9 +12,8 @@ from bertcli.capabilities import commands, purpose
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.hub import SAMPLES, sample
-from bertcli.folder.layout import MODULES_FILE, network_place
+from bertcli.folder.layout import MODULES_FILE, Layout
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.transformer import read_transformer
 from bertcli.folder.weight_files import INDEX_ENDING, weights_file
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
@@ -104,7 +103,7 @@ def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
     try:
         own = model.sentence
         found["modules"] = _modules(model.folder)
-        lower_case = model.folder is not None and read_transformer(model.folder).lower_case
+        lower_case = model.layout is not None and model.layout.limits.lower_case
         settings = {"prompts": dict(own.prompts), "prompt": own.prompt, "do_lower_case": lower_case}
         found |= {key: value for key, value in settings.items() if value}
         plan = Plan.make(model, EncodeOptions(pooling="none" if own.late else "auto"))
@@ -139,7 +138,7 @@ def _without_network(folder: Folder) -> dict[str, Any]:
     """What can be told of a model that does not run."""
     found: dict[str, Any] = {}
     try:
-        place = network_place(folder).folder
+        place = Layout.of(folder).transformer
         config = place.optional("config.json")
         found |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
         found["modules"] = _modules(folder)
@@ -169,9 +168,9 @@ def _described(folder: Folder) -> dict[str, Any]:
     """What a folder's small files say it is, and how large its files are."""
     found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
-        place, static = network_place(folder)
-        config = place.optional("config.json")
-        title = "static model" if static else parse_config(config).title
+        layout = Layout.of(folder)
+        config = layout.transformer.optional("config.json")
+        title = "static model" if layout.is_static else parse_config(config).title
         kind = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
         return {**found, "runs": True, "family": title.removeprefix("a "), "what": kind}
     except BertcliError as error:

@@ -200,9 +200,10 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
 
     folder = find_model(**model.wanted(MASKED_SAMPLE))  # a name that is wrong is told at once
     from bertcli.analysis.params.summary import tensors_document
+    from bertcli.folder.layout import Layout
     from bertcli.weights.loading import open_checkpoint
 
-    opened = open_checkpoint(folder, analyzed.heads, partial=True)
+    opened = open_checkpoint(Layout.of(folder), analyzed.heads, partial=True)
     return tensors_document(model.model or MASKED_SAMPLE, opened.uses)
 
 

@@ -46,18 +46,18 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     from bertcli.folder.hub import find_model
 
     folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
-    from bertcli.folder.layout import network_place
-    from bertcli.folder.prompts import read_prompts, read_query_prompt
+    from bertcli.folder.layout import Layout
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import config_of
 
-    at, static = network_place(folder)
-    file = at.file("config.json")
-    config = config_of(at.object(file.name), file) if file.exists() and not static else None
-    tokenizer, (_, prompt) = Tokenizer.open(folder, config), read_prompts(folder)
+    layout = Layout.of(folder)
+    file = layout.transformer.file("config.json")
+    has_config = file.exists() and not layout.is_static
+    config = config_of(layout.transformer.object(file.name), file) if has_config else None
+    tokenizer, prompt = Tokenizer.open(layout, config), layout.prompts.default
     if prompt and tokenizer.chat is None:
-        command = "rank" if read_query_prompt(folder) else "encode"
+        command = "rank" if layout.query_prompt else "encode"
         logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
     records = tokenize(tokenizer, source, wanted.max_length)
     write_results(records, output, Table(COLUMNS, _rows))

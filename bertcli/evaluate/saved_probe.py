@@ -32,7 +32,6 @@ from bertcli.files.arrays import Stored, write_safetensors
 from bertcli.files.formats import check_output, ending_of
 from bertcli.files.shards import writing
 from bertcli.files.texts import Text
-from bertcli.folder.layout import network_place
 from bertcli.folder.missing_files import TOKENIZER_FILES
 from bertcli.folder.model_folder import Folder
 from bertcli.folder.weight_files import SINGLE_FILE
@@ -119,8 +118,8 @@ def save_probe(
     names: the labels'; limit: in tokens; expected: the logits [text, label] of some texts. Errors: BertcliError for a
     model that does not give what is expected, and while writing.
     """
-    assert model.folder is not None
-    place = network_place(model.folder).folder
+    assert model.layout is not None
+    place = model.layout.transformer
     with writing(folder), TemporaryDirectory(prefix=".bertcli.", dir=Path(folder).absolute().parent) as draft:
         made = Path(draft, "model")
         made.mkdir()

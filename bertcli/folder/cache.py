@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from bertcli.errors import BertcliError
-from bertcli.folder.layout import is_routed, missing_files, network_place
+from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.model_folder import Folder
 from bertcli.folder.weight_files import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
@@ -67,12 +67,13 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
     """
     try:
-        place, static = network_place(folder)
-        modules = missing_files(folder)
-        if is_routed(folder):
+        layout = Layout.of(folder)
+        place, static = layout.transformer, layout.is_static
+        modules = layout.missing_files()
+        if layout.is_routed:
             from bertcli.folder.router import missing_tables  # few models are Routers
 
-            modules += missing_tables(folder)
+            modules += missing_tables(layout)
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
         place, static, modules = folder, False, []
     if place.has("adapter_config.json"):

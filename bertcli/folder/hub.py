@@ -90,7 +90,7 @@ def find_folder(
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
     from bertcli.folder.cache import cache_folder, missing, snapshot  # what a folder does not need
-    from bertcli.folder.layout import modules_known
+    from bertcli.folder.layout import Layout
 
     repos = _names(model)
     cache = cache_folder(cache_dir)
@@ -101,7 +101,7 @@ def find_folder(
     why = "HF_HUB_OFFLINE" if setting.upper() in {"1", "ON", "YES", "TRUE"} else None
     if offline:
         why = "offline mode (--offline)"
-    if whole is not None and (why or modules_known(whole)):
+    if whole is not None and (why or Layout.of(whole).is_known):
         return whole
     if why:
         state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"

@@ -1,18 +1,24 @@
-"""The modules of a sentence-transformers folder: which there are, where, and in which order.
+"""What a model's folder consists of: its network, its tokenizer, and its sentence-transformers modules in their order.
 
-`modules.json` lists them; each has a folder with a config.json. A listed module is applied or refused, never skipped,
-and a class that a file names is looked up here, never imported.
+A folder is understood once, when it is opened: a Layout says where things are, and whoever loads weights, a tokenizer
+or sentence settings takes it. `modules.json` lists the modules; each has a folder with a config.json. A listed module
+is applied or refused, never skipped, and a class that a file names is looked up here, never imported.
 """
 
 import re
-from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import is_plain, unusable
+from bertcli.folder.files import JsonSettings, is_plain, unusable
+from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.model_folder import Folder
+from bertcli.folder.prompts import Prompts, read_prompts
+from bertcli.folder.transformer import TRANSFORMER_FILES, Transformer, read_transformer
 from bertcli.folder.weight_files import SINGLE_FILE, weights_file
+from bertcli.lean import lean_dataclass
 
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
 MODEL_FILE = "config_sentence_transformers.json"
@@ -20,7 +26,7 @@ NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
 MASK = "MultiVectorMask"  # which of a late-interaction model's vectors are scored
 MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", "LogitScore", MASK)
 IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm", "LogitScore", MASK)
-ORDER = re.compile(
+MODULE_ORDER = re.compile(
     "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling|Transformer LogitScore"
     "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
 )
@@ -34,45 +40,139 @@ class Module(NamedTuple):
     path: str
 
 
-class Place(NamedTuple):
-    """Where a network, its configuration and its tokenizer are; `static` if it is nothing but a table of vectors."""
+@lean_dataclass
+class Layout:
+    """Where the parts of a model are. Made by `Layout.of`, from files that are read once.
+
+    `transformer_path` is the folder of the network within `folder`, empty where it is beside modules.json. A network
+    that `is_static` is nothing but a table of vectors. `entries` are what modules.json lists; of a Router, which
+    `is_routed`, those of its route for documents. `base` is the layout of the base that has an adapter's network.
+    What the rarer files say is read when it is first asked for, and then kept.
+    """
 
     folder: Folder
-    static: bool = False
+    transformer_path: str
+    is_static: bool
+    is_routed: bool
+    entries: tuple[Any, ...]
+    base: "Layout | None"
+
+    @classmethod
+    def of(cls, folder: Folder) -> "Layout":
+        """The layout of a folder. Errors: BertcliError for a damaged modules.json, and a Router without documents."""
+        is_routed = folder.has(MODULES_FILE) and folder.has(ROUTER_FILE)
+        entries = _entries_in(folder, is_routed)
+        base = None if folder.base is None else cls.of(folder.base)
+        path, is_static = "", False
+        if entries and _kind(entries[0]) in NETWORKS:  # whatever else is listed, `modules` refuses
+            module = _module(entries[0], folder.file(MODULES_FILE))
+            path, is_static = module.path, module.kind == "StaticEmbedding"
+        return cls(folder, path, is_static, is_routed, tuple(entries), base)
+
+    def resolved(self) -> "Layout":
+        """The same layout of the folder by its absolute path."""
+        return replace(self, folder=self.folder.resolved(), base=self.base and self.base.resolved())
+
+    @cached_property
+    def transformer(self) -> Folder:
+        """Where the network and its configuration are, but for those of a base."""
+        return self.folder.within(self.transformer_path)
+
+    @cached_property
+    def tokenizer(self) -> Folder:
+        """Where the tokenizer's files are: an adapter's own come first, a base's last."""
+        folders = (self.folder.adapter, self.transformer, self.folder.base)
+        with_tokenizer = (folder for folder in folders if folder is not None and has_tokenizer(folder.names))
+        return self.transformer if self.is_static else next(with_tokenizer, self.transformer)
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The names of the modules' classes."""
+        return [_kind(entry) for entry in self.entries]
+
+    @cached_property
+    def modules(self) -> list[Module]:
+        """The modules, in one of the orders of MODULE_ORDER; empty where none are listed.
+
+        Errors: BertcliError for modules that are not supported, or not in this order.
+        """
+        file = self.folder.file(MODULES_FILE)
+        modules = [_module(entry, file) for entry in self.entries]
+        kinds = [module.kind for module in modules]
+        masked = MASK in kinds or not self.is_pylate
+        order = " ".join(kinds if masked else [*kinds, MASK])
+        if not MODULE_ORDER.fullmatch(order) and (kinds or self.folder.has(MODULES_FILE)):
+            supported = "one Transformer, one Pooling, then Dense and Normalize, or one and SpladePooling or LogitScore"
+            raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {supported}, in this order")
+        return modules
+
+    @cached_property
+    def settings(self) -> JsonSettings:
+        """What config_sentence_transformers.json says; empty where there is none."""
+        return self.folder.optional(MODEL_FILE)
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The prompts by name, and the one that is put before texts unasked."""
+        return read_prompts(self.settings)
+
+    @property
+    def query_prompt(self) -> str:
+        """What a cross-encoder wants before the first text of a pair; nothing for any other model."""
+        return self.prompts.default if self.settings.get("model_type") == "CrossEncoder" else ""
+
+    @cached_property
+    def transformer_file(self) -> str | None:
+        """The file beside a network that says how sentence-transformers opens it."""
+        return next(filter(self.transformer.has, TRANSFORMER_FILES), None)
+
+    @cached_property
+    def limits(self) -> Transformer:
+        """How texts are read; a static model's file does not count, nor does one without modules.json."""
+        if self.is_static or self.transformer_file is None or not self.entries:
+            return Transformer()
+        return read_transformer(self.transformer.object(self.transformer_file))
+
+    @property
+    def is_pylate(self) -> bool:
+        """Whether a model was saved by PyLate."""
+        return self.settings.get("model_type") == "ColBERT" or "query_prefix" in self.settings
+
+    @property
+    def is_stanford(self) -> bool:
+        """Whether a model of late interaction has Stanford's files, and no modules."""
+        return not self.entries and not self.is_pylate
+
+    @cached_property
+    def is_late(self) -> bool:
+        """Whether a model is one of late interaction."""
+        if not self.kinds and STANFORD in str(self.folder.optional("config.json").get("architectures")):
+            return True
+        return MASK in self.kinds or self.is_pylate
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known that a model has a modules.json, or that it has none.
+
+        transformers does not fetch modules.json. A snapshot in the Hub's cache that lacks it may still have one on the
+        Hub, unless the client left the mark that it asked in vain.
+        """
+        path = self.folder.path
+        mark = path.parents[1] / ".no_exist" / path.name / MODULES_FILE
+        return path.parent.name != "snapshots" or self.folder.has(MODULES_FILE) or mark.is_file()
+
+    def missing_files(self) -> list[str]:
+        """Files of the modules that the folder lacks, as paths within it."""
+        names = []
+        for module in self.modules:
+            if module.kind in IN_FOLDERS:
+                names.append(f"{module.path}/config.json")
+            if module.kind in ("Dense", "LayerNorm") and weights_file(self.folder.within(module.path)) is None:
+                names.append(f"{module.path}/{SINGLE_FILE}")
+        return [name for name in names if not self.folder.file(name).is_file()]
 
 
-def network_place(folder: Folder) -> Place:
-    """Where a model's network is: beside modules.json, or in the folder that its first module names."""
-    entries = entries_in(folder)
-    if not entries or _kind(entries[0]) not in NETWORKS:  # whatever else is listed, `read_sentence_config` refuses
-        return Place(folder)
-    module = _module(entries[0], folder.file(MODULES_FILE))
-    return Place(folder.within(module.path), module.kind == "StaticEmbedding")
-
-
-def modules_known(folder: Folder) -> bool:
-    """Whether it is known that a model has a modules.json, or that it has none.
-
-    transformers does not fetch modules.json. A snapshot in the Hub's cache that lacks it may still have one on the Hub,
-    unless the client left the mark that it asked in vain.
-    """
-    path = folder.path
-    mark = path.parents[1] / ".no_exist" / path.name / MODULES_FILE
-    return path.parent.name != "snapshots" or folder.has(MODULES_FILE) or mark.is_file()
-
-
-def missing_files(folder: Folder) -> list[str]:
-    """Files of the modules listed in modules.json that the folder lacks, as paths within it."""
-    names = []
-    for module in read_modules(folder):
-        if module.kind in IN_FOLDERS:
-            names.append(f"{module.path}/config.json")
-        if module.kind in ("Dense", "LayerNorm") and weights_file(folder.within(module.path)) is None:
-            names.append(f"{module.path}/{SINGLE_FILE}")
-    return [name for name in names if not folder.file(name).is_file()]
-
-
-def entries_in(folder: Folder) -> list[Any]:
+def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
     """What modules.json lists; without it, nothing, or what config.json says if it is model2vec's."""
     if not folder.has(MODULES_FILE):
         config = folder.optional("config.json")
@@ -85,12 +185,7 @@ def entries_in(folder: Folder) -> list[Any]:
         raise BertcliError(
             f"{folder.file(MODULES_FILE)} holds not a list of modules but {shown(modules)}: fetch the model again."
         )
-    return _of_documents(folder, modules) if is_routed(folder) else modules
-
-
-def is_routed(folder: Folder) -> bool:
-    """Whether a model is a Router, which has one network for queries and another for documents."""
-    return folder.has(MODULES_FILE) and folder.has(ROUTER_FILE)
+    return _of_documents(folder, modules) if is_routed else modules
 
 
 def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
@@ -101,36 +196,6 @@ def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
     if not modules or _kind(modules[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
         raise unusable(config.file, "has no route for documents")
     return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
-
-
-def kinds_of(folder: Folder) -> list[str]:
-    """The names of the modules' classes."""
-    return [_kind(entry) for entry in entries_in(folder)]
-
-
-def of_pylate(config: Mapping[str, Any]) -> bool:
-    """Whether a model was saved by PyLate, by its config_sentence_transformers.json."""
-    return config.get("model_type") == "ColBERT" or "query_prefix" in config
-
-
-def is_late(folder: Folder) -> bool:
-    """Whether a model is one of late interaction."""
-    kinds = kinds_of(folder)
-    stanford = not kinds and STANFORD in str(folder.optional("config.json").get("architectures"))
-    return stanford or MASK in kinds or of_pylate(folder.optional(MODEL_FILE))
-
-
-def read_modules(folder: Folder) -> list[Module]:
-    """The modules, in one of the orders of ORDER; empty where none are listed."""
-    file, entries = folder.file(MODULES_FILE), entries_in(folder)
-    modules = [_module(entry, file) for entry in entries]
-    kinds = [module.kind for module in modules]
-    masked = MASK in kinds or not of_pylate(folder.optional(MODEL_FILE))
-    order = " ".join(kinds if masked else [*kinds, MASK])
-    if not ORDER.fullmatch(order) and (kinds or folder.has(MODULES_FILE)):
-        wanted = "one Transformer, one Pooling, then Dense and Normalize, or one and SpladePooling or LogitScore"
-        raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {wanted}, in this order")
-    return modules
 
 
 def _module(entry: Any, file: Path) -> Module:

@@ -1,13 +1,20 @@
-"""The prompts that a sentence-transformers folder defines, and those that are put before texts unasked."""
+"""The prompts that a sentence-transformers folder defines, and the one that is put before texts unasked."""
+
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.layout import MODEL_FILE
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import JsonSettings
 
 
-def read_prompts(folder: Folder) -> tuple[dict[str, str], str]:
-    """The prompts by name, and the one that default_prompt_name prepends to every text."""
-    config = folder.optional(MODEL_FILE)
+class Prompts(NamedTuple):
+    """Prompts by name, and the one that default_prompt_name puts before every text; empty where there is none."""
+
+    named: dict[str, str]
+    default: str
+
+
+def read_prompts(config: JsonSettings) -> Prompts:
+    """What config_sentence_transformers.json says of prompts."""
     file = config.file
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
@@ -15,10 +22,4 @@ def read_prompts(folder: Folder) -> tuple[dict[str, str], str]:
     prompts = {key: prompt or "" for key, prompt in prompts.items()}
     if name is not None and (not isinstance(name, str) or name not in prompts):
         raise BertcliError(f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null.")
-    return prompts, "" if name is None else prompts[name]
-
-
-def read_query_prompt(folder: Folder) -> str:
-    """What a cross-encoder wants before the first text of a pair; nothing for any other model."""
-    kind = folder.optional(MODEL_FILE).get("model_type")
-    return read_prompts(folder)[1] if kind == "CrossEncoder" else ""
+    return Prompts(prompts, "" if name is None else prompts[name])

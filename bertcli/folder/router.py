@@ -4,30 +4,31 @@ from typing import Any
 
 from bertcli.errors import shown
 from bertcli.folder.files import JsonSettings, is_plain, unusable
-from bertcli.folder.layout import ROUTER_FILE, is_routed
+from bertcli.folder.layout import ROUTER_FILE, Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.folder.weight_files import weights_file
 
 TABLE = "SparseStaticEmbedding"
 
 
-def routes(folder: Folder) -> dict[str, list[str]]:
+def routes(layout: Layout) -> dict[str, list[str]]:
     """The paths of the modules on each route that is not for documents; none where there is no Router."""
-    if not is_routed(folder):
+    if not layout.is_routed:
         return {}
-    config = folder.object(ROUTER_FILE)
+    config = layout.folder.object(ROUTER_FILE)
     structure = config.get("structure")
     if not isinstance(structure, dict) or not all(isinstance(paths, list) for paths in structure.values()):
         raise config.refused("structure")
     return {name: paths for name, paths in structure.items() if name != "document"}
 
 
-def tables(folder: Folder) -> dict[str, Folder]:
+def tables(layout: Layout) -> dict[str, Folder]:
     """The folder of each route that is nothing but a table.
 
     Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
     """
-    others, config = routes(folder), folder.optional(ROUTER_FILE)
+    folder, others = layout.folder, routes(layout)
+    config = folder.optional(ROUTER_FILE)
     types, parameters = config.get("types"), config.get("parameters")
     parameters = JsonSettings(parameters if isinstance(parameters, dict) else {}, config.file)
     if others and parameters.get("route_mappings"):
@@ -44,10 +45,10 @@ def _is_table(path: Any, types: dict[str, Any]) -> bool:
     return isinstance(kind, str) and kind.startswith("sentence_transformers.") and kind.endswith(f".{TABLE}")
 
 
-def missing_tables(folder: Folder) -> list[str]:
+def missing_tables(layout: Layout) -> list[str]:
     """The files of tables that a folder lacks, as paths within it."""
     names = []
-    for at in tables(folder).values():
+    for at in tables(layout).values():
         lacks_weights = weights_file(at) is None and weights_by_piece(at) is None
         needed = ["config.json", *(["model.safetensors"] if lacks_weights else [])]
         names += [f"{at.path.name}/{name}" for name in needed if not at.file(name).is_file()]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.folder.layout import entries_in, network_place
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import JsonSettings
 
 # Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
 TRANSFORMER_FILES = tuple(
@@ -28,26 +27,12 @@ class Transformer(NamedTuple):
     chat: bool = False
 
 
-def transformer_file(folder: Folder) -> str | None:
-    """The file beside a network that says how sentence-transformers opens it."""
-    return next(filter(network_place(folder).folder.has, TRANSFORMER_FILES), None)
-
-
-def read_transformer(folder: Folder) -> Transformer:
-    """What the Transformer module's file says; a static model has none, and without modules.json it does not count."""
-    (place, static), name = network_place(folder), transformer_file(folder)
-    if static or name is None or not entries_in(folder):
-        return Transformer()
-    config = place.object(name)
+def read_transformer(config: JsonSettings) -> Transformer:
+    """What the Transformer module's file says. Errors: BertcliError for a setting that is not applied."""
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)
-    from bertcli.folder.arguments import read_arguments
+    from bertcli.folder.arguments import read_arguments  # few folders have more
 
     other_limit, tokenizer, task, chat = read_arguments(config)
     return Transformer(other_limit or limit, lower_case, tokenizer, task, chat)
-
-
-def read_limit(folder: Folder) -> int | None:
-    """The limit that sentence_bert_config.json sets; None if it does not. No other file needs to be valid."""
-    return read_transformer(folder).limit

@@ -9,22 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.folder.files import JsonSettings, unusable
-from bertcli.folder.layout import (
-    MASK,
-    MODEL_FILE,
-    MODULES_FILE,
-    SCORES,
-    SENTENCE,
-    is_late,
-    is_routed,
-    kinds_of,
-    modules_known,
-    of_pylate,
-    read_modules,
-)
+from bertcli.folder.layout import MASK, MODULES_FILE, SCORES, SENTENCE, Layout
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.prompts import read_prompts
-from bertcli.folder.transformer import read_transformer
 
 if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense, LayerNorm
@@ -99,28 +85,29 @@ class SentenceConfig(NamedTuple):
         return bool(self.scores) or self.next_token is not None
 
 
-def read_sentence_config(folder: Folder) -> SentenceConfig:
+def read_sentence_config(layout: Layout) -> SentenceConfig:
     """What the folder's sentence-transformers files say; the defaults if there are none.
 
     Errors: BertcliError naming the file, if it is damaged, has a module or mode that bertcli does not support, or sizes
     that do not match.
     """
-    prompts, prompt = read_prompts(folder)
-    task, late = read_transformer(folder).task, read_late(folder)
+    folder = layout.folder
+    prompts, prompt = layout.prompts
+    task, late = layout.limits.task, read_late(layout)
     if late is not None:
         prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
         prompt = late.document.prompt
     sentence = SentenceConfig(
-        reason="mean, " + (UNSPECIFIED if modules_known(folder) else UNASKED),
-        normalize=late is not None and MASK not in kinds_of(folder),
+        reason="mean, " + (UNSPECIFIED if layout.is_known else UNASKED),
+        normalize=late is not None and MASK not in layout.kinds,
         prompts=prompts,
         prompt=prompt,
-        truncate_dim=folder.optional(MODEL_FILE).positive("truncate_dim"),
-        routed=is_routed(folder),
+        truncate_dim=layout.settings.positive("truncate_dim"),
+        routed=layout.is_routed,
         late=late,
     )
     layers: list[Any] = []
-    modules, size, output = read_modules(folder), None, ""
+    modules, size, output = layout.modules, None, ""
     input_name = SENTENCE if late is None else "token_embeddings"
     for module in modules:
         at = folder.within(module.path)
@@ -135,7 +122,7 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         elif module.kind == "StaticEmbedding":
             sentence = sentence._replace(pooling=("mean",), reason="mean of the rows of a static model's table")
         elif module.kind == "SpladePooling":
-            sentence = sentence._replace(sparse=_read_sparse(at, folder))
+            sentence = sentence._replace(sparse=_read_sparse(at, layout))
         elif module.kind == "LogitScore":
             from bertcli.sentence.layers import read_logit_score
 
@@ -153,7 +140,7 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         elif module.kind == "Normalize":
             at.optional("config.json").one_of("module_input_name", (input_name,))
             sentence = sentence._replace(normalize=True)
-    similarity = folder.optional(MODEL_FILE).get("similarity_fn_name")
+    similarity = layout.settings.get("similarity_fn_name")
     if similarity is not None:
         sentence = sentence._replace(similarity=shown(similarity).strip("'"))
     elif sentence.sparse is not None:
@@ -167,12 +154,12 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
         )
     if output == SCORES:
         return sentence._replace(scores=tuple(layers))
-    if late is not None and not kinds_of(folder):
+    if late is not None and not layout.kinds:
         from bertcli.sentence.late_interaction import METADATA
         from bertcli.sentence.layers import read_projection
 
         layers = [read_projection(folder)]
-        if not folder.file(METADATA).exists() and not of_pylate(folder.optional(MODEL_FILE)):
+        if not folder.file(METADATA).exists() and not layout.is_pylate:
             cut = "documents are cut at the model's limit"
             logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, cut)
     if any(module.kind == "LayerNorm" for module in modules):
@@ -180,13 +167,13 @@ def read_sentence_config(folder: Folder) -> SentenceConfig:
     return sentence._replace(dense=tuple(layers))
 
 
-def read_late(folder: Folder) -> "LateInteraction | None":
+def read_late(layout: Layout) -> "LateInteraction | None":
     """How a late-interaction model reads queries and documents; None for any other model."""
-    if not is_late(folder):
+    if not layout.is_late:
         return None
     from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
 
-    return late_interaction(folder)
+    return late_interaction(layout)
 
 
 def _read_pooling(config: JsonSettings) -> tuple[tuple[str, ...], int | None]:
@@ -205,10 +192,10 @@ def _read_pooling(config: JsonSettings) -> tuple[tuple[str, ...], int | None]:
     return tuple(modes), size and size * len(modes)
 
 
-def _read_sparse(at: Folder, folder: Folder) -> SparsePooling:
+def _read_sparse(at: Folder, layout: Layout) -> SparsePooling:
     config = at.object("config.json")
     return SparsePooling(
         config.one_of("pooling_strategy", ("max", "sum")),
         config.one_of("activation_function", ("relu", "log1p_relu")),
-        folder.optional(MODEL_FILE).positive("max_active_dims"),
+        layout.settings.positive("max_active_dims"),
     )

@@ -8,10 +8,7 @@ import string
 from typing import Any, NamedTuple
 
 from bertcli.folder.files import JsonSettings, unusable
-from bertcli.folder.layout import MASK, MODEL_FILE, entries_in, network_place, of_pylate, read_modules
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.prompts import read_prompts
-from bertcli.folder.transformer import transformer_file
+from bertcli.folder.layout import MASK, MODEL_FILE, Layout
 
 METADATA = "artifact.metadata"  # Stanford's settings
 CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does not say
@@ -44,21 +41,20 @@ class LateInteraction(NamedTuple):
     markers: tuple[str, ...] = ()
 
 
-def late_interaction(folder: Folder) -> LateInteraction:
+def late_interaction(layout: Layout) -> LateInteraction:
     """How the model in a folder of late interaction reads queries and documents."""
-    stanford = not entries_in(folder) and not of_pylate(folder.optional(MODEL_FILE))
-    return _of_stanford(folder) if stanford else _of_modules(folder)
+    return _of_stanford(layout.folder.optional(METADATA)) if layout.is_stanford else _of_modules(layout)
 
 
-def _of_modules(folder: Folder) -> LateInteraction:
+def _of_modules(layout: Layout) -> LateInteraction:
     """A MultiVectorEncoder, or a model of PyLate, which has no module to say which vectors are scored."""
-    config = folder.optional(MODEL_FILE)
-    prompts, markers = read_prompts(folder)[0], []
+    config, folder = layout.settings, layout.folder
+    prompts, markers = dict(layout.prompts.named), []
     for name in ("query", "document"):
         marker = config.text(f"{name}_prefix")
         prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
-    mask = next((folder.within(module.path) for module in read_modules(folder) if module.kind == MASK), None)
+    mask = next((folder.within(module.path) for module in layout.modules if module.kind == MASK), None)
     if mask is None:
         skipped = config.words("skiplist_words", [*string.punctuation])
         expansion = None
@@ -69,7 +65,7 @@ def _of_modules(folder: Folder) -> LateInteraction:
         query, document = _roles(config, expansion)
         tasks = ["document"]
     else:
-        place, transformer = network_place(folder).folder, transformer_file(folder)
+        place, transformer = layout.transformer, layout.transformer_file
         settings = place.object(transformer) if transformer else JsonSettings({}, place.file(MODEL_FILE))
         query, document = _roles(settings, settings.get("query_expansion"))
         masks = mask.optional("config.json")
@@ -83,9 +79,8 @@ def _of_modules(folder: Folder) -> LateInteraction:
     return LateInteraction(query, document, config.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
 
 
-def _of_stanford(folder: Folder) -> LateInteraction:
+def _of_stanford(config: JsonSettings) -> LateInteraction:
     """What `artifact.metadata` says, or the defaults of ColBERT."""
-    config = folder.optional(METADATA)
     markers = [config.text(f"{key}_token_id", f"[unused{n}]") for n, key in enumerate(("query", "doc"))]
     length = config.positive("query_maxlen") or CANONICAL
     attended = config.flag("attend_to_mask_tokens", False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import unusable
-from bertcli.folder.layout import MODEL_FILE, PROJECTION, SCORES, SENTENCE
+from bertcli.folder.layout import MODEL_FILE, PROJECTION, SCORES, SENTENCE, Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tracing.dispatch import Array
@@ -107,16 +107,17 @@ def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> s
     return names[name]
 
 
-def read_cross_encoder(folder: Folder) -> str:
+def read_cross_encoder(layout: Layout) -> str:
     """What the logit of a cross-encoder with one label goes through: "identity", "sigmoid" or "tanh".
 
     Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid.
     Errors: BertcliError naming the file, for any other class than these three of torch.nn.
     """
+    folder = layout.folder
     config = folder.object("config.json")
     nested = config.get("sentence_transformers")
     for name, path in (
-        (MODEL_FILE, folder.optional(MODEL_FILE).get("activation_fn")),
+        (MODEL_FILE, layout.settings.get("activation_fn")),
         ("config.json", nested.get("activation_fn") if isinstance(nested, dict) else None),
         ("config.json", config.get("sbert_ce_default_activation_function")),
     ):

@@ -45,7 +45,7 @@ def has_table(model: "Opened", name: str | None) -> bool:
     """Whether a prompt's name is that of a route that is a table."""
     from bertcli.folder.router import tables  # brings NumPy, which --help does not load
 
-    return name is not None and model.sentence.routed and model.folder is not None and name in tables(model.folder)
+    return name is not None and model.sentence.routed and model.layout is not None and name in tables(model.layout)
 
 
 def examples(subject: Subject) -> Iterator[Example]:

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError, shown, shown_object
-from bertcli.folder.layout import is_late, network_place
-from bertcli.folder.missing_files import has_tokenizer
+from bertcli.folder.layout import Layout
 from bertcli.folder.model_folder import Folder
-from bertcli.folder.prompts import read_query_prompt
-from bertcli.folder.transformer import read_transformer
 from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
 from bertcli.tokens.load_tokenizer import open_backend, special_tokens
@@ -59,28 +56,26 @@ class Tokenizer:
             self._check_id(slot.id, "around texts")
 
     @classmethod
-    def open(cls, folder: Folder, config: Config | None = None) -> "Tokenizer":
+    def open(cls, layout: Layout, config: Config | None = None) -> "Tokenizer":
         """The tokenizer in a checkpoint's folder: tokenizer.json, else vocab.txt with tokenizer_config.json.
 
         That of a static model puts no special tokens around a text.
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
-        transformer, (place, static) = read_transformer(folder), network_place(folder)
-        own = next((one for one in (folder.adapter, place, folder.base) if one and has_tokenizer(one.names)), place)
-        place = place if static else own
+        transformer, place, static = layout.limits, layout.tokenizer, layout.is_static
         settings = Settings(framed=False) if static else read_settings(place, transformer.tokenizer)
         markers: tuple[str, ...] = ()
-        if is_late(folder):
+        if layout.is_late:
             from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
 
-            markers = late_interaction(folder).markers
+            markers = late_interaction(layout).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         settings = settings._replace(marked=tuple(words), lowered=transformer.lower_case)
         if transformer.chat:
             from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 
-            template = ChatTemplate.read(place, read_query_prompt(folder))
+            template = ChatTemplate.read(place, layout.query_prompt)
             settings = settings._replace(chat=template)
         with without_lines_of_panics():
             backend = open_backend(place, settings)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import read_object
-from bertcli.folder.layout import PROJECTION, STANFORD, network_place
+from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
 from bertcli.folder.model_folder import Folder
 from bertcli.folder.weight_files import weights_file
@@ -85,13 +85,14 @@ class Checkpoint:
         return [f"{count} in the checkpoint: {first}."]
 
 
-def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
+def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
     """Open a folder with config.json and weights; `heads` keeps only these (default: all it has).
 
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
-    config, stored = _open(folder.base or folder)
+    with_weights, folder = layout.base or layout, layout.folder
+    config, stored = _open(with_weights)
     model_family = family(config.model_type)
     adapter = None
     if folder.adapter is not None:
@@ -109,7 +110,7 @@ def open_checkpoint(folder: Folder, heads: str | None = None, *, partial: bool =
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     saved = adapter.whole if adapter is not None else {}
     config = _with_stored_labels(config, stored, saved, stored_heads, model_family).with_stored(stored)
-    settings = network_place(folder.base or folder).folder.optional("config.json")
+    settings = with_weights.transformer.optional("config.json")
     advice = OWN_CODE if settings.get("auto_map") else "fetch the model again"
     loader = _Loader(stored, config, model_family, partial, advice, adapter)
     network = build(model_family.network, config, loader, wanted)
@@ -138,10 +139,10 @@ def config_of(data: Mapping[str, Any], file: Path) -> Config:
         raise BertcliError(f"{file}: {error}") from None
 
 
-def _open(folder: Folder) -> tuple[Config, Mapping[str, StoredTensor]]:
+def _open(layout: Layout) -> tuple[Config, Mapping[str, StoredTensor]]:
     """The configuration and the tensors in a folder."""
-    folder, static = network_place(folder)
-    if static:
+    folder = layout.transformer
+    if layout.is_static:
         return _open_static(folder)
     path = folder.path
     names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]

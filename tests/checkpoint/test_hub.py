@@ -28,6 +28,7 @@ from bertcli.errors import BertcliError
 from bertcli.folder import hub as hub_module
 from bertcli.folder.cache import cache_folder, missing
 from bertcli.folder.hub import find_model, sample
+from bertcli.folder.layout import Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import read_sentence_config
 from bertcli.weights.tensors import open_tensors
@@ -284,13 +285,14 @@ def test_whether_there_is_a_modules_json_is_asked_once(hub: Hub, start: Start, t
     assert process.folder("someone/sentence", offline=True) == folder
     assert not (folder / "modules.json").exists()
     assert (
-        read_sentence_config(Folder(folder)).reason == "mean, but nobody asked the Hub whether the model says otherwise"
+        read_sentence_config(Layout.of(Folder(folder))).reason
+        == "mean, but nobody asked the Hub whether the model says otherwise"
     )
     assert process.folder("someone/sentence") == folder
-    assert read_sentence_config(Folder(folder)).pooling == ("cls",)
+    assert read_sentence_config(Layout.of(Folder(folder))).pooling == ("cls",)
     plain = process.folder()
     mark = plain.parents[1] / ".no_exist" / plain.name / "modules.json"
-    assert read_sentence_config(Folder(plain)).reason == "mean, since the checkpoint specifies no pooling"
+    assert read_sentence_config(Layout.of(Folder(plain))).reason == "mean, since the checkpoint specifies no pooling"
     hub.requests.clear()
     assert process.folder() == plain
     assert hub.requests == []

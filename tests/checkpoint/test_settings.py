@@ -13,6 +13,7 @@ from reference import setting_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.layout import Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.tokens import Tokenizer
 
@@ -36,7 +37,7 @@ def test_settings_of_a_sentence_model_matter() -> None:
 
 @pytest.mark.parametrize("case", cases.TOKENIZER_CASES)
 def test_settings_of_a_tokenizer(tmp_path: Path, case: str) -> None:
-    tokenizer = Tokenizer.open(Folder(cases.write_tokenizer_case(tmp_path / "m", case)))
+    tokenizer = Tokenizer.open(Layout.of(Folder(cases.write_tokenizer_case(tmp_path / "m", case))))
     found = [tokens.ids for tokens in tokenizer.encode(cases.SPECIAL_TEXTS, None, tokenizer.model_max_length)]
     assert [*found, tokenizer.encode([cases.SPECIAL_TEXTS[2]], None, 7)[0].ids] == RECORDED["tokenizer"][case]
 

@@ -10,6 +10,7 @@ from helpers.checkpoints import Dense, Sentence, make
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import VOCABULARY_LIMIT
+from bertcli.folder.layout import Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import read_sentence_config
 from bertcli.tokens import Tokenizer
@@ -40,15 +41,15 @@ def test_untrusted_shape_of_a_dense_layer_does_not_flood_the_message(tmp_path: P
     config = json.loads((tmp_path / "2_Dense/config.json").read_text(encoding="utf-8"))
     (tmp_path / "2_Dense/config.json").write_text(json.dumps(config | {"in_features": ["a" * 5000]}), encoding="utf-8")
     with pytest.raises(BertcliError) as caught:
-        read_sentence_config(Folder(tmp_path))
+        read_sentence_config(Layout.of(Folder(tmp_path)))
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
 
 
 def read_small_file(path: Path) -> None:
     if path.name == "config.json":
         read_config(path)
-    read_sentence_config(Folder(path.parent))
-    Tokenizer.open(Folder(path.parent))
+    read_sentence_config(Layout.of(Folder(path.parent)))
+    Tokenizer.open(Layout.of(Folder(path.parent)))
 
 
 @pytest.mark.parametrize(

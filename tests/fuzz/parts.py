@@ -25,6 +25,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.texts import Text
+from bertcli.folder.layout import Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import read_sentence_config
 from bertcli.tokens import Tokenizer
@@ -137,7 +138,7 @@ def read_settings(folder: Path) -> None:
 
 def read_words(folder: Path) -> None:
     """A tokenizer that opens gives tokens within its vocabulary, and within the limit."""
-    tokenizer = Tokenizer.open(Folder(folder))
+    tokenizer = Tokenizer.open(Layout.of(Folder(folder)))
     for pairs, limit in ((None, None), (TEXTS[::-1], 12)):
         for tokens in tokenizer.encode(TEXTS, pairs, limit):
             assert len(tokens.ids) == len(tokens.segments) == len(tokens.pieces) == len(tokens.offsets)
@@ -223,7 +224,7 @@ PARTS = {
     "vocab.txt": Part(vocabulary_files(), read_words),
     **{kind: Part(model_files(kind, name), read_words) for kind, name in SENTENCEPIECE.items()},
     "merges.txt": Part(byte_pair_files(), read_words),
-    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), lambda path: read_sentence_config(Folder(path))),
+    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), lambda path: read_sentence_config(Layout.of(Folder(path)))),
     "model": Part(json_files(WITH_JSON, ("config.json",)), read_model),
     **{ending: Part(input_files(ending), read_texts) for ending in ("txt", "jsonl", "csv", "tsv")},
     "gz": Part(gzip_files(), read_texts),

@@ -17,6 +17,7 @@ from reference.encode_cases import PROMPTED, TEXTS, prompted
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.layout import Layout
 from bertcli.folder.model_folder import Folder
 from bertcli.model import Model
 from bertcli.tasks.compute.chunks import chunk_ranges
@@ -59,7 +60,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tokenizer]
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(kind)
         (make if kind == "bert" else lambda folder, kind=kind: write_kind(folder, kind))(folder)
-        found[kind] = Tokenizer.open(Folder(folder))
+        found[kind] = Tokenizer.open(Layout.of(Folder(folder)))
     return found
 
 

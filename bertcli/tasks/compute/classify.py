@@ -95,7 +95,7 @@ def own_activation(model: Opened) -> str:
         return "sigmoid"
     if model.config.num_labels > 1:
         return "softmax"
-    return "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
+    return "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
 
 
 @lean_dataclass

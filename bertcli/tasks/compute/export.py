@@ -18,9 +18,8 @@ from bertcli.engine.padded import pack_padded
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
-from bertcli.folder.layout import network_place
+from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
-from bertcli.folder.model_folder import Folder
 from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
@@ -88,13 +87,13 @@ def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> E
     with _draft_of(target, str(target)) as draft:
         (draft / "onnx").mkdir()
         exported = _make_graph(model, draft / name, wanted)
-        if model.folder is not None and model.path != target.resolve():
-            _copy_small_files(model.folder, draft)
+        if model.layout is not None and model.path != target.resolve():
+            _copy_small_files(model.layout, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
     given = GraphResults.of(model, wanted)
     others = "sentence-transformers takes %s, and no graph: this folder is for others."
-    if model.folder is not None and network_place(model.folder).static:
+    if model.layout is not None and model.layout.is_static:
         logger.info(others, "a static model's table")
     if given.scored is not None:
         logger.info(others, "the weights of a cross-encoder made of modules")
@@ -137,17 +136,16 @@ def _make_graph(model: Opened, file: Path, wanted: ExportOptions) -> Exported:
     return Exported(file, size, tuple(made.outputs), error)
 
 
-def _copy_small_files(folder: Folder, target: Path) -> None:
+def _copy_small_files(layout: Layout, target: Path) -> None:
     """Copy the files of a model that were read or are small, and the weights of sentence-transformers' modules.
 
     Other libraries may read small files that bertcli does not. The network's own weights are in the graph.
     In folders of sentence-transformers' first versions the network has a folder of its own, 0_Transformer; these other
     libraries look for it at the top.
     """
-    place, static = network_place(folder)
-    source, network = folder.path, place.path
-    apart = not static and network != source
-    read = set(folder.files_read)
+    source, network = layout.folder.path, layout.transformer.path
+    apart = not layout.is_static and network != source
+    read = set(layout.folder.files_read)
     for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
         if (file in read or file.suffix in SMALL) and not file.name.endswith(NETWORK_WEIGHTS):
             shutil.copyfile(file, target / file.name)

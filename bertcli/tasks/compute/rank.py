@@ -16,7 +16,6 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
-from bertcli.folder.layout import kinds_of, network_place
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.order import best_first
@@ -69,13 +68,13 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
             f"rank needs a classifier with one output, and {model.name} has {outputs} labels: classify gives their "
             "scores for pairs (--text-pair or --pair-column)."
         )
-    activation = "sigmoid" if model.folder is None else read_cross_encoder(model.folder)
+    activation = "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
     return RankTask(model, wanted.reading, activation, wanted.top_k, prompt=query_prompt(model))
 
 
 def _check_template(model: Opened) -> None:
     """Refuse a chat template that sentence-transformers would put pairs into, though no file says so."""
-    if model.folder is not None and not kinds_of(model.folder) and template_of(network_place(model.folder).folder):
+    if model.layout is not None and not model.layout.kinds and template_of(model.layout.transformer):
         raise BertcliError(
             f"{model.name} has a chat template and no modules.json that says whether pairs go through it: save the "
             "model with CrossEncoder.save_pretrained, or remove the template to have pairs read as they are."

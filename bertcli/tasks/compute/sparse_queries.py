@@ -11,7 +11,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.layout import Layout
 from bertcli.folder.router import tables
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
@@ -45,23 +45,23 @@ class SparseQueries(SparseTask):
 
     @property
     def summary(self) -> str:
-        place = tables(self._folder)[self.route].path.name
+        place = tables(self._layout)[self.route].path.name
         return f"the weights of a query's pieces, from {place}; no pass of the network{super().summary}"
 
     @property
-    def _folder(self) -> Folder:
-        assert self.model.folder is not None
-        return self.model.folder
+    def _layout(self) -> Layout:
+        assert self.model.layout is not None
+        return self.model.layout
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The table's own."""
-        return Tokenizer.open(tables(self._folder)[self.route])
+        return Tokenizer.open(Layout.of(tables(self._layout)[self.route]))
 
     @cached_property
     def weights(self) -> Array:
         """Of every id [vocabulary]."""
-        table = read_table(tables(self._folder)[self.route])
+        table = read_table(tables(self._layout)[self.route])
         pieces = table.weights if isinstance(table.weights, dict) else ()
         weights = table.by_id({piece: self.tokenizer.id_of(piece) for piece in pieces})
         check_finite(weights)

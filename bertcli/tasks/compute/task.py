@@ -12,8 +12,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Texts
-from bertcli.folder.prompts import read_query_prompt
-from bertcli.folder.transformer import read_limit
 from bertcli.lean import lean_dataclass
 from bertcli.opened import Opened
 from bertcli.tasks.options import Reading
@@ -227,7 +225,7 @@ def query_prompt(model: Opened) -> str:
 
     Nothing where a chat template has a place of its own for it.
     """
-    prompt = "" if model.folder is None else read_query_prompt(model.folder)
+    prompt = "" if model.layout is None else model.layout.query_prompt
     chat = bool(prompt) and model.tokenizer.chat is not None
     if prompt:
         where = "is the system's message in the chat template" if chat else "is prepended to every first text"
@@ -242,7 +240,7 @@ def length_limit(model: Opened, max_length: int | None) -> int:
     """
     positions = model.config.max_tokens
     if max_length is None:
-        own = (read_limit(model.folder) if model.folder else None) or model.tokenizer.model_max_length
+        own = (model.layout.limits.limit if model.layout else None) or model.tokenizer.model_max_length
         max_length = min(own or positions, positions)
     check_whole("max_length", max_length)
     if max_length > positions:
