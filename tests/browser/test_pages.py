@@ -189,7 +189,7 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
     word = browser.execute_script("return data.names['mlm.decoder'][0]")
     assert f"Head: Vocabulary logits\nrow “[MASK]” (token 5), column “{word}”" in chosen_cell(browser)[0]
     browser.get(file.as_uri() + "#encoder.layers.3.attention.query@1,5,70")
-    assert "column 6 of head 1" in chosen_cell(browser)[0]
+    assert "column 6 of head 2" in chosen_cell(browser)[0]
 
 
 def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: Any, tmp_path: Path) -> None:
