@@ -1,6 +1,7 @@
 """The application: its commands, functions whose parameters are groups of options, as functions that Typer runs."""
 
 import logging
+import shlex
 import sys
 import traceback
 import warnings
@@ -22,6 +23,7 @@ from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
+from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
 
@@ -162,6 +164,8 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing:  # as it is for shell completion
             for word in args[: args.index("--") if "--" in args else None]:
                 self._check_option(word.partition("=")[0], options)
+            # A server's words may hold its key, and its pages are for other people.
+            COMMAND.set("" if self.name == "serve" else shlex.join(["bertcli", str(self.name), *args]))
             _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
             if extra and "--variant" in options:
                 raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean --variant {extra[0]}?")

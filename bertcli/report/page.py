@@ -1,6 +1,10 @@
 """Web pages: each one HTML file that needs no network, readable in light and dark, on a phone and by a screen reader.
 
-    page("Why positive", marked(text, marks), table("Words", columns, rows), lead="What the numbers mean.")
+    page("Why positive", side_by_side(marked(text, marks), table("Words", columns, rows)), lead="What it shows.")
+
+Every page has the same frame: a title with model and text, the date, the version and the command that made it; then the
+content; then `lead`, what it shows and what it does not. On a wide screen tables stand beside each other where they
+fit, and `side_by_side` sets two things so.
 
 Text becomes markup only in `element` and `html`, which escape it. A page may run the one script it is given and nothing
 else: its Content-Security-Policy names that script by its hash.
@@ -10,15 +14,18 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Formatter
 from typing import Any
 
+from bertcli._version import __version__
 from bertcli.report.documents import Document
 from bertcli.report.shades import Mark, Shaded
 from bertcli.report.terminal import Column, visible
+from bertcli.report.written import COMMAND
 
 COLORS = "Blue is above zero or for, red is below or against: the stronger the color, the more."
 
@@ -31,8 +38,12 @@ PAGE = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
     '<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title><style>{style}</style></head>'
-    "<body><header><h1>{title}</h1>{model}<p>{lead}</p></header><main>{content}</main>{scripts}</body></html>\n"
+    '<body><header><h1>{title}</h1>{about}</header><main class="{arranged}">{content}</main>{meaning}{scripts}</body>'
+    "</html>\n"
 )
+ABOUT = '<p class="about">{subject}</p><p class="made">{date} · bertcli {version}{command}</p>'
+COMMAND_LINE = " · <code>{command}</code>"
+LONGEST_TEXT, LONGEST_COMMAND = 160, 400  # characters of them in the frame
 
 
 class Markup(str):
@@ -129,15 +140,18 @@ def page(
     *content: Markup,
     lead: str,
     model: str = "",
+    text: str = "",
+    command: str | None = None,
     style: str = "",
     script: str = "",
     data: Any = None,
     asks: bool = False,
 ) -> str:
-    """A whole page: a heading, the model's name, `lead` (what the numbers mean, and what they do not), the content.
+    """A whole page: its frame, and the content. `lead` says what the page shows and what it does not.
 
-    `data` is what JSON can hold; `script` finds it as the text of the element with the id "data". asks: whether it may
-    ask the server that it came from.
+    `model` and `text` are what it is about, `command` the command line that made it (None: the one that runs). `data`
+    is what JSON can hold; `script` finds it as the text of the element with the id "data". asks: whether the page may
+    ask the server that it came from; the frame of such a page has only the lead, above the content.
     """
     scripts = []
     if data is not None:
@@ -151,11 +165,38 @@ def page(
     connected = "; connect-src 'self'" if asks else ""
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}{connected}"
     shared = files("bertcli.report").joinpath("page.css").read_text(encoding="utf-8")
-    named = [element("p", f"Model: {model}")] if model else []
+    meaning = [element("p", lead)] if lead else []
+    about = meaning if asks else [_about(model, text, COMMAND.get() if command is None else command)]
     return html(
-        PAGE, policy=Markup(policy), title=title, style=Markup(shared + style), model=named, lead=lead,
-        content=list(content), scripts=scripts,
+        PAGE, policy=Markup(policy), title=title, style=Markup(shared + style), about=about,
+        content=list(content), arranged="" if asks else "flow",
+        meaning=[element("footer", *meaning)] if meaning and not asks else [], scripts=scripts,
     )  # fmt: skip
+
+
+def _about(model: str, text: str, command: str) -> Markup:
+    """What a page is about, and when and how it was made."""
+    subject = ": ".join(filter(None, (model, f"“{_clipped(text, LONGEST_TEXT)}”" if text else "")))
+    shown = [html(COMMAND_LINE, command=_clipped(command, LONGEST_COMMAND))] if command else []
+    return html(ABOUT, subject=subject, date=f"{date.today():%Y-%m-%d}", version=__version__, command=shown)
+
+
+def _clipped(text: str, most: int) -> str:
+    """A text in one line, with … in the place of what is beyond so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def side_by_side(*content: Markup | list[Markup]) -> Markup:
+    """Things beside each other on a wide screen, below each other on a narrow one; a list is one thing."""
+    return element(
+        "div", *(element("div", *(one if isinstance(one, list) else [one])) for one in content), class_="side"
+    )
+
+
+def maps(*content: Markup) -> Markup:
+    """Heat maps as wide as they are, as many beside each other as fit."""
+    return element("div", *content, class_="flow maps")
 
 
 def _in_script(data: Any) -> str:

@@ -1,11 +1,15 @@
-"""The one line that says which file a command wrote."""
+"""What a command says of the file that it wrote, and what the file says of the command."""
 
 import os
 import sys
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from bertcli.report.terminal import visible
+
+# The command line that runs, for pages to show; "" where no command runs, or one whose words are nobody's business.
+COMMAND: ContextVar[str] = ContextVar("command", default="")
 
 
 def say_written(path: str | Path) -> None:

@@ -29,7 +29,7 @@ from bertcli.folder.files import open_regular
 from bertcli.network.module import parameters
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import document_table, element, page, table
+from bertcli.report.page import document_table, element, page, side_by_side, table
 from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.task import length_limit
@@ -42,9 +42,9 @@ MOST = 3  # weights named below the table
 DECADES = 8  # of relative differences that shades tell apart, below 1
 HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
 MEANING = (
-    "Both models read the same text, and the outputs of each step are compared: the largest difference, the same "
-    "as a share of the largest number of the step (the measure of the tolerance), and the mean cosine of rows. "
-    "The first step beyond the tolerance is where they part; later ones follow from it, and need no fault of their own."
+    "For each step of both models on the same text: the largest difference, the same as a share of the step's largest "
+    "number (which the tolerance is compared with), and the mean cosine of rows. The first step beyond the tolerance "
+    "is where the models part; later ones follow from it, and need no fault of their own."
 )
 
 NO_TEXT = "There is no text to compare on: give one."
@@ -105,6 +105,7 @@ class Diff(View):
     steps: tuple[Difference, ...]
     weights: tuple[Difference, ...]
     only: Single = Single()  # steps, also those that have another shape
+    text: str = ""  # the first one
 
     @property
     def differs(self) -> str | None:
@@ -206,8 +207,9 @@ def diff(
         return _weights(model, other, tolerance)
     limit = min(limit, length_limit(other, max_length))
     by_path: dict[str, list[Difference]] = {}
-    only = None
+    only, first = None, ""
     for text in from_values(texts):
+        first = first or text.text
         readings = zip((model, other), _same_tokens(model, other, text.text, limit), strict=True)
         xs, ys = (_pass(either, [tokens.ids], [tokens.segments]).arrays for either, tokens in readings)
         both = [path for path, x in xs.items() if path in ys and x.shape == ys[path].shape]
@@ -220,7 +222,7 @@ def diff(
         raise BertcliError(f"{model.name} and {other.name} have no step in common that gives the same shape.")
     joined = tuple(_joined(path, steps) for path, steps in by_path.items())
     differing = weight_differences(weights_of(model), weights_of(other))
-    return Diff((model.name, other.name), tolerance, joined, differing, only)
+    return Diff((model.name, other.name), tolerance, joined, differing, only, first)
 
 
 # ------------------------------------------------------------------------------------------------ the same steps
@@ -401,15 +403,18 @@ def _small(number: float | None, none: str) -> str:
 def diff_page(view: Diff | Weights) -> str:
     """The steps with the size of their differences, and the weights that differ."""
     document = view.document()
-    parts = [element("p", line) for line in document.below]
-    title = " and ".join(view.names)
+    models = " and ".join(view.names)
+    summary = [element("p", line) for line in document.below]
     if isinstance(view, Weights):
-        return page(title, *parts, document_table("Weights that differ", document), lead=OF_WEIGHTS)
-    parts.append(document_table("Steps in the order they run", document))
+        numbers = document_table("Weights that differ", document)
+        return page("Which weights of two models differ", side_by_side(summary, numbers), lead=OF_WEIGHTS, model=models)
     weights = [[weight.path, _small(weight.max_abs, "")] for weight in view.weights]
     if weights:
-        parts.append(table("Weights that differ", [Column("Weight"), Column("Max abs", number=True)], weights))
-    return page(title, *parts, lead=MEANING)
+        columns = [Column("Weight"), Column("Max abs", number=True)]
+        summary.append(table("Weights that differ", columns, weights))
+    steps = document_table("Steps in the order they run", document)
+    title = "Where two models first differ"
+    return page(title, side_by_side(summary, steps), lead=MEANING, model=models, text=view.text)
 
 
 def _strength(max_rel: float | None) -> float:

@@ -15,7 +15,7 @@ from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.page import Markup, document_table, element, marked, page, shaded
+from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
 from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
@@ -30,7 +30,7 @@ from bertcli.views.target import Result, Sentence, preparing, result_of, sentenc
 
 MEANING = (
     "A word's contribution is the result for the text less the result for the text without the word: blue words speak "
-    "for it, red ones against it. It says what the model does when that one word is missing, not why; words that only "
+    "for it, red ones against it. It shows what the model does when that one word is missing, not why; words that only "
     "matter together can each show nothing, and contributions do not add up to the result."
 )
 MATCHES = (
@@ -235,18 +235,22 @@ def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None)
 
 
 def explain_page(views: Sequence[Explanation], model: str = "") -> str:
-    """The texts with their words shaded, and the numbers below each."""
+    """The texts with their words shaded, and the numbers beside each."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
-    title = f"What speaks for {views[0].meaning}" if len(views) == 1 else "What the words contribute"
-    return page(title, *parts, lead=MATCHES if any(view.late for view in views) else MEANING, model=model)
+    subject = f"which words speak for {views[0].meaning}" if len(views) == 1 else "which words speak for each result"
+    late = any(view.late for view in views)
+    title = "Late interaction: which token matched which" if late else f"Occlusion: {subject}"
+    text = views[0].text if len(views) == 1 else ""
+    return page(title, *parts, lead=MATCHES if late else MEANING, model=model, text=text)
 
 
 def _parts(view: Explanation, heading: bool) -> Iterator[Markup]:
     if heading:
         yield element("h2", f"Text {view.index}")
-    yield element("p", f"{view.result[0].upper()}{view.result[1:]}")
-    yield element("p", shaded(f"for {view.target}", 1), " ", shaded(f"against {view.target}", -1))
+    legend = shaded(f"for {view.target}", 1), " ", shaded(f"against {view.target}", -1)
+    picture = [element("p", f"{view.result[0].upper()}{view.result[1:]}")]
+    picture.append(element("p", *legend, class_="legend-of-marks"))
     for text, words in view.texts():
         marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+z.4f}") for word, shade in words]
-        yield marked(text, marks)
-    yield document_table("Words in order", view.document())
+        picture.append(marked(text, marks))
+    yield side_by_side(picture, document_table("Words in order", view.document()))

@@ -25,7 +25,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, table
+from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, side_by_side, table
 from bertcli.report.shades import Shaded, print_shades
 from bertcli.report.terminal import Column, folded, terminal_width, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
@@ -44,9 +44,9 @@ THUMB = (
     "<canvas></canvas></button>"
 )
 MEANING = (
-    "Where each head looks: the entropy of its weights (in nats; 0 is one token only), the mean distance it looks "
-    "(in tokens), and the shares of weight on special tokens, on the token itself, on the next and the previous one. "
-    "Weights say where a head looks, not what it contributes."
+    "Entropy (in nats; 0 is one token only), distance (in tokens) and the shares of attention weight on special "
+    "tokens, on the token itself, the next and the previous one are means over all tokens of the texts; pictures are "
+    "of the first text, darker the larger a weight is. Weights say where a head looks, not what it contributes."
 )
 OF_CHANGE = (
     "Change is what happens to {meaning} when the head's output is set to zero: near 0, the model does without that "
@@ -117,6 +117,7 @@ class Heads(View):
     weights: Array
     rollout: Rollout | None = None
     attention: Attention | None = None  # of the layer or head that was chosen
+    text: str = ""  # the first one
 
     @property
     def record(self) -> dict[str, Any]:
@@ -205,7 +206,7 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
                 raise BertcliError("The weights of a head are those of one text: give one (--layer).")
             attention = Attention(model.name, chosen, tokens.pieces, weights_of(model, tokens, chosen.layer))
         if not pieces:
-            pieces, weights = list(tokens.pieces), looked.weights
+            pieces, weights, first = list(tokens.pieces), looked.weights, text
         sums.append(looked.sums)
         if wanted.ablate:
             sentence = sentence_of(model, tokens, text, wanted)
@@ -225,7 +226,7 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     if len(different) > 1:  # of labels, or words
         meaning = f"each text's own result ({', '.join(different[:3])} …)"
     shown = tuple(rows[: wanted.top_k])
-    return Heads(model.name, len(sums), shown, meaning, pieces, weights, rollout, attention)
+    return Heads(model.name, len(sums), shown, meaning, pieces, weights, rollout, attention, first)
 
 
 def _token(model: Opened, tokens: Tokens, asked: int | None) -> int:
@@ -319,10 +320,11 @@ def heads_page(view: Heads) -> str:
     by_place = _by_place(view)
     rows = [[str(1 + layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(max(map(len, by_place))))]
-    lead = f"{MEANING} Pictures are of the first text, darker the larger a weight is; choose one to see it large."
+    lead = MEANING
     lead = lead if view.meaning is None else f"{lead} {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
     measure = "mean distance" if view.meaning is None else "change of the result without the head"
-    grid = table(f"Weights, and {measure}: layers down, heads across", columns, rows)
+    caption = f"Attention weights, and {measure}: layers down, heads across; choose one to see it large"
+    grid = table(caption, columns, rows)
     large = element("figure", id="large", aria_live="polite")
     numbers = document_table("All numbers", view.of_heads())
     pictures = view.weights.reshape(-1, *view.weights.shape[2:])
@@ -345,8 +347,10 @@ def heads_page(view: Heads) -> str:
         "heads": view.weights.shape[1],
         "weights": encoded(np.round(255 * pictures), "u1"),
     }
-    title = f"Attention heads of {view.model}"
-    return page(title, *together, grid, large, numbers, lead=lead, style=style, script=script, data=data)
+    title = "Attention heads: where each looks"
+    title += "" if view.meaning is None else f", and {view.meaning} without it"
+    content = side_by_side([grid, *together[:1], large], [*together[1:], numbers])
+    return page(title, content, lead=lead, model=view.model, text=view.text, style=style, script=script, data=data)
 
 
 def _by_place(view: Heads) -> list[list[str]]:

@@ -20,7 +20,8 @@ from bertcli.files.texts import Texts, Values, from_values
 from bertcli.opened import Opened, expect_model
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.page import Markup, document_table, element, page, shaded, table
+from bertcli.report.page import LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
+from bertcli.report.plots import line_chart
 from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
@@ -32,12 +33,12 @@ from bertcli.views.target import mlm_log_probabilities
 STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
 MEANING = (
-    "What the prediction head makes of each layer's state; layer 0 is the embeddings' output. The head was trained on "
-    "the last layer only, so an early layer may know more than it can say through it."
+    "The residual stream after each layer goes through the model's own prediction head; layer 0 is the embeddings{}. "
+    "The head was trained on the last layer only, so an early layer may know more than it can say through it."
 )
 NUMBERS = (
-    " Rank and score are those of the last layer's best token, and KL (in nats) says how far a layer's prediction is "
-    "from the last one."
+    ", rank and score are those of the last layer's best token, and KL (in nats) is the distance of a layer's "
+    "prediction from the last one's"
 )
 
 
@@ -181,7 +182,8 @@ def lens_page(views: Sequence[Lens], model: str = "") -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
     numbers = NUMBERS if any(len(view.masks) <= MOST_TABLES for view in views) else ""
-    return page("What each layer would predict", *parts, lead=MEANING + numbers, model=model, style=STYLE)
+    title, text = "Logit lens: what each layer would predict", views[0].text if len(views) == 1 else ""
+    return page(title, *parts, lead=MEANING.format(numbers), model=model, text=text, style=STYLE)
 
 
 def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
@@ -190,10 +192,20 @@ def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
     if len(view.masks) > MOST_TABLES:
         yield _grid_table(view)
         return
-    yield element("p", view.text, class_="text", dir="auto")
+    tables = []
     for mask in view.masks:
-        caption = f"Token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
-        yield document_table(caption, replace(view, masks=(mask,)).document())
+        caption = f"Residual stream at token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
+        tables.append(document_table(caption, replace(view, masks=(mask,)).document()))
+    if heading or len(view.text) > LONGEST_TEXT:  # a shorter one stands in the page's frame
+        yield element("p", view.text, class_="text", dir="auto")
+    yield side_by_side([_curve(mask) for mask in view.masks], tables)
+
+
+def _curve(mask: TokenView) -> Markup:
+    """The probability of the last layer's best token at each layer, as a line with ticks on both axes."""
+    shares = [layer.score for layer in mask.layers]
+    caption = f"Probability of {mask.answer} after each layer (0: embeddings)"
+    return line_chart(caption, shares, "layer", "probability")
 
 
 def _grid_table(view: Lens) -> Markup:
@@ -204,4 +216,5 @@ def _grid_table(view: Lens) -> Markup:
         best = [one.predictions[0] for one in views]
         cells = [shaded(token.token_str, token.score, f"{token.score:.0%}") for token in best]
         rows.append([state_name(layer), *cells])
-    return table("What each layer reads at each token, shaded by its probability", columns, rows)
+    caption = "Residual stream: the best prediction after each layer at each token, shaded by its probability"
+    return table(caption, columns, rows)

@@ -23,7 +23,7 @@ from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError
 from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import Document, View, print_document
-from bertcli.report.page import COLORS, Markup, element, page, shaded, table
+from bertcli.report.page import Markup, element, maps, page, shaded, table
 from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
 from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
@@ -36,17 +36,17 @@ from bertcli.views.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, P
 from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
 
 TITLES = {
-    LAYERS: "States after each layer",
-    ATTENTION: "Outputs of attention, before they are added",
-    FEED_FORWARD: "Outputs of feed-forward layers, before they are added",
-    HEADS: "Outputs of attention heads, at all tokens",
+    LAYERS: "Residual stream after each layer",
+    ATTENTION: "Attention output, before the residual sum",
+    FEED_FORWARD: "Feed-forward output, before the residual sum",
+    HEADS: "Attention heads' output, at all tokens",
 }
 DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
 LEAST_DIFFERENCE = 0.01  # of the two results: below, effects would be noise in the third digit
 MEANING = (
-    "Effect is the share of the difference between the two results that comes with one place: 0 is nothing of it, 1 "
-    "all of it; below and above happen. Where an effect is large, what makes the difference is carried there; where it "
-    "is 0, the place may still matter together with others."
+    "An effect is the share of the difference between the two results that comes with one place: 0 is nothing of it, 1 "
+    "all of it, below and above happen; blue is above zero, red below. Where an effect is large, the difference is "
+    "carried there; where it is 0, the place may still matter together with others."
 )
 logger = logging.getLogger("bertcli")
 Pairs = Sequence[tuple[int, int]]  # positions, in the text that is run and in the one that gives
@@ -342,9 +342,9 @@ def patch_page(views: Sequence[Patch], model: str = "") -> str:
         element("p", f"{name}: ", *_pieces(view, side), f" {view.meaning} {value:.4f}", class_="text")
         for side, name, value in ((0, "A", view.value_a), (1, "B", view.value_b))
     ]
-    maps = [_map(one, direction) for one in views for direction in one.values]
-    title = f"Where two texts part: {view.meaning}"
-    return page(title, *texts, *maps, lead=f"{MEANING} {COLORS}", model=model)
+    grids = [_map(one, direction) for one in views for direction in one.values]
+    title = f"Activation patching: {view.meaning}"
+    return page(title, *texts, maps(*grids), lead=MEANING, model=model)
 
 
 def _pieces(view: Patch, side: int) -> Iterator[str]:

@@ -152,7 +152,7 @@ def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     found = bertcli.explain(model, ["<b>cat</b> &amp; </script>dog", PAIR[0]], [None, PAIR[1]])
     text = explain_page(found, "M<b>")
-    assert "<p>Model: M&lt;b&gt;</p>" in text
+    assert '<p class="about">M&lt;b&gt;' in text
     assert "<b>" not in text
     assert "<script" not in text
     assert text.count("<mark") == sum(2 + len(one.words) for one in found)  # and what either color means

@@ -81,9 +81,9 @@ def test_lens_pages_show_tables_or_a_grid(made: Made) -> None:
     text = lens_page(masks)
     assert text.count("<table") == 1
     assert text.count("<mark") == 3 * 3
-    assert "Rank and score are" in text
+    assert "rank and score are" in text
     text = lens_page(tokens)
     assert text.count("<mark") == 3 * len(tokens[0].masks)
-    assert "Rank and score are" not in text
+    assert "rank and score are" not in text
     assert re.findall(r'scope="row">(?:<wbr>)?([^<]+)<', text) == ["embeddings", "after layer 1", "after layer 2"]
     assert "<script" not in text

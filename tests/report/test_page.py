@@ -3,16 +3,24 @@
 import json
 import re
 from base64 import b64encode
+from datetime import date
 from hashlib import sha256
+from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
+from shlex import quote
 
 import pytest
+from helpers.terminal import bertcli as command
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bertcli
+from bertcli.analysis.trace.page import PageOptions, page_of_text
 from bertcli.report.page import element, html, marked, page, table
 from bertcli.report.shades import Mark
 from bertcli.report.terminal import CONTROLS, Column, visible
+from bertcli.report.written import COMMAND
 
 NASTY = ["</script><script>alert(1)</script>", "<!--", "&amp;\"'", "{{data}}", "\x1b[31m\x07", "\u202eabc", "\ud800"]
 texts = st.text(st.characters(), max_size=20) | st.sampled_from(NASTY)
@@ -112,3 +120,29 @@ def test_page_without_a_script_allows_none() -> None:
     assert "script-src 'none'" in page("title", lead="")
     with pytest.raises(ValueError, match="script element"):
         page("title", lead="", script="'</script>'")
+
+
+def test_page_frame_names_model_text_date_version_and_command() -> None:
+    text = page(
+        "Title", element("p", "content"), lead="What it shows.", model="m<", text="a\n" * 200, command="bertcli x"
+    )
+    header, _, rest = text.partition("<main")
+    assert "<h1>Title</h1>" in header
+    assert f'<p class="about">m&lt;: “{"a " * 79}a…”</p>' in header
+    assert f"{date.today():%Y-%m-%d} · bertcli {bertcli.__version__} · <code>bertcli x</code>" in header
+    assert "What it shows." not in header
+    assert "<footer><p>What it shows.</p></footer>" in rest
+
+
+def test_page_says_the_command_that_made_it(tmp_path: Path) -> None:
+    file = tmp_path / "it's.html"
+    assert command("explain", "A warm film.", "--method", "delete", "-o", file).status == 0
+    made = f"bertcli explain 'A warm film.' --method delete -o {quote(str(file))}"
+    assert f"<code>{escape(made, quote=False)}</code>" in file.read_text(encoding="utf-8")
+
+
+def test_page_of_a_server_has_no_command() -> None:
+    COMMAND.set("bertcli serve --api-key secret")
+    model = bertcli.load("bert-mini-mlm")
+    assert "secret" not in page_of_text(model, "tea", options=PageOptions(bound=None, ask="/pass"))
+    COMMAND.set("")

@@ -30,9 +30,13 @@ BOUND = 8_000_000  # bytes of a page, by default
 NOTE = 500  # of them for the note that says which numbers they are
 SECOND = 0.35  # of the room for numbers, where there is a second text: the first one has the weights
 MANY = 24  # tokens from which they stand in one line that scrolls
+HINT = (
+    "Choose a token, a layer, an attention head; choose a cell of a picture to see how its number is computed. "
+    f"{COLORS} Attention weights are darker the larger they are."
+)
 LEAD = (
-    "One text on its way through the network. Choose a token, a layer, a head; choose a cell of a picture to see how "
-    f"its number came about. {COLORS} Attention weights are darker the larger they are."
+    "Every number is one that the network computed in this pass, in float32. It shows how the result is computed, not "
+    "which of these numbers the result depends on: explain, heads --ablate and patch measure that."
 )
 
 
@@ -122,8 +126,11 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     }  # fmt: skip
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
-    read = "a text" if run.inputs.mask is not None else f"{len(run.ids)} random tokens"
-    title = f"{run.model.name} reads {read}" if run.inputs.pieces else f"A pass through {run.model.name}"
+    of_text = run.inputs.mask is not None
+    kind = "a text" if of_text else f"{len(run.ids)} random tokens" if run.inputs.pieces else "shapes alone"
+    title = f"The forward pass of {kind}"
+    command = "" if options.ask else None  # a server's is nobody's business
+    subject = text or (run.inputs.text if of_text else "")
     stops = [[step for step in run.trace.steps if run.stops[step.index] == stop] for stop in range(run.layers + 2)]
     sections = [
         html(SECTION, stop=stop, name=stop_name(stop, run.layers), cards=[*_cards(steps, run)])
@@ -139,7 +146,10 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     body = html(PASS, sections=sections)
     box = [] if options.ask is None else [html(BOX, ask=options.ask, text=text)]
     notes = _totals(run), element("p", _note(run, kept[0]), class_="note")
-    return page(title, *box, top, *notes, body, lead=LEAD, style=style, script=worked + drawn, data=data)
+    return page(
+        title, element("p", HINT, class_="hint"), *box, top, *notes, body, lead=LEAD, model=run.model.name,
+        text=subject, command=command, style=style, script=worked + drawn, data=data,
+    )  # fmt: skip
 
 
 def _data(run: Pass, kept: Selection) -> dict[str, Any]:

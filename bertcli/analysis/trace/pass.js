@@ -210,7 +210,11 @@ function board(view, largest) {
     below.append(...range(view.bands).map(h => make("button", {type: "button", "aria-pressed": String(h === bandOf(view)),
       title: `Head ${h + 1}`, onclick: () => choose({head: Math.round(h * view.pass.heads / view.bands)})}, String(h + 1))));
     frame.append(make("small", {}, "head"));
-  } else below.append(make("span", {}, `${columns} ${columns === 1 ? "column" : "columns"}: ${columnsAre(view)}`));
+  } else {
+    const number = j => String(view.features ? view.features[j] : j);
+    below.classList.add("ticks");
+    below.append(make("span", {}, number(0)), make("span", {}, columnsAre(view)), make("span", {}, columns > 1 ? number(columns - 1) : ""));
+  }
   frame.append(below);
   const set = (element, i, j, w) => Object.assign(element.style, {
     top: 100 * i / rows + "%", height: 100 / rows + "%", left: 100 * j / columns + "%", width: 100 * w / columns + "%"});
@@ -373,7 +377,7 @@ function say() {
   const found = view && account(pass, chosen.path, view.head, chosen.row, chosen.column);
   for (const name of ["worked", "terms", "shown"]) delete place.dataset[name];
   if (!found) {
-    place.replaceChildren(make("p", {}, "Choose a cell of a picture: here stands how its number came about."));
+    place.replaceChildren(make("p", {}, "Choose a cell of a picture to see how its number is computed."));
     return;
   }
   const which = passes.length > 1 ? ["First text, ", "Second text, "][chosen.pass] + stopName(step.stop).toLowerCase() : stopName(step.stop);

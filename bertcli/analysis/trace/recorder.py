@@ -226,6 +226,7 @@ class Inputs(NamedTuple):
     mask: int | None = None  # the id of the mask token, if there is one; None for random ids
     spell: Callable[[int], str] = "#{}".format  # an entry of the vocabulary as text
     paired: bool = False  # whether there is a second text
+    text: str = ""
 
 
 NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])  # of a pass by shapes
@@ -238,7 +239,7 @@ def inputs_of_text(model: Opened, text: str, pair: str | None = None) -> Inputs:
     tokens = tokens_of(model, text, pair)
     ids, segments = np.array([tokens.ids]), np.array([tokens.segments])
     mask = model.tokenizer.special_id("mask")
-    return Inputs(ids, segments, list(tokens.pieces), mask, partial(spelled, model), pair is not None)
+    return Inputs(ids, segments, list(tokens.pieces), mask, partial(spelled, model), pair is not None, text)
 
 
 def random_inputs(model: Opened, batch: int, sequence: int) -> Inputs:
