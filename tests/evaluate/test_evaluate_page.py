@@ -19,10 +19,11 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert '<td><svg viewBox="-3 0 106 14" class="strip"' in page, "drawn, and not as text"
     assert "&lt;svg" not in page
     assert "true labels down, predicted ones across" in page
-    assert "reliability" in page
+    assert "reliability diagram" in page
+    assert "What the figures are" in page
     assert '<th scope="row">film</th><td>accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page
-    assert "the model's true figure on all texts of this kind may plausibly have" in page
+    assert "the model&#x27;s true accuracy on all texts of this kind may plausibly have" in page
     assert "<script" not in page
 
 

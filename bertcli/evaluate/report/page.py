@@ -25,14 +25,13 @@ from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
 
 LEAD = (
-    "A 95 % confidence interval is the range of values that the model's true figure on all texts of this kind may "
-    "plausibly have, as these texts suggest. It does not show whether these texts are like those that the model will "
-    "see, nor errors in their labels."
+    "Figures and their intervals do not show whether these texts are like those that the model will see, nor errors in "
+    "their labels."
 )
 TICKS = (0, 0.25, 0.5, 0.75, 1)
 STYLE = """
 .strip { width: 11rem; height: 1.6rem; vertical-align: middle; }
-.curve { width: min(100%, 26rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
+.curve { width: min(90vw, 26rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
 .strip line, .curve line, .curve polyline { stroke: currentColor; fill: none; vector-effect: non-scaling-stroke; }
 .strip .range { stroke-width: 4px; stroke: rgb(var(--for)); }
 .curve .range { stroke-width: 2px; stroke: rgb(var(--for)); }
@@ -41,9 +40,11 @@ STYLE = """
 .strip circle, .curve circle { fill: currentColor; }
 .curve text { fill: currentColor; font-size: 4.5px; }
 .strip text { fill: currentColor; font-size: 7px; opacity: .7; }
-.pictures { display: flex; flex-wrap: wrap; gap: 0 3rem; align-items: flex-start; }
-.pictures > * { min-width: 0; max-width: 100%; }
-.explained { white-space: normal; min-width: 14rem; }
+.pictures { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
+.pictures > * { min-width: 0; max-width: 100%; flex: 1 1 30rem; }
+.curve { min-width: min(100%, 18rem); }
+figure { margin: 0; }
+figcaption { color: var(--quiet); font-size: .9rem; margin-top: .5rem; }
 .source { color: var(--quiet); font-size: .9rem; margin-top: 2rem; }
 .source p { margin: 0 0 .2rem; max-width: none; }
 """
@@ -53,7 +54,6 @@ COLUMNS = (
     Column("Model", varying=True),
     *(Column(name, number=True) for name in ("Value", INTERVAL, "n")),
     Column("from 0 to 1", optional=True),
-    Column("What it is", optional=True),
 )
 
 
@@ -62,7 +62,11 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
     record = evaluation.record
     models = record["models"]
     content = [element("p", sentence) for sentence in below(evaluation)]
-    content.append(table("Figures", *tabled(COLUMNS, [*_rows_of_figures(models)])))
+    figures = table("Figures", *tabled(COLUMNS, [*_rows_of_figures(models, None)]))
+    content.append(_side_by_side(figures, _explained(models)))
+    if groups := [name for name in figures_of(models[0]) if name is not None]:
+        rows = [row for group in groups for row in _rows_of_figures(models, group)]
+        content.append(table("By group", *tabled(COLUMNS, rows)))
     if record["differences"]:
         if len(models) == 2:
             caption = f"Differences: {models[1]['model']} less {models[0]['model']}"
@@ -78,17 +82,26 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
     return page(title, *content, lead=LEAD, style=STYLE)
 
 
-def _rows_of_figures(models: Sequence[Record]) -> Iterator[Row]:
-    """A row for each figure of each model; a figure is explained where it stands first."""
-    for group, names in figures_of(models[0]).items():
-        for name in names:
-            explained = "" if group is not None else spec_of(name).explanation
-            for model in models:
-                figure = figures_of(model)[group].get(name)
-                if figure is not None:
-                    cells = value(figure), interval(figure), f"{figure['n']:,}", strip(figure)
-                    yield group, name, model["model"], *cells, explained
-                    explained = ""
+def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Row]:
+    """A row for each figure of each model, of all texts (None) or of a group."""
+    for name in figures_of(models[0])[group]:
+        for model in models:
+            figure = figures_of(model)[group].get(name)
+            if figure is not None:
+                cells = value(figure), interval(figure), f"{figure['n']:,}", strip(figure)
+                yield group, name, model["model"], *cells
+
+
+def _explained(models: Sequence[Record]) -> Markup:
+    """What each figure is, in a line."""
+    names = dict.fromkeys(name for model in models for name in model["metrics"])
+    rows = [[name, spec_of(name).explanation] for name in names]
+    return table("What the figures are", [Column("Figure"), Column("Meaning")], rows)
+
+
+def _side_by_side(*parts: Markup) -> Markup:
+    """Parts beside each other where the page is wide enough, else one below the other."""
+    return element("div", *(element("div", part) for part in parts), class_="pictures")
 
 
 def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]]:
@@ -126,11 +139,11 @@ def _of_model(model: Record, curve: Curve | None) -> Iterator[Markup]:
     name = model["model"]
     pictures = []
     if confusion := model.get("confusion"):
-        pictures.append(element("div", confused(name, [row["label"] for row in model["labels"]], confusion)))
+        pictures.append(confused(name, [row["label"] for row in model["labels"]], confusion))
     if curve is not None:
-        pictures.append(element("div", element("h2", f"{name}: {curve.title}"), drawn(curve)))
+        pictures.append(element("figure", element("figcaption", f"{name}: {curve.title}"), drawn(curve)))
     if pictures:
-        yield element("div", *pictures, class_="pictures")
+        yield _side_by_side(*pictures)
     if model["worst"]:
         columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
         yield table(f"{name}: the worst cases", *tabled(columns, [tuple(one.values()) for one in model["worst"]]))
@@ -185,9 +198,9 @@ def drawn(curve: Curve) -> Markup:
             parts.append(element("text", count, x=f"{x + 1.5:.2f}", y=f"{y + 6:.2f}"))
     for (x, _), name in zip(points, curve.names, strict=False):
         parts.append(element("text", name, x=f"{x:.2f}", y="106", text_anchor="middle"))
-    counts = "; numbers: texts at each point" if curve.notes else ""
-    parts.append(element("text", f"{curve.across} →{counts}", x="0", y="114"))
-    parts.append(element("text", f"↑ {curve.up}", x="-8", y="-5"))
+    counts = "; the numbers count texts" if curve.notes else ""
+    parts.append(element("text", f"{curve.across} →", x="0", y="114"))
+    parts.append(element("text", f"↑ {curve.up}{counts}", x="-8", y="-5"))
     return element("svg", *parts, viewBox="-14 -12 122 130", class_="curve", role="img", aria_label=curve.title)
 
 

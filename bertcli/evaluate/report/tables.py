@@ -40,7 +40,7 @@ def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
     return table.shown()
 
 
-def figures_of(model: Record) -> Record:
+def figures_of(model: Record) -> dict[str | None, Record]:
     """The figures of all texts (None), and of each group."""
     return {None: model["metrics"], **model["by"]}
 
@@ -103,10 +103,10 @@ def _side_by_side(models: Sequence[Record]) -> Cells:
 DIFFERENCES = (
     Column("Difference of"),
     Column("Second − first", number=True),
-    Column(INTERVAL),
+    Column(INTERVAL, number=True),
     Column("p", number=True),
     Column("Test"),
-    Column("Would have been seen", number=True),
+    Column("Detectable", number=True),
 )
 
 
@@ -172,6 +172,8 @@ def below(evaluation: Evaluation) -> Iterator[str]:
     drawn = "" if record["clusters"] is None else f" of {record['clusters']:,} clusters, which are drawn together"
     yield f"{counted(record['count'], unit)}{drawn}{rest}."
     yield what_intervals_are(record, unit)
+    if len(models) == MANY:
+        yield "Detectable: the smallest difference that would have been seen in 80 % of files like this one."
     if len(models) > MANY:
         yield "Differences are from the first; p is corrected for their number as Holm does."
     yield from without_intervals(models)
