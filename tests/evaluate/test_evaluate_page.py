@@ -23,7 +23,7 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert "What the figures are" in page
     assert '<th scope="row">film</th><td>accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page
-    assert "the model&#x27;s true accuracy on all texts of this kind may plausibly have" in page
+    assert "the model's true accuracy on all texts of this kind may plausibly have" in page
     assert "<script" not in page
 
 
