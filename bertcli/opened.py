@@ -21,8 +21,8 @@ from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
     from bertcli.engine.padded import Padded
+    from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
-    from bertcli.folder.model_folder import Folder
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.onnx.session import Session
     from bertcli.sentence.config import SentenceConfig
@@ -98,8 +98,8 @@ class Opened:
         runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors:
         BertcliError.
         """
+        from bertcli.folder.files import Folder
         from bertcli.folder.hub import find_model, sample
-        from bertcli.folder.model_folder import Folder
 
         check_kind("heads", heads, Iterable)
         check_choice("engine", engine, EngineName)

@@ -15,8 +15,8 @@ from helpers.checkpoints import Sentence, make
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.network.module import parameters
 from bertcli.weights.loading import open_checkpoint
 

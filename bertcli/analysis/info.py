@@ -11,10 +11,9 @@ from typing import Any
 from bertcli.capabilities import commands, purpose
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.cache import cache_folder, cached, missing
+from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
 from bertcli.folder.layout import MODULES_FILE, Layout
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import INDEX_ENDING, weights_file
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
 from bertcli.opened import Opened

@@ -226,8 +226,7 @@ def _config_alone(path: Path) -> Path | None:
     """The configuration that a path names: itself a .json file, or that of a folder without weights; else None."""
     if path.suffix == ".json" and path.is_file():
         return path
-    from bertcli.folder.model_folder import Folder
-    from bertcli.folder.weight_files import weights_file
+    from bertcli.folder.files import Folder, weights_file
 
     config = path / "config.json"
     return config if config.is_file() and weights_file(Folder(path)) is None else None

@@ -32,9 +32,8 @@ from bertcli.files.arrays import Stored, write_safetensors
 from bertcli.files.formats import check_output, ending_of
 from bertcli.files.shards import writing
 from bertcli.files.texts import Text
+from bertcli.folder.files import SINGLE_FILE, Folder
 from bertcli.folder.missing_files import TOKENIZER_FILES
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import SINGLE_FILE
 from bertcli.models.config import Config
 from bertcli.models.registry import family, parse_heads
 from bertcli.network.heads import FirstTokenClassifier

@@ -1,8 +1,7 @@
 """What the folder of an adapter (LoRA, peft) says: its base, and settings that are applied or refused."""
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import JsonSettings
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder, JsonSettings
 
 CONFIG_FILE = "adapter_config.json"
 HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}

@@ -11,10 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 
 from bertcli.errors import BertcliError
+from bertcli.folder.files import INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:

@@ -24,8 +24,7 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progr
 from bertcli.errors import BertcliError, first_line
 from bertcli.folder import missing_files
 from bertcli.folder.cache import missing, point, repo_folder
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import SINGLE_FILE, WEIGHT_FILES
+from bertcli.folder.files import SINGLE_FILE, WEIGHT_FILES, Folder
 
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(

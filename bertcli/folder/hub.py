@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import BertcliError, nearest, shown
-from bertcli.folder.files import is_plain
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder, is_plain
 
 logger = logging.getLogger("bertcli")
 

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import JsonSettings, is_plain, unusable
+from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
 from bertcli.folder.missing_files import has_tokenizer
-from bertcli.folder.model_folder import Folder
 from bertcli.folder.prompts import Prompts, read_prompts
 from bertcli.folder.transformer import TRANSFORMER_FILES, Transformer, read_transformer
-from bertcli.folder.weight_files import SINGLE_FILE, weights_file
 from bertcli.lean import lean_dataclass
 
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from bertcli.errors import BertcliError
-from bertcli.folder.weight_files import WEIGHT_FILES
+from bertcli.folder.files import WEIGHT_FILES
 
 ADVICE = "give the folder of a model, or fetch it again"
 SAVE = "load it with transformers and call save_pretrained, which writes model.safetensors"

@@ -3,10 +3,8 @@
 from typing import Any
 
 from bertcli.errors import shown
-from bertcli.folder.files import JsonSettings, is_plain, unusable
+from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable, weights_file
 from bertcli.folder.layout import ROUTER_FILE, Layout
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import weights_file
 
 TABLE = "SparseStaticEmbedding"
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bertcli.errors import BertcliError, check_choice, shown
-from bertcli.folder.files import JsonSettings, unusable
+from bertcli.folder.files import Folder, JsonSettings, unusable
 from bertcli.folder.layout import MASK, MODULES_FILE, SCORES, SENTENCE, Layout
-from bertcli.folder.model_folder import Folder
 
 if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense, LayerNorm

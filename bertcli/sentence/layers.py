@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import unusable
+from bertcli.folder.files import Folder, unusable
 from bertcli.folder.layout import MODEL_FILE, PROJECTION, SCORES, SENTENCE, Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_tensors

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.folder.router import weights_by_piece
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_tensors

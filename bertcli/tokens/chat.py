@@ -12,8 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple, Self
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import JSON_LIMIT, read_whole, unusable
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import JSON_LIMIT, Folder, read_whole, unusable
 from bertcli.tokens.template import Framing, Listed, Original, Side, Slot
 
 FILE = "chat_template.jinja"

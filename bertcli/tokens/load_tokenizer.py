@@ -7,8 +7,7 @@ from pathlib import Path
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
-from bertcli.folder.files import VOCABULARY_LIMIT, read_whole
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import VOCABULARY_LIMIT, Folder, read_whole
 from bertcli.tokens.bounds import check_tokenizer
 from bertcli.tokens.library import AT_OPENING, library_errors
 from bertcli.tokens.settings import ROLES, Settings

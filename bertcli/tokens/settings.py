@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tokenizers import AddedToken
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import JsonSettings
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder, JsonSettings
 
 if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate

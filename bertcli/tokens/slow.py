@@ -15,9 +15,8 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import JSON_LIMIT, VOCABULARY_LIMIT, read_whole
+from bertcli.folder.files import JSON_LIMIT, VOCABULARY_LIMIT, Folder, read_whole
 from bertcli.folder.missing_files import lacks_tokenizer
-from bertcli.folder.model_folder import Folder
 from bertcli.tokens.charsmap import check_charsmap
 from bertcli.tokens.settings import Settings
 

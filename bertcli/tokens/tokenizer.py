@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
 from bertcli.tokens.load_tokenizer import open_backend, special_tokens

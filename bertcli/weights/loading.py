@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import read_object
+from bertcli.folder.files import Folder, read_object, weights_file
 from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import weights_file
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
 from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads

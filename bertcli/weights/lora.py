@@ -17,8 +17,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.adapter import adapter_settings
-from bertcli.folder.files import JsonSettings, unusable
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder, JsonSettings, unusable
 from bertcli.lean import lean_dataclass
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array

@@ -19,9 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import open_regular, parse_json, read_bytes
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import INDEX_ENDING, SINGLE_FILE, shard_names, weights_file
+from bertcli.folder.files import (
+    INDEX_ENDING,
+    SINGLE_FILE,
+    Folder,
+    open_regular,
+    parse_json,
+    read_bytes,
+    shard_names,
+    weights_file,
+)
 
 HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB; the package allows 100 MB
 

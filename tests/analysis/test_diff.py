@@ -17,7 +17,7 @@ from reference.view_cases import TEXTS, VECTORS
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import save_arrays
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.views.diff import Diff, Weights, diff_page, step_diff
 from bertcli.weights.tensors import open_tensors
 

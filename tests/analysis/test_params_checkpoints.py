@@ -16,8 +16,8 @@ from helpers.family_checkpoints import FAMILIES, make_family
 import bertcli
 from bertcli.analysis.params.summary import tensors_document
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.weights.loading import open_checkpoint
 from bertcli.weights.tensors import open_tensors
 

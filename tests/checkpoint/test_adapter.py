@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.model import Model
 from bertcli.weights.lora import open_adapter
 

@@ -10,7 +10,7 @@ from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.models.gte import GteConfig
 from bertcli.models.modernbert import ModernBertConfig
 from bertcli.models.registry import family, parse_config, variants

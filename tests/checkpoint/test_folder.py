@@ -13,7 +13,7 @@ from helpers.checkpoints import make
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 
 OPENS = """
 import sys

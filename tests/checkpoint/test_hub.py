@@ -27,9 +27,9 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder import hub as hub_module
 from bertcli.folder.cache import cache_folder, missing
+from bertcli.folder.files import Folder
 from bertcli.folder.hub import find_model, sample
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import read_sentence_config
 from bertcli.weights.tensors import open_tensors
 

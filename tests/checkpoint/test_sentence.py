@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from bertcli import load
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import SentenceConfig, SparsePooling, read_sentence_config
 from bertcli.sentence.layers import read_cross_encoder
 

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
 

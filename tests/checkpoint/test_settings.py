@@ -13,8 +13,8 @@ from reference import setting_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.tokens import Tokenizer
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "settings.json").read_text(encoding="utf-8"))

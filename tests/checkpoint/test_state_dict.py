@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.weights.state_dict import MEMBER_LIMIT, PICKLE_LIMIT, Refused, read_state_dict
 from bertcli.weights.tensors import open_tensors
 

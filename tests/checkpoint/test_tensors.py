@@ -18,8 +18,7 @@ from safetensors.numpy import load_file
 
 from bertcli import load
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
-from bertcli.folder.weight_files import INDEX_FILE, SINGLE_FILE
+from bertcli.folder.files import INDEX_FILE, SINGLE_FILE, Folder
 from bertcli.weights.tensors import StoredTensor, open_tensors
 
 MATRIX = np.array([[1.5, -2.25, 3e-5], [0.0, -0.0, 65504.0]])

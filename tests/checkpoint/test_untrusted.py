@@ -9,9 +9,8 @@ import pytest
 from helpers.checkpoints import Dense, Sentence, make
 
 from bertcli.errors import BertcliError
-from bertcli.folder.files import VOCABULARY_LIMIT
+from bertcli.folder.files import VOCABULARY_LIMIT, Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import read_sentence_config
 from bertcli.tokens import Tokenizer
 from bertcli.weights.loading import read_config

@@ -19,7 +19,7 @@ from bertcli.evaluate import logistic
 from bertcli.evaluate.options import ProbeOptions
 from bertcli.evaluate.probe import bar, folds_of, parts_of, probing_of, reading
 from bertcli.files.texts import from_values
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.model import Model
 from bertcli.weights.tensors import open_tensors
 

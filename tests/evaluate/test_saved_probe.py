@@ -22,7 +22,7 @@ from bertcli.errors import BertcliError
 from bertcli.evaluate import saved_probe
 from bertcli.evaluate.logistic import STRENGTHS, fits
 from bertcli.evaluate.saved_probe import Head, find_head
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.models.registry import families
 from bertcli.weights.tensors import open_tensors
 

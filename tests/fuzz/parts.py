@@ -25,8 +25,8 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.texts import Text
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.sentence.config import read_sentence_config
 from bertcli.tokens import Tokenizer
 from bertcli.weights.loading import read_config

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.model import Model
 from bertcli.tasks.compute.encode import plan
 from bertcli.tasks.compute.similarity import similarity

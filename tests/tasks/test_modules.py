@@ -16,7 +16,7 @@ from helpers.terminal import bertcli as run
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.tasks.compute.sparse_vectors import SparseVector
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())

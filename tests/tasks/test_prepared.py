@@ -17,8 +17,8 @@ from reference.encode_cases import PROMPTED, TEXTS, prompted
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.model import Model
 from bertcli.tasks.compute.chunks import chunk_ranges
 from bertcli.tokens import Tokenizer

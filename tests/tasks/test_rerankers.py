@@ -16,7 +16,7 @@ from helpers.tokenizer_kinds import write_qwen
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
-from bertcli.folder.model_folder import Folder
+from bertcli.folder.files import Folder
 from bertcli.tokens.chat import ChatTemplate
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "rerankers.json").read_text())

@@ -11,8 +11,8 @@ from helpers.tokenizer_kinds import KINDS, write_kind
 from helpers.vocabulary import SPECIAL, pieces, write_vocabulary
 
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.windows import windows_of

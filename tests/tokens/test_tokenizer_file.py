@@ -17,8 +17,8 @@ from helpers.tokenizer_kinds import NO_CHANGES, write_kind
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 from bertcli.tokens.library import library_errors, without_lines_of_panics

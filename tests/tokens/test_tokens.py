@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 

@@ -13,8 +13,8 @@ from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_fold
 from tokenizers import pre_tokenizers
 
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.slow import Piece, parse_model

@@ -11,8 +11,8 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.model_folder import Folder
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.windows import windows_of
 
