@@ -28,6 +28,8 @@ MODES = tuple(FLAGS.values())
 
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 
+# What pools token vectors where the files of a model do not say it, as in sentence-transformers. It is said only here.
+DEFAULT_POOLING = ("mean",)
 UNSPECIFIED = "since the checkpoint specifies no pooling"
 UNASKED = "but nobody asked the Hub whether the model says otherwise"
 
@@ -59,7 +61,7 @@ class SentenceConfig(NamedTuple):
     pooling: tuple[str, ...] = ()
     normalize: bool = False
     dense: "tuple[Dense, ...]" = ()
-    reason: str = f"mean, {UNSPECIFIED}"
+    reason: str = f"{DEFAULT_POOLING[0]}, {UNSPECIFIED}"
     prompts: Mapping[str, str] = {}
     prompt: str = ""
     include_prompt: bool = True
@@ -70,6 +72,11 @@ class SentenceConfig(NamedTuple):
     routed: bool = False
     similarity: str = "cosine"
     late: "LateInteraction | None" = None
+
+    @property
+    def pooling_or_default(self) -> tuple[str, ...]:
+        """The modes that pool token vectors, whether the folder specifies them or not."""
+        return self.pooling or DEFAULT_POOLING
 
     @property
     def compared(self) -> str:
@@ -97,7 +104,7 @@ def read_sentence_config(layout: Layout) -> SentenceConfig:
         prompts = {**prompts, "query": late.query.prompt, "document": late.document.prompt}
         prompt = late.document.prompt
     sentence = SentenceConfig(
-        reason="mean, " + (UNSPECIFIED if layout.is_known else UNASKED),
+        reason=f"{DEFAULT_POOLING[0]}, {UNSPECIFIED if layout.is_known else UNASKED}",
         normalize=late is not None and MASK not in layout.kinds,
         prompts=prompts,
         prompt=prompt,
@@ -179,7 +186,7 @@ def _read_pooling(config: JsonSettings) -> tuple[tuple[str, ...], int | None]:
     """The modes in the order of their concatenation, and the length of the result if the file states it."""
     modes = config.get("pooling_mode")
     if modes is None:
-        modes = [mode for key, mode in FLAGS.items() if config.flag(key, False)] or ["mean"]
+        modes = [mode for key, mode in FLAGS.items() if config.flag(key, False)] or [*DEFAULT_POOLING]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or not modes:
         raise BertcliError(f"{config.file} has the pooling_mode {shown(modes)}: fetch the model again.")

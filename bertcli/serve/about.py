@@ -54,7 +54,7 @@ def about(served: Served) -> dict[str, Any]:
     model, own, use = served.model, served.own, served.uses[0]
     labels = {str(i): label for i, label in enumerate(model.config.labels)}
     by_labels = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
-    pooling = {"encode": "+".join(own.pooling) or "mean", "late": "none", "encode-sparse": "splade"}
+    pooling = {"encode": "+".join(own.pooling_or_default), "late": "none", "encode-sparse": "splade"}
     kind = {"rank": "reranker", "classify": "classifier"}.get(use, use)
     path = model.path
     return {

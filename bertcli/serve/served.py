@@ -74,7 +74,7 @@ class Served:
         words = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
         if self.uses[0] == "encode":
             compared = "" if self.own.compared == "cosine" else f", ranked by cosine (its folder: {self.own.compared})"
-            return f"embedding, {self.width}, {'+'.join(self.own.pooling) or 'mean'}{compared}"
+            return f"embedding, {self.width}, {'+'.join(self.own.pooling_or_default)}{compared}"
         return words.get(self.uses[0], self.uses[0])
 
     @property

@@ -373,7 +373,7 @@ def _modes(wanted: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...]
     """The kinds of pooling to concatenate, none to keep every token; of what role those are; and why, for the user."""
     pooling = wanted.pooling or "auto"
     if pooling == "auto":
-        return own.pooling or ("mean",), None, own.reason
+        return own.pooling_or_default, None, own.reason
     if pooling != "none":
         return (pooling,), None, f"{pooling}, as requested"
     if own.late is not None:

@@ -100,7 +100,7 @@ def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> E
     plan = given.plan
     if plan is not None and model.path is not None:
         own = model.sentence
-        if (plan.pooling, plan.normalize) != (own.pooling or ("mean",), own.normalize):
+        if (plan.pooling, plan.normalize) != (own.pooling_or_default, own.normalize):
             logger.warning(
                 "sentence-transformers will pool as the folder's files say (%s), not as asked for here: only programs "
                 "that read the graph's sentence_embedding get that.", own.reason,
