@@ -46,6 +46,8 @@ ALONE: dict[str, set[str]] = {
     "typer": {"cli"},
     "onnx": {"onnx"},
     "onnxruntime": {"onnx"},
+    "orjson": {"serve"},
+    "pydantic": {"serve"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},
 }

@@ -3,6 +3,7 @@
 import os
 from dataclasses import field, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 from bertcli.cli.job import open_as, set_threads
@@ -10,6 +11,8 @@ from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, Th
 from bertcli.errors import BertcliError
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
+
+NEEDED = ("orjson", "pydantic", "starlette", "uvicorn")
 
 
 @lean_dataclass
@@ -29,6 +32,7 @@ class ServeOptions:
 
     host: str = option("127.0.0.1", "HOST", "Where it listens; 0.0.0.0 is everywhere. (default: 127.0.0.1)")
     port: int = option(8080, "PORT", "At which port; 0 is any that is free. (default: 8080)", least=0)
+    uds: str | None = option(None, "PATH", "Listen at a Unix socket there, in place of a host and port.")
     api_key: str | None = option(
         None, "KEY", "Answer only requests with this key (Authorization: Bearer KEY).", envvar="BERTCLI_API_KEY",
         show_envvar=True,
@@ -56,20 +60,23 @@ class ServeOptions:
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
     timeout: int = option(60, "SECONDS", "A request may take so long. (default: 60)", least=1)
     drain: int = option(30, "SECONDS", "On SIGTERM, answer what was accepted for so long. (default: 30)", least=1)
+    token_ids: bool = option(
+        False, "", "Accept ids of the model's own vocabulary in place of texts, as OpenAI's embeddings do."
+    )
     quiet: bool = option(False, "", "No line on stderr for every request.")
 
 
-def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, engine: EngineOptions) -> None:
-    r"""Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
+def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, engine: EngineOptions) -> None:
+    """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
 
     bertcli serve
     bertcli serve -m sentence-transformers/all-MiniLM-L6-v2 --port 8080
     bertcli serve -m my-embedder -m my-reranker --api-key "$KEY"
-    curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \
+    curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \\
       -d '{"input": "A dog ran home."}'
 
-    It speaks OpenAI's embeddings, Jina's and Cohere's rerank, the routes of
-    text-embeddings-inference and of Ollama, and those of transformers'
+    It speaks OpenAI's and Cohere's embeddings, Jina's and Cohere's rerank, the
+    routes of text-embeddings-inference and of Ollama, and those of transformers'
     pipelines; GET / is a page to try them on, /openapi.json lists them all.
     Numbers are those of the commands. Texts that are too long are cut as the
     model's folder says, and the answer says which (X-Truncated).
@@ -77,15 +84,15 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
     It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM ends it when what
     was accepted is answered.
     """
-    if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise BertcliError("bertcli serve needs two more packages: pip install 'bertcli[serve]'.")
+    if not all(map(find_spec, NEEDED)):
+        raise BertcliError("bertcli serve needs a few more packages: pip install 'bertcli[serve]'.")
     # An empty variable is as if there was none for the command line, and would open the server to everyone.
-    given = os.environ.get("BERTCLI_API_KEY") if wanted.api_key is None else wanted.api_key
+    given = os.environ.get("BERTCLI_API_KEY") if options.api_key is None else options.api_key
     key = None if given is None else given.strip()
     if key == "":
         raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
-    if wanted.port > 65535:
-        raise wrong("--port", f"{wanted.port} is no port: they end at 65535.")
+    if options.port > 65535:
+        raise wrong("--port", f"{options.port} is no port: they end at 65535.")
     set_threads(threads)
     from bertcli.engine.threads import thread_count
     from bertcli.model import Model
@@ -100,10 +107,13 @@ def serve(models: ServedModels, wanted: ServeOptions, threads: ThreadOptions, en
             ModelOptions(), model=name, revision=models.revision, cache_dir=models.cache_dir, offline=models.offline
         )
         opened.append(Served(open_as(Model, one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
+    # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
+    hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
-        wanted.truncation, wanted.max_inputs, wanted.max_body, wanted.max_queue_tokens,
-        wanted.batch_tokens or BATCH_TOKENS * thread_count(), wanted.timeout, key, tuple(wanted.cors or ()),
-        (wanted.host, *(wanted.allowed_host or ())), wanted.max_candidates, wanted.max_predictions,
-        wanted.max_request_tokens, wanted.quiet,
+        truncation=options.truncation, max_inputs=options.max_inputs, max_body=options.max_body,
+        max_queue_tokens=options.max_queue_tokens, timeout=options.timeout, api_key=key,
+        batch_tokens=options.batch_tokens or BATCH_TOKENS * thread_count(), cors=tuple(options.cors or ()),
+        hosts=hosts, max_candidates=options.max_candidates, max_predictions=options.max_predictions,
+        max_request_tokens=options.max_request_tokens, token_ids=options.token_ids, quiet=options.quiet,
     )  # fmt: skip
-    run(opened, limits, wanted.host, wanted.port, wanted.drain)
+    run(opened, limits, options.host, options.port, options.drain, None if options.uds is None else Path(options.uds))

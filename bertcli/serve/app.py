@@ -1,34 +1,37 @@
-"""The server: what every route has in common, from the bytes of a request to those of its answer."""
+"""The server: what every route has in common, from the bytes of a request to those of its answer.
+
+The routes themselves are in `api/`, a file for each API.
+"""
 
 import asyncio
 import hmac
-import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route as At
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
 from starlette.types import Scope
 
 from bertcli.errors import BertcliError, damaged
-from bertcli.serve import about, pipelines, rankings, tokens, vectors  # noqa: F401 (they declare routes)
+from bertcli.serve.answers import Answer, written
 from bertcli.serve.door import Door
-from bertcli.serve.fields import Refused, is_openai, parsed
+from bertcli.serve.exchange import Exchange, busy
+from bertcli.serve.requests import Refused, parse_json
+from bertcli.serve.routes import Route, all_routes, has_openai_errors
 from bertcli.serve.served import Served
-from bertcli.serve.service import ROUTES, Answer, Ask, Limits, Route, Service
-from bertcli.serve.vectors import shortest
+from bertcli.serve.service import BODIES_HELD, Limits, Service
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
-HEADERS = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}
+ENDING = Refused(503, "The server is ending: ask another one.", code="draining")
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
+LONG_BODY = 65_536  # bytes; less is parsed in a millisecond
 
 
 class Server(Service):
@@ -38,68 +41,97 @@ class Server(Service):
         """ready: called when requests can be answered."""
         super().__init__(models, limits)
         self._ready = ready
+        self._deadlines: set[asyncio.Timeout] = set()  # of the requests that are being answered
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = False
         cors = Middleware(
             CORSMiddleware, allow_origins=limits.cors, allow_methods=["*"], allow_headers=["*"],
             expose_headers=["X-Truncated"],
         )  # fmt: skip
         door = Middleware(Door, hosts=limits.hosts, origins=limits.cors, refusal=self._at_the_door)
         self.app = Starlette(
-            routes=[self._at(path, route) for route in ROUTES for path in route.paths],
+            routes=[self._at(path, route) for route in all_routes() for path in route.paths],
             middleware=[door, *[cors] * bool(limits.cors)],
-            exception_handlers={HTTPException: self._not_here},
+            exception_handlers={HTTPException: self._no_route},
             lifespan=self._lifespan,
         )
 
+    def abort(self) -> None:
+        """Answer what is not done with 503. Called from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end_all)
+
+    def _end_all(self) -> None:
+        self._ended = True
+        for deadline in self._deadlines:
+            deadline.reschedule(asyncio.get_running_loop().time())
+
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
         self._ready()
         yield
         self.end()
 
-    def _at(self, path: str, route: Route) -> At:
+    def _at(self, path: str, route: Route) -> StarletteRoute:
         async def endpoint(request: Request) -> Response:
-            ask = Ask(self, request)
+            exchange = Exchange(self, request)
             self.metrics.count("te_request_count", path)
             try:
-                async with asyncio.timeout(self.limits.timeout):
-                    response = await self._response(ask, route)
+                async with asyncio.timeout(self.limits.timeout) as deadline:
+                    self._deadlines.add(deadline)
+                    try:
+                        response = await self._response(exchange, route)
+                    finally:
+                        self._deadlines.discard(deadline)
                 self.metrics.count("te_request_success", path)
             except Exception as error:  # whatever goes wrong with one request, the others are answered
                 response = self._refusal(path, error)
-            self._log(ask, response)
+            finally:
+                self.bytes_held -= exchange.bytes_held
+            self._log(exchange, response)
             return response
 
-        return At(path, endpoint, methods=["GET" if route.wanted is None else "POST"])
+        return StarletteRoute(path, endpoint, methods=["GET" if route.request is None else "POST"])
 
-    async def _response(self, ask: Ask, route: Route) -> Response:
-        if not route.free:
-            self._check_key(ask.request)
-        if route.wanted is None:
-            answer = await route.answer(ask)
+    async def _response(self, exchange: Exchange, route: Route) -> Response:
+        if not route.public:
+            self._check_key(exchange.request)
+        if route.request is None:
+            answer = await route.answer(exchange)
         else:
-            ask.body = {**await self._body(ask.request), **ask.request.path_params}
-            answer = await ask.answer(route, ask.body)
+            body = await self._body(exchange)
+            long = len(body) > LONG_BODY
+            exchange.body = {**await exchange.in_thread(parse_json, body, whether=long), **exchange.request.path_params}
+            answer = await exchange.answer(route, exchange.body, in_thread=long)
         if isinstance(answer, Response):
             return answer
-        headers = {"X-Truncated": ",".join(str(cut["index"]) for cut in ask.cuts)} if ask.cuts else None
-        if ask.cuts and isinstance(answer, dict):
-            answer = {**answer, "truncated": ask.cuts}
-        content = await ask.apart(written, answer, tokens=ask.tokens)
+        cuts = exchange.cuts
+        headers = {"X-Truncated": ",".join(str(cut["index"]) for cut in cuts)} if cuts else None
+        if cuts and isinstance(answer, dict):
+            answer = {**answer, "truncated": cuts}
+        content = await exchange.in_thread(written, answer, whether=not exchange.is_short)
         return Response(content, headers=headers, media_type="application/json")
 
-    async def _body(self, request: Request) -> dict[str, Any]:
-        """The JSON object of a request. Errors: Refused."""
+    async def _body(self, exchange: Exchange) -> bytes:
+        """The bytes of a request's body. Errors: Refused."""
         if self.draining:
-            raise Refused(503, "The server is ending: ask another one.", code="draining")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" or request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise ENDING
+        headers = exchange.request.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json" or headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "Send application/json, not compressed (Content-Type, Content-Encoding).", code="type")
+        most = self.limits.max_body * 1_000_000
         body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > self.limits.max_body * 1_000_000:
+        async for chunk in exchange.request.stream():
+            body += chunk
+            exchange.bytes_held += len(chunk)
+            self.bytes_held += len(chunk)
+            if len(body) > most:
                 raise Refused(413, f"The body has more than {self.limits.max_body} MB.", code="too_large")
-        return parsed(bytes(body))
+            if self.bytes_held > BODIES_HELD * most:
+                raise busy(1)
+        return bytes(body)
 
     def _check_key(self, request: Request) -> None:
         """Refuse a request without the key, if one is asked for."""
@@ -111,17 +143,19 @@ class Server(Service):
                 401, "The key is missing or wrong (Authorization: Bearer, or x-api-key).", code="unauthorized"
             )
 
-    async def _not_here(self, request: Request, error: Exception) -> Response:
+    # ----------------------------------------------------------------------------------------------- what is refused
+
+    async def _no_route(self, request: Request, error: Exception) -> Response:
         """The answer for a path or a method that there is none of."""
         response = self._refusal(request.scope["path"], error)
         response.headers.update(getattr(error, "headers", None) or {})
-        self._log(Ask(self, request), response)
+        self._log(Exchange(self, request), response)
         return response
 
     def _at_the_door(self, scope: Scope, error: Exception) -> Response:
         """The answer to a request that no route has seen, or that one has failed to answer."""
         response = self._refusal(scope["path"], error)
-        self._log(Ask(self, Request(scope)), response)
+        self._log(Exchange(self, Request(scope)), response)
         return response
 
     def _refusal(self, path: str, error: Exception) -> Response:
@@ -129,10 +163,11 @@ class Server(Service):
         refused = self._refused(path, error)
         self.metrics.count("te_request_failure", refused.code or str(refused.status))
         kind = TYPES.get(refused.status, "invalid_request_error")
-        said: Answer = {"error": refused.why, "error_type": refused.code or kind}
-        if is_openai(path) and not path.startswith("/api/"):  # Ollama's clients read a sentence
-            said = {"error": {"message": refused.why, "type": kind, "param": refused.param, "code": refused.code}}
-        return JSONResponse(said, refused.status, HEADERS.get(refused.status))
+        answer: Answer = {"error": refused.why, "error_type": refused.code or kind}
+        if has_openai_errors(path):
+            answer = {"error": {"message": refused.why, "type": kind, "param": refused.param, "code": refused.code}}
+        headers = {**refused.headers, **({"WWW-Authenticate": "Bearer"} if refused.status == 401 else {})}
+        return Response(written(answer), refused.status, headers, "application/json")
 
     def _refused(self, path: str, error: Exception) -> Refused:
         """What a request is told of an error."""
@@ -144,7 +179,8 @@ class Server(Service):
             case BertcliError():
                 return Refused(422, OPTIONS.sub("", str(error)), code="unusable")
             case TimeoutError():
-                return Refused(504, f"It was not done within {self.limits.timeout:g} seconds.", code="timeout")
+                why = f"It was not done within {self.limits.timeout:g} seconds."
+                return ENDING if self._ended else Refused(504, why, code="timeout")
             case ClientDisconnect():
                 return Refused(499, "The client has left.", code="gone")
             case HTTPException(status_code=404):
@@ -154,20 +190,11 @@ class Server(Service):
         self.note(f"{path}: {type(error).__name__}: {error}")
         return Refused(500, "Something went wrong here; the log says what.", code="internal")
 
-    def _log(self, ask: Ask, response: Response) -> None:
-        took = monotonic() - ask.begun
+    def _log(self, exchange: Exchange, response: Response) -> None:
+        took = monotonic() - exchange.begun
         self.metrics.observe("te_request_duration", took)
         if not self.limits.quiet:
-            counts = f" {ask.texts} texts {ask.tokens} tokens" if ask.texts else ""
+            counts = f" {exchange.texts} texts {exchange.tokens} tokens" if exchange.texts else ""
             # Not request.url, which fails for a Host that is no address.
-            line = f"{ask.request.method} {ask.request.scope['path']} {response.status_code}{counts}"
-            self.note(f"{line} {1000 * took:.1f} ms")
-
-
-def written(answer: Answer) -> bytes:
-    """An answer as JSON. Errors: BertcliError for a number that JSON has not."""
-    try:
-        text = json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=shortest)
-    except ValueError:
-        raise damaged() from None
-    return text.encode()
+            path = exchange.request.scope["path"]
+            self.note(f"{exchange.request.method} {path} {response.status_code}{counts} {1000 * took:.1f} ms")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bertcli.serve.fields import Refused
+from bertcli.serve.requests import Refused
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 ANY = "*"

@@ -1,12 +1,16 @@
 """The server as a process: it begins when a model has computed, and ends when it has answered what it accepted."""
 
 import ctypes
+import logging
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Sequence
-from threading import Thread
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread, Timer
 from types import FrameType
 
 import uvicorn
@@ -20,29 +24,36 @@ INTERRUPTED = 130
 TURN = 0.0005  # seconds for which a thread that wants the interpreter waits: reading requests takes it between products
 HEED = 0.5  # seconds: on Windows a signal is handled only when the main thread stops waiting
 MALLOC = {-8: 1, -1: 64 << 20, -3: 32 << 20}  # M_ARENA_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
+SECONDS_TO_ANSWER = 1  # after `drain`, for the 503s and for clients that read slowly
+SECONDS_TO_END = 1.5  # after `drain`, for all of that and the threads
 
 
-def serve(models: Sequence[Served], limits: Limits, host: str, port: int, drain: float) -> None:
-    """Serve until a signal comes; then answer what was accepted, for at most `drain` seconds.
+def serve(
+    models: Sequence[Served], limits: Limits, host: str, port: int, drain: float, uds: Path | None = None
+) -> None:
+    """Serve until a signal comes; then answer what was accepted, for at most `drain` seconds, and the rest with 503.
 
-    A second signal ends the process at once, with status 130. Errors: BertcliError for an address that cannot be had,
-    damaged weights.
+    uds: the path of a Unix socket, in place of host and port. A second signal ends the process at once, with status
+    130. Errors: BertcliError for an address that cannot be had, damaged weights.
     """
     keep_memory()
     sys.setswitchinterval(TURN)  # ten times as often as by itself: 4 % more texts a second
     for served in models:
         served.check()
-    bound = listening(host, port)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
+    bound = listening(host, port) if uds is None else listening_at(uds)
+    address = f"unix:{uds}" if uds else f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
 
     def ready() -> None:
         for served in models:
             print(f"Serving {served.short} ({served.summary}) at {address}", file=sys.stderr, flush=True)
 
+    # Errors are in our own log. uvicorn's would have tracebacks of what it cancels at the end.
+    logging.getLogger("uvicorn").addHandler(logging.NullHandler())
+    logging.getLogger("uvicorn").propagate = False
     server = Server(models, limits, ready)
     config = uvicorn.Config(
         server.app, log_config=None, access_log=False, server_header=False, lifespan="on", loop="asyncio", http="h11",
-        ws="none", proxy_headers=False, timeout_graceful_shutdown=int(drain) or 1,
+        ws="none", proxy_headers=False, timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER,
     )  # fmt: skip
     running = uvicorn.Server(config)
     # In a thread of its own, since in the main thread it would handle signals, and end the process by them.
@@ -52,12 +63,25 @@ def serve(models: Sequence[Served], limits: Limits, host: str, port: int, drain:
         if server.draining:
             os._exit(INTERRUPTED)
         server.draining = running.should_exit = True
+        _after(drain, server.abort)
+        _after(drain + SECONDS_TO_END, lambda: os._exit(0))  # a client that never reads, a batch that takes minutes
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     thread.start()
     while thread.is_alive():
         thread.join(HEED)
+    if uds is not None:
+        uds.unlink(missing_ok=True)
+    if server.is_computing:  # Python would wait for the threads
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _after(seconds: float, function: object) -> None:
+    timer = Timer(seconds, function)  # type: ignore[arg-type]
+    timer.daemon = True
+    timer.start()
 
 
 def keep_memory() -> None:
@@ -88,3 +112,35 @@ def listening(host: str, port: int) -> socket.socket:
             f"Cannot listen at {host}, port {port} ({reason}): choose another (--host, --port)."
         ) from None
     return bound
+
+
+def listening_at(path: Path) -> socket.socket:
+    """A Unix socket that listens at a path, which only this user may open; one that a dead server left is replaced.
+
+    Errors: BertcliError.
+    """
+    family = getattr(socket, "AF_UNIX", None)
+    if family is None:
+        raise BertcliError("This system has no Unix sockets: use --host and --port.")
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        with suppress(FileNotFoundError):
+            if stat.S_ISSOCK(path.stat().st_mode) and not _answers(path, family):
+                path.unlink()
+        mask = os.umask(0o177)
+        try:
+            bound.bind(str(path))
+        finally:
+            os.umask(mask)
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        reason = error.strerror or error
+        raise BertcliError(f"Cannot listen at {path} ({reason}): choose another path (--uds).") from None
+    return bound
+
+
+def _answers(path: Path, family: int) -> bool:
+    """Whether a process listens at a Unix socket."""
+    with socket.socket(family, socket.SOCK_STREAM) as client:
+        return client.connect_ex(str(path)) == 0

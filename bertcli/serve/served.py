@@ -1,24 +1,33 @@
 """A model that is served: its names, what it can answer, and what computes a task with certain options."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from threading import Lock
+from time import perf_counter
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Text
+from bertcli.files.texts import Item, Text
 from bertcli.model import Model
 from bertcli.sentence.config import SentenceConfig
+from bertcli.serve.stream import Speed
 from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
-from bertcli.tasks.registry import TaskSpec, compute, spec
+from bertcli.tasks.registry import TaskSpec, compute, spec, specs
 
+WARM_WORDS = " and so on" * 40  # a text of about 128 tokens, from which the speed of the model is estimated
 MOST_PLANS = 64  # sets of options that are kept ready
 TASKS = {"tokens": "encode", "late": "rank", "zero-shot": "classify"}  # of a use that is no task's name, the task
 
 
+OWN_RULES = (  # the tasks whose models are told below by more than their head
+    "encode", "encode-sparse", "classify", "rank", "tag", "answer", "fill-mask", "score",
+)  # fmt: skip
+
+
 @cache
-def page_of_use(use: str) -> TaskSpec:
+def spec_of_use(use: str) -> TaskSpec:
     """The task that a use of a model is."""
     found = spec(TASKS.get(use, use))
     assert found is not None
@@ -31,6 +40,7 @@ class Served:
 
     model: Model
     name: str
+    speed: Speed = field(default_factory=Speed)
     _plans: dict[Any, Task[Any]] = field(default_factory=dict)  # those used longest ago first
     _lock: Lock = field(default_factory=Lock)
 
@@ -66,7 +76,13 @@ class Served:
         }  # fmt: skip
         first = ["encode-sparse"] if own.sparse is not None else vectors if own.pooling or len(vectors) == 1 else []
         uses = [*first, *(use for head, several in of_heads.items() if head in model.heads for use in several)]
+        uses += [task.name for task in specs() if task.name not in OWN_RULES and self._has_head(task)]
         return tuple(dict.fromkeys(uses if own.sparse is not None else [*uses, "encode"]))
+
+    def _has_head(self, task: TaskSpec) -> bool:
+        """Whether the model has the head that a task needs."""
+        head = task.needs(task.options()).head
+        return head is None or head in self.model.heads
 
     @property
     def summary(self) -> str:
@@ -88,7 +104,7 @@ class Served:
 
         side: where texts are cut, if not where the folder says. Errors: BertcliError.
         """
-        of_task, key = page_of_use(task), (task, side, repr(sorted(options.items())))
+        of_task, key = spec_of_use(task), (task, side, repr(sorted(options.items())))
         if not issubclass(of_task.options, Windows):  # which cut nothing
             options = {"truncation": "silent", **options}
         with self._lock:
@@ -106,9 +122,26 @@ class Served:
                 del self._plans[next(iter(self._plans))]
         return made
 
+    def items_of_ids(self, task: Task[Any], ids: Sequence[Sequence[int]]) -> list[Item]:
+        """The items of texts that are given as ids of the vocabulary. Errors: BertcliError."""
+        if task.prompt:
+            raise BertcliError("A prompt belongs before each text, which ids cannot have: send texts.")
+        tokenizer = self.model.tokenizer
+        items = [Item(index, Text(""), tokenizer.of_ids(one, task.limit)) for index, one in enumerate(ids)]
+        for item in items:
+            if not item.tokens.ids and not task.may_be_empty:
+                raise BertcliError(f"Text {item.index} has no ids.")
+            task.check(item)
+        return items
+
     def check(self) -> None:
-        """Compute one text. Errors: BertcliError for damaged weights, or a model that can do none of the tasks."""
+        """Compute a text, and measure how fast. Errors: BertcliError for damaged weights, or a model without a task."""
         use = self.uses[0]
-        first = f"A {self.model.tokenizer.mask_token}." if use == "fill-mask" else "A text."
+        first = f"A {self.model.tokenizer.mask_token if use == 'fill-mask' else 'text'}.{WARM_WORDS}"
         task = self.plan(use)
-        task.compute(task.window([Text(first, "Another one." if use in ("rank", "late", "answer") else None)], 0))
+        pair = "Another one." if use in ("rank", "late", "answer") else None
+        window = task.window([Text(first, pair)], 0)
+        task.compute(window)  # reads the weights
+        begun = perf_counter()
+        task.compute(window)
+        self.speed.guess(sum(map(task.cost, window.items)), perf_counter() - begun)

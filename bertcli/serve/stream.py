@@ -1,24 +1,83 @@
-"""What all waiting requests want computed, as one stream of texts: what arrived while a batch ran is the next batch.
+"""What all requests want computed, as one stream of texts: what arrived while a batch ran is the next batch.
 
-One thread computes, with all of NumPy's threads. A batch is of one task with one set of options, the one whose request
-has waited longest, and takes a text of each of its requests in turn, so that a long request delays a short one by a
-batch at most. There is no timer to wait for, and no padding. Like the run commands it computes windows of texts by
-`Task.compute`, so a text's numbers are theirs, whatever it is served with.
+One thread computes, with all of NumPy's threads. A batch is of one task with one set of options. It has at most
+`batch_tokens` tokens and takes the texts of the oldest request first, so that requests are done in the order in which
+they came. Requests that are large, with more left than a batch holds, have half of a batch while small ones wait. A
+single text that costs more than a batch (many candidates, a copy for each masked token) lets others in between its
+micro-batches, and stops when nobody waits for it any more.
+
+There is no timer to wait for, and no padding. Like the run commands it computes windows of texts by `Task.compute`, so
+a text's numbers are theirs, whatever it is served with.
 """
 
-from collections import deque
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Condition, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertcli.files.texts import Item
+from bertcli.tasks.compute.batches import between_batches
 from bertcli.tasks.compute.task import START, Records, Task, Window
 
 Value = Any  # of one item: a record, a vector, vectors of tokens; or the exception that computing it raised
+SHARE_OF_TIME = 0.8  # of a request's time that a new request may be expected to take: speeds are estimates
+FULL = 0.5  # a batch with this share of `batch_tokens` shows how fast the model is; a smaller one is slower than that
+TELLING = 64  # tokens: fewer take as long as these
+NEWEST = 0.2  # weight of the newest batch in the running mean
+
+
+class Busy(Exception):
+    """A request that cannot be answered in time. `retry_after`: in how many seconds it could be accepted."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__()
+        self.retry_after = max(1, math.ceil(retry_after))
+
+
+class TooLarge(Exception):
+    """A request that takes too long even if nothing else waits. `seconds`: how long it would take."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = math.ceil(seconds)
+
+
+class Abandoned(Exception):
+    """Nobody waits any more for what is being computed."""
+
+
+class Speed:
+    """How many tokens of a model are computed a second, as a running mean; None before anything was computed."""
+
+    def __init__(self) -> None:
+        self.rate: float | None = None
+        self._is_guess = True
+
+    def guess(self, tokens: int, seconds: float) -> None:
+        """Begin with what a single text took, which a full batch corrects."""
+        if tokens >= TELLING:
+            self.rate = tokens / seconds
+
+    def observe(self, tokens: int, seconds: float, full: bool = True) -> None:
+        """Take a batch into account; one that is not full only shows that the model is at least as fast."""
+        if seconds <= 0 or (tokens < TELLING and not full):
+            return
+        rate = tokens / seconds
+        if self.rate is None or (full and self._is_guess):
+            self.rate = rate
+        elif full:
+            self.rate += NEWEST * (rate - self.rate)
+        else:
+            self.rate = max(self.rate, rate)
+        self._is_guess = self._is_guess and not full
+
+    def seconds(self, tokens: int) -> float:
+        """How long so many tokens take; 0 where it is not known."""
+        return tokens / self.rate if self.rate else 0.0
 
 
 @dataclass(eq=False)
@@ -27,11 +86,18 @@ class Call:
 
     task: Task[Any]
     items: Sequence[Item]
+    costs: Sequence[int]  # tokens that are computed for each item
+    speed: Speed = field(default_factory=Speed)
+    deadline: float = math.inf  # when its request ends, of `monotonic`
     future: "Future[list[Value]]" = field(default_factory=Future)
     values: list[Value] = field(default_factory=list)
     taken: int = 0  # items that batches have
     arrived: float = field(default_factory=monotonic)
     begun: float = 0.0  # when its first item was taken
+    left: int = field(init=False)  # tokens of items that no batch has
+
+    def __post_init__(self) -> None:
+        self.left = sum(self.costs)
 
     @property
     def waits(self) -> bool:
@@ -39,15 +105,39 @@ class Call:
         return self.taken < len(self.items) and not self.future.done()
 
     @property
-    def next(self) -> Item:
-        """The first item that no batch has."""
-        return self.items[self.taken]
+    def next_cost(self) -> int:
+        """The tokens of the first item that no batch has."""
+        return self.costs[self.taken]
 
-    def take(self) -> Item:
-        """That item, for a batch."""
-        item, self.begun = self.next, self.begun or monotonic()
+    @property
+    def seconds_left(self) -> float:
+        """How long what no batch has takes."""
+        return self.speed.seconds(self.left)
+
+    def take(self) -> "Piece":
+        """The first item that no batch has, for a batch."""
+        piece, self.begun = Piece(self, self.items[self.taken], self.next_cost), self.begun or monotonic()
+        self.left -= piece.cost
         self.taken += 1
-        return item
+        return piece
+
+
+class Piece(NamedTuple):
+    """An item in a batch, and whose it is."""
+
+    call: Call
+    item: Item
+    cost: int
+
+
+Batch = list[Piece]
+
+
+class Running(NamedTuple):
+    """What is being computed: when it should be done, and whether it lets others in before that."""
+
+    until: float
+    pauses: bool
 
 
 class Stream:
@@ -57,6 +147,9 @@ class Stream:
         """noted: is told of each batch how many items and tokens it has."""
         self._batch_tokens, self._noted = batch_tokens, noted
         self._calls: list[Call] = []  # the one that has waited longest first
+        self._large_had_turn = False  # whether the latest batch was a large call's: next is the turn of small ones
+        self._running = Running(0.0, False)
+        self._others_seconds = 0.0  # spent on others in the midst of a large computation
         self._changed = Condition()
         self._ending = False
         self._thread = Thread(target=self._run, name="bertcli_compute", daemon=True)
@@ -68,52 +161,145 @@ class Stream:
         return sum(call.waits for call in self._calls)
 
     def add(self, call: Call) -> None:
-        """Let a call take its place behind those that wait."""
+        """Let a call take its place behind those that wait.
+
+        Errors: Busy, if it could not be done in time; TooLarge, if it could not even where nothing waits.
+        """
         with self._changed:
-            self._calls.append(call)
+            room = SHARE_OF_TIME * (call.deadline - monotonic())
+            if call.seconds_left > room:
+                raise TooLarge(call.seconds_left)
+            waiting = [one for one in self._calls if one.waits]
+            seconds = self._seconds_until_done(call, waiting)
+            if seconds > room:
+                raise Busy(seconds - room)
+            self._calls = [*waiting, call]
             self._changed.notify()
 
-    def end(self) -> None:
-        """Let the thread end when nothing waits, and wait for it."""
+    @property
+    def is_computing(self) -> bool:
+        """Whether its thread has not ended."""
+        return self._thread.is_alive()
+
+    def end(self, timeout: float | None = None) -> bool:
+        """Let the thread end when nothing waits, and wait for it; whether it has ended."""
         with self._changed:
             self._ending = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    # ------------------------------------------------------------------------------------------------- whose turn it is
+
+    def _is_large(self, call: Call) -> bool:
+        return call.left > self._batch_tokens
+
+    def _seconds_until_done(self, call: Call, before: Sequence[Call]) -> float:
+        """How long a call takes with those before it; beside large ones a small one has half of the time."""
+        running = max(0.0, self._running.until - monotonic())
+        own, ahead = call.seconds_left, running + sum(one.seconds_left for one in before)
+        if self._is_large(call):
+            return ahead + own
+        small = sum(one.seconds_left for one in before if not self._is_large(one))
+        return min(ahead + own, 2 * (small + own) + (0.0 if self._running.pauses else running))
+
+    def _next(self) -> Batch:
+        """The next batch, as soon as there is one; empty at the end."""
+        with self._changed:
+            while True:
+                self._calls = [call for call in self._calls if call.waits]
+                if self._calls or self._ending:
+                    return self._batch(self._calls)
+                self._changed.wait()
+
+    def _batch(self, calls: Sequence[Call]) -> Batch:
+        """A batch of waiting calls, in their order; empty if there is none."""
+        if not calls:
+            return []
+        small = [call for call in calls if not self._is_large(call)]
+        first = calls[0]
+        if small and self._is_large(first) and self._large_had_turn:
+            first = small[0]  # perhaps of another task
+        room = self._batch_tokens
+        room_of_large = room // 2 if small else room
+        batch: Batch = []
+        for call in calls:
+            if call.task is not first.task:
+                continue
+            large = self._is_large(call)
+            share = min(room, room_of_large) if large else room
+            taken = 0
+            # A text that alone has more than a batch is a batch, too.
+            while call.waits and (taken + call.next_cost <= share or (call is first and not batch)):
+                taken += call.next_cost
+                batch.append(call.take())
+            room -= taken
+            room_of_large -= taken if large else 0
+            if room <= 0:
+                break
+        self._large_had_turn = first not in small
+        return batch
+
+    # ------------------------------------------------------------------------------------------------------ computing
 
     def _run(self) -> None:
-        while self._compute():
-            pass
+        while batch := self._next():
+            self._compute(batch)
+            with self._changed:
+                self._refuse_late()
 
-    def _compute(self) -> bool:
-        """Compute the next batch, once there is one; false at the end."""
-        batch = self._next()
-        items = [item for _, item in batch]
-        if items:
-            self._noted(len(items), sum(len(item.tokens.ids) for item in items))
-            for (call, _), value in zip(batch, _values(batch[0][0].task, items), strict=True):
-                call.values.append(value)
-                if len(call.values) == len(call.items):
-                    with suppress(InvalidStateError):  # the client has just left
-                        call.future.set_result(call.values)
-        return bool(items)
+    def _compute(self, batch: Batch) -> None:
+        first, tokens = batch[0].call, sum(piece.cost for piece in batch)
+        self._noted(len(batch), tokens)
+        begun, others = monotonic(), self._others_seconds
+        # A single text may cost more than a batch.
+        alone = tokens > self._batch_tokens
+        before = self._running
+        self._running = Running(begun + first.speed.seconds(tokens), alone)
+        reset = between_batches.set((lambda: self._between(first)) if alone else None)
+        try:
+            values = _values(first.task, [piece.item for piece in batch])
+        finally:
+            between_batches.reset(reset)
+            self._running = before
+        seconds = monotonic() - begun - (self._others_seconds - others)
+        if not first.future.done():  # else it may have been stopped in its midst
+            first.speed.observe(tokens, seconds, tokens >= FULL * self._batch_tokens)
+        for piece, value in zip(batch, values, strict=True):
+            call = piece.call
+            call.values.append(value)
+            if len(call.values) == len(call.items):
+                with suppress(InvalidStateError):  # the client has just left
+                    call.future.set_result(call.values)
 
-    def _next(self) -> list[tuple[Call, Item]]:
-        """The next batch; empty at the end."""
-        batch: list[tuple[Call, Item]] = []
+    def _between(self, call: Call) -> None:
+        """Between micro-batches of one large text: stop if nobody waits for it, and let small requests in."""
+        if call.future.done():
+            raise Abandoned
         with self._changed:
-            while not (calls := [call for call in self._calls if call.waits]) and not self._ending:
-                self._changed.wait()
-            alike = [call for call in calls if call.task is calls[0].task]
-            turns, tokens = deque(alike), 0
-            while turns and (not batch or tokens + len(turns[0].next.tokens.ids) <= self._batch_tokens):
-                call = turns.popleft()
-                batch.append((call, call.take()))
-                tokens += len(batch[-1][1].tokens.ids)
-                if call.waits:
-                    turns.append(call)
-            # Those of this task have had their turn: another task's requests are next, then whose turn it would be now.
-            self._calls = [*(call for call in calls if call not in alike), *turns]
-        return batch
+            waiting = [one for one in self._calls if one.waits and one.next_cost <= self._batch_tokens]
+            batch = self._batch(waiting)
+        if batch:
+            begun = monotonic()
+            self._compute(batch)
+            self._others_seconds += monotonic() - begun
+
+    def _refuse_late(self) -> None:
+        """Refuse those that cannot be done in time any more, before anything is computed for them."""
+        now, before = monotonic(), list[Call]()
+        behind = sum(call.left for call in self._calls if call.waits)
+        for call in self._calls:
+            if not call.waits:
+                continue
+            behind -= call.left
+            # It is done when its whole batch is, in which there may be texts of those behind it.
+            own_batch = call.speed.seconds(max(0, min(behind, self._batch_tokens - call.left)))
+            done = now + self._seconds_until_done(call, before) + own_batch
+            if not call.taken and done > call.deadline:
+                with suppress(InvalidStateError):
+                    call.future.set_exception(Busy(done - call.deadline))
+            else:
+                before.append(call)
 
 
 def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:

@@ -1,7 +1,7 @@
 """answer: the ranges of a context that answer a question."""
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
@@ -80,11 +80,17 @@ def examples(subject: Subject) -> Iterator[Example]:
     yield Example("answer", [QUESTION, "--context", CONTEXT])
 
 
+def shape(record: Record, options: Mapping[str, Any]) -> Any:
+    """As transformers' pipeline: the answer, or several in a list where several are asked for."""
+    return record["answers"][0] if options.get("top_k", 1) == 1 else record["answers"]
+
+
 SPEC = TaskSpec(
     AnswerOptions,
     reads=QUESTIONS,
     needs=lambda wanted: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),
     record=record,
+    shape=shape,
     table=lambda wanted: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
     examples=examples,
     place=6,

@@ -1,12 +1,12 @@
 """classify: the probabilities of labels."""
 
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import OWN_ID, Table
+from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, REVIEW, Example, Subject
 from bertcli.tasks.options import Reading, option
@@ -125,11 +125,20 @@ def text_to_classify(subject: Subject) -> list[str]:
     return [REVIEW]
 
 
+def shape(record: Record, options: Mapping[str, Any]) -> Any:
+    """As transformers' pipelines: labels with their scores; of candidates two lists beside the text."""
+    labels = record["labels"]
+    if "candidates" not in options:
+        return labels
+    return {"sequence": record["text"], **{f"{key}s": [one[key] for one in labels] for key in ("label", "score")}}
+
+
 SPEC = TaskSpec(
     ClassifyOptions,
     reads=TEXTS_OR_CHOICES,
     needs=needs,
     record=record,
+    shape=shape,
     table=lambda wanted: Table(COLUMNS, "labels"),
     examples=examples,
     place=2,

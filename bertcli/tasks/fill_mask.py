@@ -1,7 +1,8 @@
 """fill-mask: the words that a model predicts for a mask."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY
+from typing import Any
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
@@ -82,11 +83,18 @@ def examples(subject: Subject) -> Iterator[Example]:
     yield Example("fill-mask", [f"She poured a cup of hot {subject.mask_token}."])
 
 
+def shape(record: Record, options: Mapping[str, Any]) -> Any:
+    """As transformers' pipeline: of a single mask its predictions, of several a list of those of each."""
+    masks = [mask["predictions"] for mask in record["masks"]]
+    return masks[0] if len(masks) == 1 else masks
+
+
 SPEC = TaskSpec(
     FillMaskOptions,
     reads=TEXTS,
     needs=lambda wanted: Needs("fill-mask", "mlm", MASKED_SAMPLE),
     record=record,
+    shape=shape,
     table=lambda wanted: Table(COLUMNS, rows),
     examples=examples,
     place=3,

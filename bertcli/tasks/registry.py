@@ -48,6 +48,11 @@ class Needs(NamedTuple):
     fitting: str = ""
 
 
+def _whole(record: Any, options: Any) -> Any:
+    """A record as it is."""
+    return record
+
+
 @lean_dataclass
 class TaskSpec:
     """A task.
@@ -55,7 +60,8 @@ class TaskSpec:
     options: a dataclass, whose docstring is the help. needs, record, table: of given options. examples: commands that
     use the task, with a text that suits a model. A record's fields are said as types: str, int, float, bool; [kind] for
     a list, {name: kind} for a record in it, (kind, kind) for one of several, of which None is null; a name that ends in
-    ? may be absent. The docstring of `record` is that of the method of `bertcli.Model`.
+    ? may be absent. The docstring of `record` is that of the method of `bertcli.Model`. `shape` takes a
+    record, or these types of one.
     """
 
     options: type[Checked]
@@ -68,6 +74,7 @@ class TaskSpec:
     place: int = 0  # in the panel
     vectors: bool = False  # a text gives a vector, for which there are files of arrays
     compares: bool = False  # two texts can be compared, which is summed up at the end
+    shape: Callable[[Any, Any], Any] = _whole  # what a server gives of a record, with the options that were given
 
     @property
     def module(self) -> str:

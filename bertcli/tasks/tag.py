@@ -126,11 +126,17 @@ def examples(subject: Subject) -> Iterator[Example]:
     yield Example("tag", ["Angela Merkel visited Paris."])
 
 
+def shape(record: Record, options: Mapping[str, Any]) -> Any:
+    """As transformers' pipeline: the entities; the whole record where the redacted text is asked for."""
+    return record if options.get("redact") else record["entities"]
+
+
 SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,
     needs=lambda wanted: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
     record=record,
+    shape=shape,
     table=table,
     examples=examples,
     place=5,

@@ -18,7 +18,7 @@ from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
 from bertcli.tokens.load_tokenizer import open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
-from bertcli.tokens.template import Cut, Framing, Original, Side, Slot, Tokens, kept_parts
+from bertcli.tokens.template import Cut, Framing, Listed, Original, Side, Slot, Tokens, kept_parts
 
 if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
@@ -268,6 +268,23 @@ class Tokenizer:
             self._tokens(tuple(islice(sides, len(some))), original)
             for some, original in zip(sources, originals, strict=True)
         ]
+
+    def of_ids(self, ids: Sequence[int], max_length: int | None = None) -> Tokens:
+        """Tokens of a text that is given as ids, cut to `max_length`; special tokens are put around it if it has none.
+
+        Errors: BertcliError for an id that no piece has.
+        """
+        size = self.vocab_size if self._rows is None else min(self.vocab_size, self._rows)
+        if wrong := [id for id in ids if not 0 <= id < size]:
+            raise BertcliError(f"The id {shown(wrong[0])} is none of the vocabulary, whose ids are 0 to {size - 1}.")
+        frame = self._frames[False]
+        at = next(number for number, slot in enumerate(frame) if slot.side is not None)
+        before, after = ([slot.id for slot in some] for some in (frame[:at], frame[at + 1 :]))
+        inner = [*ids]
+        if before + after and inner[:at] == before and inner[len(inner) - len(after) :] == after:
+            inner = inner[at : len(inner) - len(after)]
+        side = Listed(inner, [(0, 0)] * len(inner), [None] * len(inner))
+        return self._tokens((side,), Original("", None, max_length))
 
     def framing(self, original: Original) -> Framing:
         """Where the tokens of a text lie in it."""

@@ -1,5 +1,6 @@
 """Clients as they are published, unchanged, against a live server."""
 
+import base64
 import json
 import shutil
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.folder.hub import find_model
 from bertcli.model import Model
+from bertcli.serve.service import Limits
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "Über 中国 ☃"]
 
@@ -74,6 +76,66 @@ def test_cohere(rag: Running, made: Made, version: int) -> None:
     assert [each.index for each in results] == [record["corpus_id"] for record in expected[:4]]
     scores = [each.relevance_score for each in results]
     np.testing.assert_allclose(scores, [record["score"] for record in expected[:4]], atol=1e-6)
+
+
+def test_cohere_embeds(rag: Running, sentence: Model) -> None:
+    vectors = sentence.encode(TEXTS)
+    kinds = ["float", "int8", "uint8", "binary", "ubinary", "base64"]
+    with httpx.Client() as http:
+        client: Any = cohere.ClientV2(api_key="none", base_url=rag.url, httpx_client=http)
+        asked = {"model": "embed-v4.0", "input_type": "search_document"}
+        answer = client.embed(texts=TEXTS, embedding_types=kinds, **asked)
+        alone = client.embed(texts=TEXTS, output_dimension=16, **asked).embeddings
+        with pytest.raises(cohere.UnprocessableEntityError, match="more than 256"):
+            client.embed(texts=["tea " * 600], truncate="NONE", **asked)
+        ends = [client.embed(texts=["tea " * 300 + "dog " * 300], truncate=end, **asked) for end in ("START", "END")]
+    found = answer.embeddings
+    np.testing.assert_allclose(found.float_, vectors, atol=1e-6)
+    assert found.base64 == [base64.b64encode(np.array(row, "<f4").tobytes()).decode() for row in found.float_]
+    scale = 127 / np.abs(vectors).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.int8, vectors * scale, atol=0.51)
+    np.testing.assert_array_equal(found.uint8, np.array(found.int8) + 128)
+    np.testing.assert_array_equal(np.unpackbits(np.array(found.ubinary, np.uint8), axis=1), vectors > 0)
+    np.testing.assert_array_equal(found.binary, np.array(found.ubinary) - 128)
+    assert answer.texts == TEXTS
+    assert answer.meta.billed_units.input_tokens == sum(len(one.ids) for one in sentence.tokenizer.encode(TEXTS))
+    np.testing.assert_allclose(alone.float_, sentence.encode(TEXTS, truncate_dim=16, normalize=True), atol=1e-6)
+    assert alone.int8 is None
+    kept = sentence.encode(["dog " * 254, "tea " * 254])
+    np.testing.assert_allclose([one.embeddings.float_[0] for one in ends], kept, atol=1e-5)
+
+
+def test_openai_clients_may_send_ids_of_the_models_own_vocabulary(sentence: Model) -> None:
+    """As they are without special tokens, or with those that the tokenizer puts around a text."""
+    tokens = sentence.tokenizer.encode(TEXTS)
+    framed = [one.ids for one in tokens]
+    bare = [ids[1:-1] for ids in framed]
+    vectors = sentence.encode(TEXTS)
+    with serving([sentence], Limits(quiet=True, token_ids=True)) as running:
+        with openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0) as client:
+            for ids in (bare, framed):
+                data = client.embeddings.create(model="x", input=ids, encoding_format="float").data
+                np.testing.assert_allclose([each.embedding for each in data], vectors, atol=1e-6)
+            one = client.embeddings.create(model="x", input=bare[0], encoding_format="float")
+            np.testing.assert_allclose(one.data[0].embedding, vectors[0], atol=1e-6)
+            assert one.usage.prompt_tokens == len(framed[0])
+        long = running.ask("/v1/embeddings", {"input": [bare[0] * 100]})
+        assert (long.headers["x-truncated"], long.body["truncated"][0]["kept"]) == ("0", 256)
+        for wrong in ([10**6], [[5], [-1]]):
+            refused = running.ask("/v1/embeddings", {"input": wrong})
+            assert refused.status == 422
+            assert "none of the vocabulary" in refused.body["error"]["message"]
+
+
+def test_hub_client_of_several_models_names_one(sentence: Model) -> None:
+    filler = bertcli.load("bert-mini-mlm")
+    with serving([sentence, filler]) as running:
+        hubs = [InferenceClient(model=f"{running.url}/models/{one.name}", token="none") for one in (sentence, filler)]
+        with hubs[0], hubs[1]:
+            vector = hubs[0].feature_extraction(TEXTS[0])
+            np.testing.assert_allclose(vector, sentence.encode([TEXTS[0]]), atol=1e-6)
+            words = hubs[1].fill_mask("She poured a cup of hot [MASK].", top_k=3)
+            assert [each.token_str for each in words] == ["tea", "water", "coffee"]
 
 
 @pytest.mark.parametrize("one", ["bert-mini-sentence"], indirect=True)

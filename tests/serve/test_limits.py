@@ -25,7 +25,8 @@ from tokenizers import Tokenizer as Backend
 import bertcli
 from bertcli.folder.hub import find_model
 from bertcli.model import Model
-from bertcli.serve.service import ROUTES, Limits
+from bertcli.serve.routes import ROUTES
+from bertcli.serve.service import Limits
 
 LONG = "the dog ran home and " * 200
 
@@ -83,8 +84,8 @@ def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
 
 def test_every_field_of_every_route_refuses_another_type(running: Running) -> None:
     values = [5, -1.5, True, "x", [], [[]], {}, {"a": 1}, [None], None]
-    for route, wanted in ((route, route.wanted) for route in ROUTES if route.wanted):
-        for name in wanted.__dataclass_fields__:
+    for route, request in ((route, route.request) for route in ROUTES if route.request):
+        for name in request.model_json_schema()["properties"]:
             for value in values:
                 answer = running.ask(route.paths[0], {"input": "a", "inputs": "a", "query": "q", name: value})
                 assert answer.status in (200, 400, 422), (route.paths[0], name, value, answer)

@@ -2,22 +2,28 @@
 
 import base64
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openapi_spec_validator
 import pytest
 from conftest import Made
 from helpers.late_folders import DOCUMENTS as LATE_DOCUMENTS
 from helpers.late_folders import write_late
 from helpers.modular import write_router
 from helpers.served import Running, serving
+from openapi_schema_validator import OAS31Validator
 from reference import task_cases as cases
 
 import bertcli
+from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.serve.vectors import shortest
+from bertcli.serve.answers import written
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "", "The puppy went back to its house, and slept."]
 
@@ -64,13 +70,26 @@ def test_floats_are_the_shortest_decimals_of_float32(running: Running, models: d
     assert max(len(str(number)) for number in one["embedding"]) <= len("-0.000012345678")
 
 
-def test_numbers_have_the_digits_that_numpy_gives_them() -> None:
+def test_numbers_are_read_back_as_the_same_float32() -> None:
     drawn = np.random.default_rng(0)
     numbers = (10 ** drawn.uniform(-13, 6, 50_000) * drawn.choice([-1, 1], 50_000)).astype(np.float32)
-    numbers[:6] = 0, -1, 0.5, 0.1, 2**-24, 123456.789
-    assert shortest(numbers.reshape(5, 10_000)) == numbers.astype("U").astype(np.float64).reshape(5, 10_000).tolist()
-    outside = np.array([1e-45, 1e-30, 3.4e38, 2**24 + 2, -1e9], np.float32)
-    assert np.array(shortest(outside), np.float32).tobytes() == outside.tobytes()
+    numbers[:11] = 0, -1, 0.5, 0.1, 2**-24, 123456.789, 1e-45, 1e-30, 3.4e38, 2**24 + 2, -1e9
+    for array in (numbers, numbers.reshape(5, 10_000), numbers.reshape(5, 10_000).T, numbers[::2]):
+        assert np.array(json.loads(written([array, 1])[1:-3]), np.float32).tobytes() == array.tobytes()
+    assert max(map(len, written(numbers[11:]).decode().strip("[]").split(","))) <= len("-0.0000123456789")
+
+
+def test_no_number_that_is_none_is_written_as_null() -> None:
+    for answer in ([1.0, float("nan")], {"a": [np.array([1, np.inf], np.float32)]}, [[0.5] * 3000, float("-inf")]):
+        with pytest.raises(BertcliError, match="NaN or infinite"):
+            written(answer)
+    assert written({"a": None, "b": ["null", 0.5]}) == b'{"a":null,"b":["null",0.5]}'
+
+
+def test_an_answer_written_in_pieces_is_the_whole() -> None:
+    rows = [{"index": i, "words": ["ä\n"] * (i % 7), "x": i / 3} for i in range(5000)]
+    answer = {"data": rows, "empty": [], "deep": [[rows, "a" * 100_000]], "last": None}
+    assert json.loads(written(answer)) == answer
 
 
 def test_base64_is_little_endian_float32(running: Running, models: dict[str, Model]) -> None:
@@ -394,21 +413,26 @@ def test_openapi_describes_every_route(running: Running) -> None:
     }
     assert described == served
 
+    shared = running.given("/openapi.json")["components"]["schemas"]
+
+    def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = shared[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        return found
+
     def fields(path: str) -> dict[str, Any]:
-        schema: dict[str, Any] = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-        return schema
+        return resolved(paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"])
 
     embeddings = fields("/v1/embeddings")
     assert embeddings["required"] == ["input"]
     assert embeddings["properties"]["encoding_format"]["enum"] == ["float", "base64"]
-    assert embeddings["properties"]["dimensions"]["minimum"] == 1
+    assert embeddings["properties"]["dimensions"]["anyOf"][0] == {"type": "integer", "minimum": 1}
     assert embeddings["properties"]["input"]["anyOf"][1] == {"type": "array", "items": {"type": "string"}}
     assert (fields("/embed")["required"], fields("/rerank")["required"]) == (["inputs"], ["query", "texts"])
-    parameters = fields("/answer")["properties"]["parameters"]["properties"]
-    assert parameters["max_answer_length"]["minimum"] == 1
+    parameters = resolved(fields("/answer")["properties"]["parameters"]["anyOf"][0])["properties"]
+    assert parameters["max_answer_length"]["anyOf"][0] == {"type": "integer", "minimum": 1}
     assert "workers" not in parameters
     assert paths["/v1/models/{model}"]["get"]["parameters"][0]["name"] == "model"
-    statuses = {"200", "400", "401", "404", "405", "413", "415", "422", "429", "500", "503", "504"}
+    statuses = {"200", "400", "401", "404", "403", "405", "413", "415", "421", "422", "429", "500", "503", "504"}
     assert {*paths["/embed"]["post"]["responses"]} == statuses
 
 
@@ -421,3 +445,107 @@ def test_metrics_count_what_was_served(running: Running) -> None:
     assert int(lines["te_request_input_length_count"]) >= len(TEXTS)
     assert int(lines["process_resident_memory_bytes"]) > 10_000_000
     assert lines["te_queue_size"] == "0"
+
+
+def test_openapi_is_valid_and_describes_answers(running: Running) -> None:
+    """Checked by a validator of the OpenAPI Initiative's schemas, and each answer by the schema that it has here."""
+    described = running.given("/openapi.json")
+    openapi_spec_validator.validate(described)
+    models = {use: one["model_id"] for one in reversed(running.given("/info")["models"]) for use in one["uses"][:1]}
+    question = {"question": "Who?", "context": "Ann did it."}
+    asked: dict[str, Any] = {
+        "/v1/embeddings": {"input": TEXTS},
+        "/v2/embed": {"texts": TEXTS, "embedding_types": ["float", "int8", "binary", "base64"]},
+        "/embed": {"inputs": TEXTS},
+        "/embed_all": {"inputs": TEXTS[:2]},
+        "/embed_sparse": {"inputs": TEXTS[:2]},
+        "/similarity": {"inputs": {"source_sentence": "a", "sentences": ["b"]}},
+        "/api/embed": {"input": TEXTS},
+        "/v1/rerank": {"query": "a", "documents": TEXTS[:2], "return_documents": True},
+        "/rerank": {"query": "a", "texts": TEXTS[:2], "return_text": True},
+        "/tokenize": {"inputs": TEXTS},
+        "/decode": {"ids": [5, 6]},
+        "/fill-mask": {"inputs": ["a [MASK]", "[MASK] and [MASK]"]},
+        "/fill-mask ": {"inputs": "a [MASK]", "parameters": {"targets": ["tea", "unbelievable"]}},
+        "/classify": {"inputs": TEXTS[:1], "model": models["classify"]},
+        "/zero-shot": {"inputs": "a", "parameters": {"candidate_labels": ["b", "c"]}},
+        "/tag": {"inputs": "Ann", "parameters": {"aggregation_strategy": "none", "ignore_labels": []}},
+        "/tag ": {"inputs": "Ann", "parameters": {"redact": True}},
+        "/answer": {"inputs": question},
+        "/score": {"inputs": TEXTS[0]},
+        "/info": None, "/health": None, "/v1/models": None,
+    }  # fmt: skip
+    for path, body in asked.items():
+        operation = described["paths"][path.strip()]["get" if body is None else "post"]
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        answer = running.given(path.strip(), body)
+        whole = {**schema, "components": described["components"]}
+        OAS31Validator(whole).validate(answer)
+    for path in ("/embed", "/v1/embeddings"):
+        operation = described["paths"][path]["post"]["responses"]["422"]
+        schema = {**operation["content"]["application/json"]["schema"], "components": described["components"]}
+        OAS31Validator(schema).validate(running.ask(path, {"inputs": 5}).body)
+
+
+NEW_TASK = '''
+"""shout: a text in capitals."""
+
+from bertcli.lean import lean_dataclass
+from bertcli.report.tables import Table
+from bertcli.report.terminal import Column
+from bertcli.tasks.options import Reading, option
+from bertcli.tasks.registry import SINGLE_TEXTS, Needs, TaskSpec
+
+@lean_dataclass
+class ShoutOptions(Reading):
+    """Say it loud."""
+
+    times: int = option(1, "N", "How many exclamation marks.", least=1)
+
+SPEC = TaskSpec(
+    ShoutOptions, reads=SINGLE_TEXTS, needs=lambda options: Needs("shout"),
+    record=lambda options: {"index": int, "shouted": str},
+    table=lambda options: Table((Column("shouted"),), ""), examples=lambda subject: iter(()),
+)
+'''
+ITS_WORK = """
+from bertcli.lean import lean_dataclass
+from bertcli.tasks.compute.task import RecordTask
+
+def plan(model, options):
+    return Shout(model, options.reading, options.times)
+
+@lean_dataclass
+class Shout(RecordTask):
+    times: int
+
+    def records(self, items):
+        return [{"index": item.index, "shouted": item.text.text.upper() + "!" * self.times} for item in items]
+"""
+ASKED = """
+import json, sys
+import bertcli.tasks, bertcli.tasks.compute
+bertcli.tasks.__path__.append(sys.argv[1]); bertcli.tasks.compute.__path__.append(sys.argv[2])
+import bertcli.tasks.registry as registry
+found = registry._modules
+registry._modules = lambda: [*found(), "shout"]
+import bertcli
+from helpers.served import serving
+with serving([bertcli.load("bert-mini-mlm")]) as running:
+    print(json.dumps([
+        running.given("/shout", {"inputs": "tea", "parameters": {"times": 2}}),
+        running.ask("/shout", {"inputs": "tea", "parameters": {"times": 0}}).status,
+        "/shout" in running.given("/openapi.json")["paths"],
+    ]))
+"""
+
+
+def test_a_task_of_two_new_files_has_its_route(tmp_path: Path) -> None:
+    for folder, text in (("specs", NEW_TASK), ("work", ITS_WORK)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "shout.py").write_text(text)
+    command = [sys.executable, "-c", ASKED, str(tmp_path / "specs"), str(tmp_path / "work")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [{"index": 0, "shouted": "TEA!!"}, 422, True]

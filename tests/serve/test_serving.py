@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -13,8 +14,10 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from helpers.terminal import bertcli as run
@@ -101,7 +104,10 @@ def test_what_was_accepted_is_answered_at_the_end() -> None:
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    with started("--quiet", "--batch-tokens", "64") as (process, url, _), ThreadPoolExecutor(1) as clients:
+    with (
+        started("--quiet", "--batch-tokens", "64", "--timeout", "900") as (process, url, _),
+        ThreadPoolExecutor(1) as clients,
+    ):
         asked = clients.submit(ask, f"{url}/embed", {"inputs": [LONG] * 1500})
         time.sleep(0.5)
         process.terminate()
@@ -109,6 +115,74 @@ def test_a_second_signal_ends_it_at_once() -> None:
         process.terminate()
         assert process.wait(10) == 130
         assert isinstance(asked.exception(), urllib.error.URLError | ConnectionError)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "key"),
+    [
+        ("/v1/embeddings", {"input": [LONG] * 1500}, "message"),
+        ("/score", {"inputs": [LONG] * 3}, None),
+        ("/embed", {"inputs": ["a"] * 3}, None),
+    ],
+    ids=["many texts", "one text that costs much", "nothing"],
+)
+def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -> None:
+    """What is not done within --drain is answered in the route's own error shape, and the process is gone soon."""
+    models = ("-m", "bert-mini-sentence", "-m", "bert-mini-mlm")
+    options = ("--quiet", "--drain", "1", "--timeout", "900", "--threads", "1")
+    with started(*models, *options) as (process, url, lines), ThreadPoolExecutor(1) as clients:
+        asked = clients.submit(ask, url + path, body)
+        time.sleep(0.7)
+        begun = time.monotonic()
+        process.terminate()
+        assert process.wait(30) == 0
+        assert time.monotonic() - begun < 3.0
+        error = asked.exception()
+        if "a" in str(body)[:15]:
+            assert len(asked.result()) == 3
+        else:
+            assert isinstance(error, urllib.error.HTTPError)
+            answer = json.load(error)["error"]
+            assert (error.code, error.headers["content-type"]) == (503, "application/json"), answer
+            assert (answer[key] if key else answer) == "The server is ending: ask another one."
+    assert "Traceback" not in "".join(lines)
+
+
+def test_a_client_that_never_reads_does_not_keep_it() -> None:
+    with started("--quiet", "--drain", "1") as (process, url, lines):
+        port = int(url.rpartition(":")[2])
+        data = json.dumps({"inputs": ["a"] * 2000}).encode()
+        with socket.create_connection(("127.0.0.1", port)) as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            head = f"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n"
+            deaf.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + data)
+            time.sleep(2.0)
+            begun = time.monotonic()
+            process.terminate()
+            assert process.wait(30) == 0
+            assert time.monotonic() - begun < 3.0
+    assert "Traceback" not in "".join(lines)
+
+
+def test_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()  # as a server that was killed leaves it
+    command = [sys.executable, "-m", "bertcli", "serve", "--quiet", "--uds", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        line = next(line for line in process.stderr if line.startswith("Serving"))
+        assert line.endswith(f" at unix:{path}\n")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+            answer = client.post("http://any.example/embed", json={"inputs": "tea"})
+            assert (answer.status_code, len(answer.json()[0])) == (200, 256)
+            taken = run("serve", "--uds", str(path), "--quiet").error
+            assert "Cannot listen at" in taken
+        process.terminate()
+        assert process.wait(30) == 0
+        assert not path.exists()
 
 
 def test_an_address_that_is_taken() -> None:

@@ -1,0 +1,98 @@
+"""Answers as JSON, written by orjson: float32 with as few digits as read back as the same number."""
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import orjson
+
+from bertcli.errors import damaged
+
+Answer = Any  # what JSON has, and arrays of float32, whole numbers and bytes
+TOGETHER = 2000  # numbers, words and so on: orjson holds the interpreter's lock for less than a millisecond
+OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+
+def written(answer: Answer) -> bytes:
+    """An answer as JSON. It is written in pieces, between which other threads have their turn.
+
+    Errors: BertcliError for a number that is not finite, which orjson would write as null.
+    """
+    return b"".join(_pieces(answer))
+
+
+def _pieces(value: Answer) -> Iterator[bytes]:
+    if isinstance(value, dict) and _size(value) > TOGETHER:
+        yield b"{"
+        for number, (key, one) in enumerate(value.items()):
+            yield (b"," if number else b"") + orjson.dumps(str(key)) + b":"
+            yield from _pieces(one)
+        yield b"}"
+    elif isinstance(value, list | tuple) and _size(value) > TOGETHER:
+        yield b"["
+        for number, some in enumerate(_groups(value)):
+            yield b"," if number else b""
+            if len(some) == 1:
+                yield from _pieces(some[0])
+            else:
+                yield _dumped(some)[1:-1]
+        yield b"]"
+    else:
+        yield _dumped(value)
+
+
+def _groups(values: Any) -> Iterator[list[Any]]:
+    """Consecutive values, as many as are written together; a large one alone."""
+    group: list[Any] = []
+    size = 0
+    for value in values:
+        own = _size(value)
+        if group and size + own > TOGETHER:
+            yield group
+            group, size = [], 0
+        group.append(value)
+        size += own
+    if group:
+        yield group
+
+
+def _size(value: Answer) -> int:
+    """About how many numbers or words there are; counting stops where there are enough."""
+    if isinstance(value, np.ndarray):
+        return int(value.size)
+    if isinstance(value, str):
+        return 1 + len(value) // 16
+    if not isinstance(value, dict | list | tuple):
+        return 1
+    size = len(value)
+    for one in value.values() if isinstance(value, dict) else value:
+        if size > TOGETHER:
+            break
+        size += _size(one)
+    return size
+
+
+def _dumped(value: Answer) -> bytes:
+    content = orjson.dumps(value, _plain, OPTIONS)
+    if b"null" in content and not _is_finite(value):
+        raise damaged()
+    return content
+
+
+def _is_finite(value: Answer) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, np.ndarray):
+        return bool(np.isfinite(value).all())
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_is_finite, value))
+
+
+def _plain(value: Any) -> Any:
+    """What orjson does not take: arrays that are not contiguous, or of a type of their own."""
+    if isinstance(value, np.ndarray):
+        contiguous = np.ascontiguousarray(value)
+        return contiguous if contiguous is not value else value.tolist()
+    raise TypeError(f"{type(value).__name__} is no JSON")

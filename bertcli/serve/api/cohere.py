@@ -1,0 +1,158 @@
+"""Cohere's embeddings (version 2), and rerank, which is Jina's, too."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NotRequired
+from uuid import uuid4
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
+
+from bertcli.serve.api.openai import in_base64
+from bertcli.serve.embedding import EMBEDDERS, Vector, VectorRequest, WithCuts
+from bertcli.serve.exchange import Exchange, Usage
+from bertcli.serve.ranking import RANKERS, RankingRequest
+from bertcli.serve.routes import route
+from bertcli.tracing.dispatch import Array
+
+EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
+
+
+def _whole_numbers(vector: Array) -> Any:
+    """A vector as int8: scaled so that its largest number is 127 or -127, which leaves cosines as they are."""
+    largest = float(np.abs(vector).max(initial=0.0))
+    return np.rint(vector * (127 / largest if largest else 0.0)).astype(np.int8)
+
+
+def _signs(vector: Array) -> Any:
+    """A bit for each number, 1 above zero, the first one highest in its byte."""
+    return np.packbits(vector > 0)
+
+
+FORMS: dict[EmbeddingType, Callable[[Array], Any]] = {
+    "float": lambda vector: vector,
+    "int8": _whole_numbers,
+    "uint8": lambda vector: (_whole_numbers(vector).astype(np.int16) + 128).astype(np.uint8),
+    "binary": lambda vector: (_signs(vector).astype(np.int16) - 128).astype(np.int8),  # as Cohere has it
+    "ubinary": _signs,
+    "base64": in_base64,
+}
+
+
+def _truncate(value: object) -> object:
+    """NONE refuses a text that is too long; START and END say where it is cut."""
+    return value.upper() if isinstance(value, str) else value
+
+
+class EmbedRequest(VectorRequest):
+    texts: list[str] = Field(description="The texts.")
+    embedding_types: list[EmbeddingType] = Field(
+        ["float"], description="In which forms vectors are given; int8 has the scale of each vector, binary its signs."
+    )
+    truncate: Annotated[Literal["NONE", "START", "END"], BeforeValidator(_truncate)] = Field(  # type: ignore[assignment]
+        "END", description="Where a text that is too long is cut; NONE refuses it."
+    )
+    output_dimension: int | None = Field(None, ge=1, description="As dimensions.")
+    max_tokens: int | None = Field(None, ge=1, description="As truncate_prompt_tokens.")
+
+    @property
+    def plain(self) -> VectorRequest:
+        """The same with the names of the other APIs."""
+        given: dict[str, Any] = {
+            "truncate": self.truncate != "NONE" if "truncate" in self.model_fields_set else None,
+            "truncation_direction": "left" if self.truncate == "START" else None,
+            "dimensions": self.output_dimension or self.dimensions,
+            "truncate_prompt_tokens": self.max_tokens or self.truncate_prompt_tokens,
+        }
+        kept = {name: getattr(self, name) for name in ("model", "prompt_name", "input_type", "normalize")}
+        return VectorRequest(**{**kept, **given})
+
+
+class EmbeddingsByType(TypedDict, total=False):
+    float: list[Vector]
+    int8: list[Vector]
+    uint8: list[Vector]
+    binary: list[Vector]
+    ubinary: list[Vector]
+    base64: list[str]
+
+
+class BilledUnits(TypedDict, total=False):
+    input_tokens: int
+    search_units: int
+
+
+class ApiVersion(TypedDict):
+    version: str
+
+
+class Meta(TypedDict):
+    api_version: ApiVersion
+    billed_units: BilledUnits
+
+
+class Embedded(WithCuts):
+    id: str
+    response_type: Literal["embeddings_by_type"]
+    embeddings: EmbeddingsByType
+    texts: list[str]
+    meta: Meta
+
+
+class RankedText(TypedDict):
+    text: str
+
+
+class Ranked(TypedDict):
+    index: int
+    relevance_score: float
+    document: NotRequired[RankedText]
+
+
+class Ranking(WithCuts):
+    id: str
+    model: str
+    results: list[Ranked]
+    usage: Usage
+    meta: Meta
+
+
+@route("/v2/embed", uses=EMBEDDERS)
+async def embed(exchange: Exchange, request: EmbedRequest) -> Embedded:
+    """Vectors, as version 2 of Cohere's API gives them."""
+    rows = await request.plain.vectors_of(exchange, list(request.texts), None)
+
+    def formed() -> EmbeddingsByType:
+        made: Any = {name: [*map(FORMS[name], rows)] for name in dict.fromkeys(request.embedding_types)}
+        typed: EmbeddingsByType = made
+        return typed
+
+    return {
+        "id": str(uuid4()),
+        "response_type": "embeddings_by_type",
+        "embeddings": await exchange.in_thread(formed, whether=not exchange.is_short),
+        "texts": request.texts,
+        "meta": _meta(input_tokens=exchange.tokens),
+    }
+
+
+@route("/v1/rerank", "/v2/rerank", uses=(*RANKERS,))
+async def rerank(exchange: Exchange, request: RankingRequest) -> Ranking:
+    """Documents, best first, as Jina and Cohere rank them."""
+    results: list[Ranked] = []
+    for index, score, text in await request.ranked(exchange):
+        results.append({"index": index, "relevance_score": score})
+        if request.return_documents:
+            results[-1]["document"] = {"text": text}
+    return {
+        "id": str(uuid4()),
+        "model": exchange.served.name,
+        "results": results,
+        "usage": exchange.usage,
+        "meta": _meta(search_units=1),
+    }
+
+
+def _meta(**units: int) -> Meta:
+    billed: Any = units
+    return {"api_version": {"version": "2"}, "billed_units": billed}

@@ -1,0 +1,36 @@
+"""Ollama's embeddings."""
+
+from time import perf_counter_ns
+
+from pydantic import Field
+
+from bertcli.serve.embedding import EMBEDDERS, Inputs, Vector, VectorRequest, WithCuts
+from bertcli.serve.exchange import Exchange
+from bertcli.serve.requests import either
+from bertcli.serve.routes import route
+
+
+class OllamaRequest(VectorRequest):
+    input: Inputs = Field(validation_alias=either("input", "inputs"), description="A text, or several.")
+
+
+class OllamaEmbeddings(WithCuts):
+    model: str
+    embeddings: list[Vector]
+    total_duration: int  # nanoseconds
+    load_duration: int
+    prompt_eval_count: int
+
+
+@route("/api/embed", uses=EMBEDDERS)
+async def embed(exchange: Exchange, request: OllamaRequest) -> OllamaEmbeddings:
+    """Vectors, as Ollama gives them."""
+    begun = perf_counter_ns()
+    rows = await request.vectors_of(exchange, request.input, True)
+    return {
+        "model": exchange.served.name,
+        "embeddings": rows,
+        "total_duration": perf_counter_ns() - begun,
+        "load_duration": 0,
+        "prompt_eval_count": exchange.tokens,
+    }

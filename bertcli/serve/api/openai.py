@@ -1,0 +1,81 @@
+"""OpenAI's embeddings and its list of models."""
+
+from base64 import b64encode
+from typing import Any, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from bertcli.errors import shown
+from bertcli.serve.embedding import EMBEDDERS, Inputs, Vector, VectorRequest, WithCuts
+from bertcli.serve.exchange import Exchange, Usage
+from bertcli.serve.requests import Refused, either
+from bertcli.serve.routes import route
+from bertcli.serve.served import Served
+from bertcli.tracing.dispatch import Array
+
+
+class EmbeddingsRequest(VectorRequest):
+    input: Inputs = Field(
+        validation_alias=either("input", "inputs"),
+        description="A text, or several; with serve --token-ids also as ids of the model's vocabulary.",
+    )
+    encoding_format: Literal["float", "base64"] = Field("float", description="base64: float32, little-endian.")
+
+
+class Embedding(TypedDict):
+    object: Literal["embedding"]
+    index: int
+    embedding: Vector | str
+
+
+class Embeddings(WithCuts):
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: Usage
+
+
+class ListedModel(TypedDict):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ListedModels(TypedDict):
+    object: Literal["list"]
+    data: list[ListedModel]
+
+
+@route("/v1/embeddings", "/embeddings", uses=EMBEDDERS)
+async def embeddings(exchange: Exchange, request: EmbeddingsRequest) -> Embeddings:
+    """Vectors, as OpenAI gives them."""
+    vectors = await request.vectors_of(exchange, request.input, None)
+    rows: list[Any] = [*map(in_base64, vectors)] if request.encoding_format == "base64" else [*vectors]
+    data = [Embedding(object="embedding", index=index, embedding=row) for index, row in enumerate(rows)]
+    return {"object": "list", "data": data, "model": exchange.served.name, "usage": exchange.usage}
+
+
+def in_base64(vector: Array) -> str:
+    """Its numbers as float32, little-endian. openai-python asks for that unless it is told otherwise."""
+    return b64encode(vector.astype("<f4").tobytes()).decode("ascii")
+
+
+@route("/v1/models")
+async def models(exchange: Exchange) -> ListedModels:
+    """The models, as OpenAI lists them."""
+    return {"object": "list", "data": [_listed(exchange, served) for served in exchange.service.models]}
+
+
+@route("/v1/models/{model:path}")
+async def one_model(exchange: Exchange) -> ListedModel:
+    """One of them."""
+    name = exchange.request.path_params["model"]
+    for served in exchange.service.named(name):
+        return _listed(exchange, served)
+    raise Refused(404, f"No model {shown(name)} is served; /v1/models lists them.", "model", "not_found")
+
+
+def _listed(exchange: Exchange, served: Served) -> ListedModel:
+    return {"id": served.name, "object": "model", "created": exchange.service.begun, "owned_by": "bertcli"}

@@ -1,0 +1,247 @@
+"""A request on its way: its texts through the stream, and what is to be said of them."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from typing_extensions import TypedDict
+
+from bertcli.errors import BertcliError
+from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
+from bertcli.serve.answers import Answer
+from bertcli.serve.requests import Refused, TruncatingRequest, validate
+from bertcli.serve.routes import Route
+from bertcli.serve.served import Served
+from bertcli.serve.service import Service
+from bertcli.serve.stream import Busy, Call, TooLarge, Value
+from bertcli.tasks.compute.task import Task
+
+T = TypeVar("T")
+CHARACTERS_OF_COST = 32  # tokenizing so many takes about as long as computing a token of a small model
+MOST_CHARACTERS = 500_000  # of a text: the tokenizers library takes 200 to 450 bytes for each
+CHARACTERS_TOGETHER = 250_000  # that are tokenized at a time, which bounds its memory
+FEW_TOKENS = 1024  # what takes a millisecond, as tokenizing them does, holds up nobody
+SEVERAL = ("candidates", "targets", "choices")  # options that hold several values, each of which costs
+
+
+class Usage(TypedDict):
+    """How many tokens were computed, as OpenAI says it."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+@dataclass(eq=False)
+class Exchange:
+    """A request, and the model for it.
+
+    cuts: which texts were cut. texts, tokens, predictions: how many were computed.
+    """
+
+    service: Service
+    request: Request
+    served: Served = field(init=False)
+    use: str = field(init=False)  # of the model
+    body: dict[str, Any] = field(default_factory=dict)
+    cuts: list[dict[str, int]] = field(default_factory=list)
+    texts: int = 0
+    tokens: int = 0
+    predictions: int = 0
+    bytes_held: int = 0  # of the body
+    begun: float = field(default_factory=monotonic)
+
+    @property
+    def usage(self) -> Usage:
+        """How many tokens were computed, as OpenAI says it."""
+        return {"prompt_tokens": self.tokens, "total_tokens": self.tokens}
+
+    async def answer(self, route: Route, body: dict[str, Any], *, in_thread: bool = False) -> Answer:
+        """What a route gives for a request's body. Errors: Refused."""
+        assert route.request is not None
+        request = await self.in_thread(validate, route.request, body, whether=in_thread)
+        self.served, self.use = self.service.choose(route.uses, request.model)
+        return await route.answer(self, request)
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any, whether: bool = True) -> T:
+        """What a function gives that takes a while: in another thread, unless it is known to be short."""
+        if not whether:
+            return function(*arguments)
+        return await self.service.in_thread(function, *arguments)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the answer is written in less than a millisecond."""
+        return self.tokens + self.predictions <= FEW_TOKENS
+
+    async def values(
+        self,
+        request: TruncatingRequest,
+        task: str,
+        texts: Sequence[Text],
+        *,
+        length: int | None = None,
+        reported: bool = True,
+        ids: Sequence[Sequence[int]] | None = None,
+        **options: Any,
+    ) -> list[Value]:
+        """What the task with these options gives for each text; an option that is None is not given.
+
+        length: cut texts to so many tokens, -1: as many as the model reads. reported: it is said which were cut.
+        ids: what the texts are made of, without special tokens; the texts are then empty.
+        Errors: Refused for too many texts, a full queue, a text that cannot be used, damaged weights.
+        """
+        service, limits = self.service, self.service.limits
+        if not texts:
+            raise Refused(400, "There is no text: the input is empty.", code="empty")
+        if len(texts) > limits.max_inputs:
+            raise Refused(422, f"There are {len(texts):,} texts, more than {limits.max_inputs:,}.", code="too_many")
+        cut = {"max_length": None if length == -1 else length}
+        given = {name: value for name, value in {**cut, **options}.items() if value is not None}
+        several = self._check_sizes(texts, given)
+        estimate = sum(3 + (len(text.text) + len(text.pair or "")) // CHARACTERS_A_TOKEN for text in texts)
+        estimate += sum(map(len, ids or ()))
+        self._wait_for(estimate)
+
+        def prepare() -> tuple[Task[Any], list[Item], list[int]]:
+            made = self.served.plan(task, request.truncation_direction, **given)
+            items = tokenized(made, texts) if ids is None else self.served.items_of_ids(made, ids)
+            return made, items, self._costs(made, items)
+
+        try:
+            made, items, costs = await self.in_thread(prepare, whether=several or estimate > FEW_TOKENS)
+            service.waiting += sum(costs) - estimate
+            estimate = sum(costs)
+            service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
+            may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
+            self._note(items, may_cut or length is not None, reported)
+            call = Call(made, items, costs, self.served.speed, self.begun + limits.timeout)
+            return await self._computed(call)
+        finally:
+            service.waiting -= estimate
+
+    # ----------------------------------------------------------------------------------------------- what it may cost
+
+    def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> bool:
+        """Refuse what would cost too much before anything is tokenized; whether an option holds several values.
+
+        Errors: Refused.
+        """
+        limits = self.service.limits
+        counts = {name: len(_listed(options[name])) for name in SEVERAL if name in options}
+        most = max(counts.values(), default=0)
+        if most > limits.max_candidates:
+            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)."
+            raise Refused(422, why, code="too_many_candidates")
+        self.check_texts([side for text in texts for side in (text.text, text.pair or "")], sides=2)
+        copies = max(counts.get("candidates", 1), counts.get("choices", 1))  # a text is read with each of them
+        characters = copies * sum(len(text.text) + len(text.pair or "") for text in texts)
+        self._check_tokens(characters // CHARACTERS_OF_COST)
+        return bool(counts)
+
+    def check_texts(self, texts: Sequence[str], sides: int = 1) -> None:
+        """Refuse texts that take too much memory to tokenize; each has so many `sides`. Errors: Refused."""
+        for number, text in enumerate(texts):
+            if len(text) > MOST_CHARACTERS:
+                why = f"Text {number // sides} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
+                raise Refused(422, why, code="too_long")
+
+    def _costs(self, task: Task[Any], items: Sequence[Item]) -> list[int]:
+        """How many tokens are computed for each item. Errors: Refused for too many, and for too large an answer."""
+        limits, costs = self.service.limits, [*map(task.cost, items)]
+        self._check_tokens(sum(costs))
+        predictions = sum(map(task.predictions, items))
+        if predictions > limits.max_predictions and self.use != "late":  # a ranking keeps no vectors of tokens
+            why = f"The answer would have {predictions:,} predictions, more than {limits.max_predictions:,}"
+            raise Refused(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
+        self.predictions += predictions
+        return costs
+
+    def _check_tokens(self, tokens: int) -> None:
+        most = self.service.limits.max_request_tokens
+        if tokens > most:
+            why = f"It takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens): ask for less."
+            raise Refused(422, why, code="too_many_tokens")
+
+    def _wait_for(self, tokens: int) -> None:
+        """Count tokens as waiting. Errors: Refused for more than may wait; where nothing waits, any number may."""
+        service = self.service
+        excess = service.waiting + tokens - service.limits.max_queue_tokens
+        if service.waiting and excess > 0:
+            raise busy(self.served.speed.seconds(excess))
+        service.waiting += tokens
+
+    def _note(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
+        """Count texts and tokens, and those that were cut. Errors: Refused, where none may be."""
+        metrics = self.service.metrics
+        for item in items:
+            kept, lost = len(item.tokens.ids), item.tokens.lost
+            metrics.observe("te_request_input_length", kept)
+            self.texts, self.tokens = self.texts + 1, self.tokens + kept
+            if lost and not may_cut:
+                why = f"Text {item.index} has {kept + lost} tokens, more than {kept}: shorten it, or ask for it to be "
+                raise Refused(422, f"{why}cut (truncate).", code="too_long")
+            if lost:
+                metrics.count("bertcli_truncated_total")
+                self.cuts += [{"index": item.index, "tokens": kept + lost, "kept": kept}] * reported
+
+    # ------------------------------------------------------------------------------------------------------ computing
+
+    async def _computed(self, call: Call) -> list[Value]:
+        """The values of a call. Errors: Refused for what cannot be done in time."""
+        leaving = asyncio.ensure_future(self._leave(call))
+        try:
+            self.service.stream.add(call)
+            values = await asyncio.wrap_future(call.future)
+        except Busy as error:
+            raise busy(error.retry_after) from None
+        except TooLarge as error:
+            limit = self.service.limits.timeout
+            why = f"It takes about {error.seconds} seconds to compute, which --timeout {limit:g} does not allow"
+            raise Refused(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
+        finally:
+            leaving.cancel()
+        self.service.metrics.observe("te_request_queue_duration", call.begun - call.arrived)
+        self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
+        for index, value in enumerate(values):
+            if isinstance(value, Exception):
+                raise BertcliError(f"Text {index}: {value}") if isinstance(value, BertcliError) else value
+        return values
+
+    async def _leave(self, call: Call) -> None:
+        """When the client leaves, its texts are dropped."""
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+        with suppress(InvalidStateError):  # it has just been answered
+            call.future.set_exception(ClientDisconnect())
+
+
+def tokenized(task: Task[Any], texts: Sequence[Text]) -> list[Item]:
+    """The items of texts, of which some are tokenized at a time."""
+    items: list[Item] = []
+    some: list[Text] = []
+    size = first = 0
+    for number, text in enumerate(texts):
+        length = len(text.text) + len(text.pair or "")
+        if some and size + length > CHARACTERS_TOGETHER:
+            items += task.window(some, first).items
+            some, size, first = [], 0, number
+        some.append(text)
+        size += length
+    return items + task.window(some, first).items
+
+
+def busy(seconds: float) -> Refused:
+    """The refusal of a request that cannot be answered in time; after so many seconds it could be accepted."""
+    wait = max(1, int(seconds + 0.999))
+    why = f"Too much is waiting to be done in time: try again in {wait} second{'s' * (wait > 1)}."
+    return Refused(429, why, code="overloaded", retry_after=wait)
+
+
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    """Several names, which may be in one text, separated by commas."""
+    return names.split(",") if isinstance(names, str) else names

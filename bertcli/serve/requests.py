@@ -1,0 +1,179 @@
+"""What requests are made of: JSON, models of pydantic that check it, and the refusal of what does not fit.
+
+Each API's file declares its requests as subclasses of `RequestModel`. The same classes give OpenAPI's schemas, so what
+is described is what is accepted. pydantic's own messages name Python types, so the messages here are made from the
+schema: "dimensions must be a whole number of at least 1, not 1.5."
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from bertcli.errors import shown
+
+R = TypeVar("R", bound="JsonObject")
+Schema = dict[str, Any]
+HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half a pair
+WORDS = {  # how a message calls a type of JSON Schema
+    "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+    "object": "an object", "array": "a list",
+}  # fmt: skip
+
+
+class Refused(Exception):
+    """A request that is not answered: its status, why and what to do, the wrong field, a word for programs, headers."""
+
+    def __init__(
+        self, status: int, why: str, param: str | None = None, code: str | None = None, retry_after: int | None = None
+    ) -> None:
+        super().__init__(why)
+        self.status, self.why, self.param, self.code = status, why, param, code
+        self.headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+class JsonObject(BaseModel):
+    """A JSON object that is read. Unknown names are ignored, and null is a value that is not given."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, body: Any) -> Any:
+        return {key: value for key, value in body.items() if value is not None} if isinstance(body, dict) else body
+
+
+class RequestModel(JsonObject):
+    """A request to a model."""
+
+    model: str | None = Field(
+        None, description="The model's name. One that is not served means the model that fits, if only one does."
+    )
+
+
+Side = Annotated[Literal["left", "right"], BeforeValidator(_lower)]
+
+
+class TruncatingRequest(RequestModel):
+    """A request whose texts may be too long for the model."""
+
+    truncate: bool | None = Field(None, description="Whether a text that is too long is cut, or refused.")
+    truncation_direction: Side | None = Field(None, description="The side at which it is cut; right is the end.")
+
+
+def either(*names: str) -> AliasChoices:
+    """The names that clients have for one field; the first one is described."""
+    return AliasChoices(*names)
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request's body. Errors: Refused."""
+    try:
+        text = body.decode()
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:  # of UTF-8, too
+        raise Refused(400, f"The body is not JSON: {error}.", code="bad_json") from None
+    if not isinstance(value, dict):
+        raise Refused(422, f"The body must be a JSON object, not {shown(value)}.", code="wrong_shape")
+    if HALF_PAIR.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character."
+            raise Refused(422, why, code="wrong_shape") from None
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. A name that comes twice is an error: one of its values would be dropped, and nobody would know."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a name comes twice in an object")
+    return value
+
+
+# Not orjson, which keeps the last of two equal names.
+_DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_name_once)
+
+
+# ------------------------------------------------------------------------------------------------------- the checks
+
+
+def validate(cls: type[R], body: Mapping[str, Any]) -> R:
+    """The request that a JSON object is. Errors: Refused, which names the field."""
+    try:
+        return cls.model_validate(body)
+    except ValidationError as error:
+        raise _refusal(cls, body, error) from None
+
+
+def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationError) -> Refused:
+    """What a request is told of the first thing that is wrong with it."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    root, prefix, path = _schema_of(cls), "", [str(part) for part in first["loc"]]
+    schema = root
+    if path[:1] == ["parameters"] and len(path) > 1 and isinstance(body.get("parameters"), dict):
+        # The one field in whose fields a mistake is named, since they are a task's options.
+        (reference, _) = root["properties"]["parameters"]["anyOf"]
+        schema, body, prefix = _resolved(reference, root), body["parameters"], "parameters."
+        cls, path = _parameters_of(cls), path[1:]
+    name = path[0] if path else ""
+    names = next((some for some in _names_of(cls) if name in some), (name,))
+    given = next((one for one in names if body.get(one) is not None), name)
+    if first["type"] == "missing" and len(path) == 1:
+        return Refused(422, f"{prefix}{name} is missing.", prefix + name, "missing")
+    described = next((schema["properties"][one] for one in names if one in schema["properties"]), None)
+    wanted = _words(described, root) if described else "as /openapi.json says"
+    why = f"{prefix}{given} must be {wanted}, not {shown(body.get(given))}."
+    return Refused(422, why, prefix + given, "wrong_shape")
+
+
+_schema_of = cache(lambda cls: cls.model_json_schema())
+
+
+def _parameters_of(cls: type[BaseModel]) -> type[JsonObject]:
+    """The class of a request's parameters."""
+    found: type[JsonObject] = next(
+        one for one in get_args(cls.model_fields["parameters"].annotation) if one is not NoneType
+    )
+    return found
+
+
+def _names_of(cls: type[BaseModel]) -> list[tuple[str, ...]]:
+    """The names of each field that has several."""
+    aliases = [field.validation_alias for field in cls.model_fields.values()]
+    return [tuple(map(str, alias.choices)) for alias in aliases if isinstance(alias, AliasChoices)]
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    """A schema, or the one that it refers to."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: Schema = root["$defs"][name] if name else schema
+    return found
+
+
+def _words(schema: Schema, root: Schema) -> str:
+    """What a value must be, for a message; `root` holds the definitions that a schema refers to."""
+    schema = _resolved(schema, root)
+    if "anyOf" in schema:
+        return " or ".join(_words(one, root) for one in schema["anyOf"] if one.get("type") != "null")
+    if "enum" in schema or "const" in schema:
+        return " or ".join(map(json.dumps, schema.get("enum", [schema.get("const")])))
+    text = WORDS[schema["type"]]
+    if schema.get("items"):
+        return f"{text} whose entries are each {_words(schema['items'], root)}"
+    if "properties" in schema:
+        return f"{text} with {' and '.join(schema['properties'])}"
+    return f"{text} of at least {schema['minimum']}" if "minimum" in schema else text
