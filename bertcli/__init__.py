@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from bertcli._version import __version__
     from bertcli.analysis.params import params
     from bertcli.analysis.trace import trace
+    from bertcli.columns import Columns
     from bertcli.errors import BertcliError
     from bertcli.evaluate.probe import probe
     from bertcli.files.merge import merge
-    from bertcli.mapped import Answer, Classify, Encode, EncodeSparse, FillMask, Score, Tag
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
     from bertcli.tasks.compute.search import search
@@ -32,26 +32,32 @@ choose_kernel()
 choose_threads()
 
 __all__ = [
-    "Answer", "BertConfig", "BertcliError", "Classify", "Encode", "EncodeSparse", "FillMask", "Model", "Score", "Tag",
-    "__version__", "diff", "explain", "functional", "heads", "lens", "load", "merge", "params", "patch", "probe",
-    "search", "trace", "variant",
+    "BertConfig", "BertcliError", "Columns", "Model", "__version__", "diff", "explain", "functional", "heads", "lens",
+    "load", "merge", "params", "patch", "probe", "search", "trace", "variant",
 ]  # fmt: skip
-_HOMES = {  # of the names that are not in bertcli.mapped
+_HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
     **dict.fromkeys(("diff", "explain", "heads", "lens", "patch"), "bertcli.views.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "merge": "bertcli.files.merge", "search": "bertcli.tasks.compute.search",
+    "Columns": "bertcli.columns", "merge": "bertcli.files.merge", "search": "bertcli.tasks.compute.search",
     "probe": "bertcli.evaluate.probe",
+}  # fmt: skip
+_WITHDRAWN = {  # classes of 0.7 over columns of data, and the task that each was
+    "Answer": "answer", "Classify": "classify", "Encode": "encode", "EncodeSparse": "encode_sparse",
+    "FillMask": "fill_mask", "Score": "score", "Tag": "tag",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
+    if name in _WITHDRAWN:
+        task = _WITHDRAWN[name]
+        raise AttributeError(f"bertcli.{name} was withdrawn in 0.8: write bertcli.Columns({task!r}, model, ...).")
     if name not in __all__:
         raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
     if name == "functional":
         return import_module("bertcli.functional")
-    return getattr(import_module(_HOMES.get(name, "bertcli.mapped").format(name)), name)
+    return getattr(import_module(_HOMES[name].format(name)), name)
 
 
 def __dir__() -> list[str]:

@@ -1,110 +1,114 @@
-"""The tasks as functions of batches of columns, which Ray Data, Spark, Dask and datasets map over data of any size.
+"""A task as a function of batches of columns, which Ray Data, Spark, Dask and datasets map over data of any size.
 
-What such an object was made of is all that is pickled. The first batch in a process opens the model, memory-mapped, so
-that the processes of a machine share its weights; the objects of a process that name the same model share all of it.
+What a `Columns` was made of is all that is pickled. The first batch in a process opens the model, memory-mapped, so
+that the processes of a machine share its weights; objects of a process that name the same model share all of it.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from math import isnan
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.engine import blas
 from bertcli.engine.threads import core_count, set_thread_count
-from bertcli.errors import PATH, BertcliError, check_kind, check_names, shown, shown_object
+from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, shown, shown_object
 from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, Wanted
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
 from bertcli.platforms import at_fork
-from bertcli.tasks import answer, classify, encode, encode_sparse, fill_mask, score, tag
 from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Records, Task
-from bertcli.tasks.registry import QUESTIONS, Fields, TaskSpec, compute
+from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, Fields, TaskSpec, compute, spec, specs
 
-Columns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
-OPENING = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
+NewColumns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
+OF_LOAD = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
 UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
-QUIET = {"truncation": "silent"}  # by default, since a column says so
-SAID = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}
-COUNT = ("tokens", int)
+OUTPUTS = {"encode": "embedding", "encode_sparse": "sparse"}  # what results are called; others by their task's name
+IN_ROW = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}  # what a row says already
+TOKEN_COUNT = ("tokens", int)
 
 
-class Mapped:
+class Columns:
     """A task on batches, which get a column `output` of vectors, or of records without what the row says already.
 
-    model (default: a bundled one, if one fits), and options of `bertcli.load`: what to open. column: the texts.
-    pair_column: second texts, for tasks that take pairs (one for all rows: pairs, or contexts). Beside the output are
-    `truncated` (<output>_truncated where that name is taken) and <output>_error: why a text cannot be used, whose
-    result is null, or NaN in a NumPy array of vectors. strict: such a text is an error. All other options are the
-    task's, see `bertcli.tasks`.
+    task: the name of a command or method, such as "encode", "classify", "fill_mask". model (default: a bundled one, if
+    one fits), and options of `bertcli.load`: what to open. column: the texts. pair_column: second texts, for tasks that
+    take pairs (one for all rows: pairs, or contexts). Beside the output are `truncated` (<output>_truncated where that
+    name is taken) and <output>_error: why a text cannot be used, whose result is null, or NaN in a NumPy array of
+    vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks`.
 
     Errors: BertcliError; TypeError for an option that does not exist.
     """
 
-    spec: ClassVar[TaskSpec]
-    usual_output: ClassVar[str] = ""  # "": the task's own name
-
-    def __init_subclass__(cls) -> None:
-        """Show the task's options in help() and notebooks."""
-        cls.usual_output = cls.usual_output or cls.spec.module
-        common = [option for option in signature(Mapped).parameters.values() if option.kind is not option.VAR_KEYWORD]
-        of_task = [option for name, option in signature(cls.spec.options).parameters.items() if name not in UNFIT]
-        options = [*common, *(option.replace(kind=Parameter.KEYWORD_ONLY) for option in of_task)]
-        usual = {"output": cls.usual_output, "column": cls.spec.reads.text, "pair_column": cls._usual_pair(), **QUIET}
-        usual["model"] = cls.spec.needs(cls.spec.options()).sample
-        options = [option.replace(default=usual.get(option.name, option.default)) for option in options]
-        cls.__signature__ = Signature(options)  # type: ignore[attr-defined]
-
-    @classmethod
-    def _usual_pair(cls) -> str | None:
-        """The column of second texts: of contexts, without which there is no answer; others are asked for."""
-        return "context" if cls.spec.reads is QUESTIONS else None
-
     def __init__(
         self,
+        task: str,
         model: str | Path | None = None,
         column: str | None = None,
         output: str | None = None,
         *,
         pair_column: str | None = None,
         strict: bool = False,
-        **more: Any,
+        **options: Any,
     ) -> None:
+        self._spec = _spec_of(task)
         check_kind("model", model, PATH)
-        check_names(type(self).__name__, more, {*signature(self.spec.options).parameters} | OPENING)
-        for name in sorted(more):
-            if name in UNFIT or (name == "pooling" and more[name] == "none"):
-                raise BertcliError(f"Rows of batches cannot have {name} {shown_object(more[name])}: leave it out.")
-        spec, usual_pair = self.spec, self._usual_pair()
-        self._opening = tuple((name, _hashable(more.pop(name))) for name in sorted(OPENING & {*more}))
-        second = more.pop(spec.reads.second, None) if spec.reads.second else None
-        check_kind("the second text of all rows", second, str)
-        pair = pair_column or (usual_pair if second is None else None)
-        text = Field(column or spec.reads.text, "column")
-        self._row = Wanted(text, Field(pair, "pair_column") if pair else None, fixed_pair=second)
-        self._output = output or self.usual_output
-        lists = {name: tuple(value) for name, value in more.items() if isinstance(value, Iterator)}
-        quiet = QUIET if "truncation" in signature(spec.options).parameters else {}  # tag and answer cut nothing
-        self._wanted: Any = spec.options(**quiet | more | lists | {"keep_going": not strict})
-        needs = spec.needs(self._wanted)
-        model = needs.sample if model is None else model
-        if model is None:
+        self._check_options(options)
+        self._load_options = tuple((name, _hashable(options.pop(name))) for name in sorted(OF_LOAD & {*options}))
+        self._fields = self._fields_of(column, pair_column, options)
+        self._output = output or OUTPUTS.get(self._spec.module, self._spec.module)
+        self._options = self._options_of(options, strict)
+        needs = self._spec.needs(self._options)
+        if model is None and needs.sample is None:
             fitting = needs.fitting.removeprefix("-m ")
             raise BertcliError(f"There is no bundled model for {needs.task}: give one that fits, such as {fitting}.")
+        model = needs.sample if model is None else model
+        # the engine's processes may work in another folder
         self._model = Path(model).resolve() if model and Path(model).is_dir() else model
 
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        known = {*signature(self._spec.options).parameters}
+        check_names(f"Columns({self._spec.module!r})", options, known | OF_LOAD)
+        for name in sorted(options):
+            if name in UNFIT or (name == "pooling" and options[name] == "none"):
+                raise BertcliError(f"Rows of batches cannot have {name} {shown_object(options[name])}: leave it out.")
+
+    def _fields_of(self, column: str | None, pair_column: str | None, options: dict[str, Any]) -> Wanted:
+        """The fields of a row that are read; a second text for all rows is taken out of the options."""
+        reads = self._spec.reads
+        second = options.pop(reads.second, None) if reads.second else None
+        check_kind("the second text of all rows", second, str)
+        if pair_column is None and second is None and reads is QUESTIONS:
+            pair_column = "context"  # without which there is no answer
+        pair = Field(pair_column, "pair_column") if pair_column else None
+        return Wanted(Field(column or reads.text, "column"), pair, fixed_pair=second)
+
+    def _options_of(self, options: Mapping[str, Any], strict: bool) -> Any:
+        """The task's options; how often texts were cut is not said, since a column says so."""
+        lists = {name: tuple(value) for name, value in options.items() if isinstance(value, Iterator)}
+        quiet = {"truncation": "silent"} if "truncation" in signature(self._spec.options).parameters else {}
+        return self._spec.options(**quiet | dict(options) | lists | {"keep_going": not strict})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of; the spec, whose functions cannot be pickled, by its name."""
+        return {**self.__dict__, "_spec": self._spec.module}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _spec=_spec_of(state["_spec"]))
+
     def __repr__(self) -> str:
-        column = ", ".join(repr(field.name) for field in self._row.fields)
-        return f"{type(self).__name__}({str(self._model)!r}, column={column}, output={self._output!r})"
+        column = ", ".join(repr(field.name) for field in self._fields.fields)
+        name, model = self._spec.module, str(self._model)
+        return f"{type(self).__name__}({name!r}, {model!r}, column={column}, output={self._output!r})"
 
     def __call__(self, batch: Any) -> Any:
         """The batch with columns more: a dict of arrays, a pandas DataFrame, an Arrow table or record batch.
@@ -113,68 +117,35 @@ class Mapped:
         whatever the task raises.
         """
         names = _names(batch)
-        for field in self._row.fields:
+        for field in self._fields.fields:
             if names.count(field.name) != 1:
                 raise BertcliError(f"In the batch {field.lacking(names)}")
-        name = self._output
-        cut = f"{name}_truncated" if "truncated" in (*names, name) else "truncated"
-        for column in (name, cut, f"{name}_error"):
+        output = self._output
+        truncated = f"{output}_truncated" if "truncated" in (*names, output) else "truncated"
+        for column in (output, truncated, f"{output}_error"):
             if column in names:
                 raise BertcliError(f"The batch has a column {shown(column)} already: choose another output.")
-        columns = {field.name: _texts(batch, field.name) for field in self._row.fields}
-        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-        texts = [self._row.row(f"row {number}", row) for number, row in enumerate(rows)]
-        task = compute(self.spec).plan(_opened(self._model, self._opening), self._wanted)
+        values = {field.name: _texts(batch, field.name) for field in self._fields.fields}
+        rows = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+        texts = [self._fields.row(f"row {number}", row) for number, row in enumerate(rows)]
+        task = compute(self._spec).plan(_opened(self._model, self._load_options), self._options)
         row_results = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda result: result.number)
-        kind = task.width if isinstance(task, EncodeTask) else _type(self.spec.record(self._wanted))
-        more: Columns = {
-            name: (kind, [None if result.error else _fitted(kind, result.value) for result in row_results]),
-            cut: (bool, [result.truncated for result in row_results]),
-            f"{name}_error": (str, [result.error for result in row_results]),
+        kind = task.width if isinstance(task, EncodeTask) else _type(self._spec.record(self._options))
+        new: NewColumns = {
+            output: (kind, [None if result.error else _fitted(kind, result.value) for result in row_results]),
+            truncated: (bool, [result.truncated for result in row_results]),
+            f"{output}_error": (str, [result.error for result in row_results]),
         }
-        return _joined(batch, more)
+        return _joined(batch, new)
 
 
-class Encode(Mapped):
-    """Vectors: float32 [row, width] among NumPy arrays, fixed-size lists in Arrow, a column of arrays in pandas."""
-
-    spec, usual_output = encode.SPEC, "embedding"
-
-
-class EncodeSparse(Mapped):
-    """Sparse vectors: records of indices and values."""
-
-    spec, usual_output = encode_sparse.SPEC, "sparse"
-
-
-class Classify(Mapped):
-    """Labels with scores, best first; by a cross-encoder the score of each pair, which an engine can rank rows by."""
-
-    spec = classify.SPEC
-
-
-class FillMask(Mapped):
-    """Words for each mask; with targets, which may have several pieces, every `token` is a list."""
-
-    spec = fill_mask.SPEC
-
-
-class Score(Mapped):
-    """The probability of each token."""
-
-    spec = score.SPEC
-
-
-class Tag(Mapped):
-    """Entities."""
-
-    spec = tag.SPEC
-
-
-class Answer(Mapped):
-    """Answers to the questions in `column` from the contexts in `pair_column`, best first."""
-
-    spec = answer.SPEC
+def _spec_of(task: str) -> TaskSpec:
+    """The spec of a task that gives each row a result. Errors: BertcliError."""
+    found = spec(task) if isinstance(task, str) else None
+    if found is None or found.reads is DOCUMENTS:
+        tasks = [one.module for one in specs() if one.reads is not DOCUMENTS]
+        raise BertcliError(f"There is no task {shown_object(task)} for columns. {nearest(str(task), tasks)}")
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------- opening a model
@@ -187,16 +158,16 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
-def _opened(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
+def _opened(model: str | Path | None, options: tuple[tuple[str, Any], ...]) -> Model:
     """The model, opened once in a process, which works with as many threads as it was granted."""
     _use_granted_threads()  # each time: a forked process inherits the model, and not its grant
     with _lock:
-        return _loaded(model, opening)
+        return _loaded(model, options)
 
 
 @cache
-def _loaded(model: str | Path | None, opening: tuple[tuple[str, Any], ...]) -> Model:
-    return load(model, **dict(opening))
+def _loaded(model: str | Path | None, options: tuple[tuple[str, Any], ...]) -> Model:
+    return load(model, **dict(options))
 
 
 # a child forked while a thread opens a model would wait for that thread, which it does not have
@@ -230,7 +201,9 @@ def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
 
 def _type(record: Fields) -> Any:
     """The types of a record's fields that a row does not say already; of a field that may have several, the list."""
-    return {name: _one_type(kind) for name, kind in record.items() if name not in SAID and (name, kind) != COUNT}
+    return {
+        name: _one_type(kind) for name, kind in record.items() if name not in IN_ROW and (name, kind) != TOKEN_COUNT
+    }
 
 
 def _one_type(kind: Any) -> Any:
@@ -281,15 +254,15 @@ def _texts(batch: Any, name: str) -> list[Any]:
     return values
 
 
-def _joined(batch: Any, more: Columns) -> Any:
-    """The batch with more columns."""
+def _joined(batch: Any, new: NewColumns) -> Any:
+    """The batch with the new columns."""
     if isinstance(batch, Mapping):
-        return {**batch, **{name: _array(*column) for name, column in more.items()}}
+        return {**batch, **{name: _array(*column) for name, column in new.items()}}
     if hasattr(batch, "assign"):
-        cells = {name: (object if isinstance(kind, int) else kind, values) for name, (kind, values) in more.items()}
+        cells = {name: (object if isinstance(kind, int) else kind, values) for name, (kind, values) in new.items()}
         return batch.assign(**{name: _array(*column) for name, column in cells.items()})
     arrow = import_module("pyarrow")
-    for name, (kind, values) in more.items():
+    for name, (kind, values) in new.items():
         batch = batch.append_column(name, arrow.array(values, _arrow(arrow, kind)))
     return batch
 

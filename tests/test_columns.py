@@ -1,6 +1,5 @@
 """The tasks on batches of columns, as engines pass them: what comes back, and what becomes of rows without a text."""
 
-import inspect
 import json
 import os
 import pickle
@@ -17,6 +16,7 @@ from conftest import Made
 from numpy.typing import NDArray
 
 import bertcli
+from bertcli.columns import Columns
 from bertcli.errors import BertcliError
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -78,7 +78,7 @@ BATCHES: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_columns_gain_the_vectors_of_the_model(kind: str, made: Made) -> None:
     expected = bertcli.load(made()).encode(TEXTS)
     batch = BATCHES[kind]({"text": [*TEXTS, None], "id": ["a", "b", "c", "d", "e"]})
-    found = bertcli.Encode(made())(batch)
+    found = Columns("encode", made())(batch)
     assert type(found) is type(batch)
     assert listed(found, "id") == ["a", "b", "c", "d", "e"]
     assert np.abs(np.stack(listed(found, "embedding")[:4]) - expected).max() < 1e-6
@@ -89,12 +89,12 @@ def test_columns_gain_the_vectors_of_the_model(kind: str, made: Made) -> None:
 
 @pytest.mark.parametrize("kind", BATCHES)
 def test_columns_without_a_null_are_vectors_too(kind: str, made: Made) -> None:
-    found = bertcli.Encode(made())(BATCHES[kind]({"text": TEXTS[:2]}))
+    found = Columns("encode", made())(BATCHES[kind]({"text": TEXTS[:2]}))
     assert np.abs(np.stack(listed(found, "embedding")) - bertcli.load(made()).encode(TEXTS[:2])).max() < 1e-6
 
 
 def test_columns_of_vectors_have_one_type_whatever_they_hold(made: Made) -> None:
-    encode = bertcli.Encode(made())
+    encode = Columns("encode", made())
     for texts in ([], ["tea"], [None], ["tea", None]):
         found = encode(pa.table({"text": pa.array(texts, pa.string())}))
         assert found.schema.field("embedding").type == pa.list_(pa.float32(), 32)
@@ -115,13 +115,13 @@ def test_columns_of_records_are_structs(made: Made) -> None:
     paired = made(head="nsp")
     cases: list[tuple[Any, Any, str]] = [
         (
-            bertcli.Classify(made(head="classifier"), top_k=2),
+            Columns("classify", made(head="classifier"), top_k=2),
             bertcli.load(made(head="classifier")).classify,
             "classify",
         ),
-        (bertcli.Classify(paired, pairs="And tea."), bertcli.load(paired).classify, "classify"),
-        (bertcli.Score(made(head="mlm")), bertcli.load(made(head="mlm")).score, "score"),
-        (bertcli.Tag(made(head="token_classifier")), bertcli.load(made(head="token_classifier")).tag, "tag"),
+        (Columns("classify", paired, pairs="And tea."), bertcli.load(paired).classify, "classify"),
+        (Columns("score", made(head="mlm")), bertcli.load(made(head="mlm")).score, "score"),
+        (Columns("tag", made(head="token_classifier")), bertcli.load(made(head="token_classifier")).tag, "tag"),
     ]
     options: list[dict[str, Any]] = [{"top_k": 2}, {"pairs": "And tea."}, {}, {}]
     for (task, method, name), more in zip(cases, options, strict=True):
@@ -138,7 +138,7 @@ def test_columns_of_records_are_structs(made: Made) -> None:
 
 @pytest.mark.parametrize("aggregation", ["simple", "none"])
 def test_columns_of_entities_have_the_fields_of_their_aggregation(aggregation: str, made: Made) -> None:
-    task = bertcli.Tag(made(head="token_classifier"), aggregation=aggregation)
+    task = Columns("tag", made(head="token_classifier"), aggregation=aggregation)
     (record,) = records(task(pa.table({"text": TEXTS[:1]})), "tag")
     (expected,) = bertcli.load(made(head="token_classifier")).tag(TEXTS[:1], aggregation=aggregation)  # type: ignore[arg-type]
     assert record["entities"] == expected["entities"]
@@ -150,7 +150,7 @@ def test_columns_of_words_for_masks(targets: str | None, made: Made) -> None:
     folder = made(head="mlm")
     (expected,) = bertcli.load(folder).fill_mask(TEXTS[1:2], targets=targets)
     for make in (BATCHES["lists"], BATCHES["table"]):
-        found = bertcli.FillMask(folder, targets=targets)(make({"text": TEXTS[1::-1]}))
+        found = Columns("fill_mask", folder, targets=targets)(make({"text": TEXTS[1::-1]}))
         record, none = records(found, "fill_mask")
         assert none is None
         assert "There is no [MASK]" in listed(found, "fill_mask_error")[1]
@@ -163,7 +163,7 @@ def test_columns_of_words_for_masks(targets: str | None, made: Made) -> None:
 def test_columns_of_sparse_vectors(made: Made) -> None:
     folder = made(head="mlm")
     expected = bertcli.load(folder).encode_sparse(TEXTS)
-    found = listed(bertcli.EncodeSparse(folder, words=True)(pa.table({"text": TEXTS})), "sparse")
+    found = listed(Columns("encode_sparse", folder, words=True)(pa.table({"text": TEXTS})), "sparse")
     for record, vector in zip(found, expected, strict=True):
         assert record["indices"] == vector.indices.tolist()
         assert record["values"] == vector.values.tolist()
@@ -174,17 +174,19 @@ def test_columns_of_questions_and_contexts(made: Made) -> None:
     folder = made(head="qa")
     expected = bertcli.load(folder).answer(["Who?", "What?"], ["The cat sat.", "A dog."])
     table = pa.table({"question": ["Who?", "What?", "Where?"], "context": ["The cat sat.", "A dog.", None]})
-    found = bertcli.Answer(folder)(table)
+    found = Columns("answer", folder)(table)
     assert listed(found, "answer") == [*({"answers": record["answers"]} for record in expected), None]
     assert listed(found, "answer_error")[2] == "row 2: the field 'context' is null, which is not a text."
-    again = bertcli.Answer(folder, column="q", contexts="The cat sat.")({"q": ["Who?"]})
+    again = Columns("answer", folder, column="q", contexts="The cat sat.")({"q": ["Who?"]})
     best, wanted = again["answer"][0]["answers"][0], expected[0]["answers"][0]
     assert best == {**wanted, "score": pytest.approx(wanted["score"], rel=1e-5)}
 
 
 def test_columns_of_pairs(made: Made) -> None:
     folder = made(head="nsp")
-    found = bertcli.Classify(folder, column="a", pair_column="b", output="follows")({"a": TEXTS[:1], "b": TEXTS[1:2]})
+    found = Columns("classify", folder, column="a", pair_column="b", output="follows")(
+        {"a": TEXTS[:1], "b": TEXTS[1:2]}
+    )
     (expected,) = bertcli.load(folder).classify(TEXTS[:1], TEXTS[1:2])
     assert found["follows"][0] == {"labels": expected["labels"]}
     assert found["follows_error"].tolist() == [None]
@@ -192,27 +194,28 @@ def test_columns_of_pairs(made: Made) -> None:
 
 def test_columns_of_two_tasks_stand_side_by_side(made: Made) -> None:
     folder = made(head="classifier")
-    table = bertcli.Classify(folder)(bertcli.Encode(folder, truncate_dim=8)(pa.table({"text": TEXTS})))
+    table = Columns("classify", folder)(Columns("encode", folder, truncate_dim=8)(pa.table({"text": TEXTS})))
     added = ["embedding", "truncated", "embedding_error", "classify", "classify_truncated", "classify_error"]
     assert table.column_names == ["text", *added]
     assert table["truncated"] == table["classify_truncated"]
     with pytest.raises(BertcliError, match="has a column 'embedding' already: choose another output"):
-        bertcli.Encode(folder)(table)
+        Columns("encode", folder)(table)
     assert (
-        bertcli.Encode(folder, output="other")(table)["other"] == bertcli.Encode(folder)(table.select([0]))["embedding"]
+        Columns("encode", folder, output="other")(table)["other"]
+        == Columns("encode", folder)(table.select([0]))["embedding"]
     )
 
 
 def test_columns_whose_output_is_called_truncated(made: Made) -> None:
-    found = bertcli.Encode(made(), output="truncated")({"text": TEXTS})
+    found = Columns("encode", made(), output="truncated")({"text": TEXTS})
     assert [*found] == ["text", "truncated", "truncated_truncated", "truncated_error"]
-    assert np.array_equal(found["truncated"], bertcli.Encode(made())({"text": TEXTS})["embedding"])
+    assert np.array_equal(found["truncated"], Columns("encode", made())({"text": TEXTS})["embedding"])
     with pytest.raises(BertcliError, match="has a column 'embedding_error' already"):  # before any model is opened
-        bertcli.Encode("no/such-model", offline=True)({"text": TEXTS, "embedding_error": TEXTS})
+        Columns("encode", "no/such-model", offline=True)({"text": TEXTS, "embedding_error": TEXTS})
 
 
 def test_columns_take_heads_in_a_list(made: Made) -> None:
-    task = pickle.loads(pickle.dumps(bertcli.Encode(made(), heads=["pooler"], pooling="pooler")))
+    task = pickle.loads(pickle.dumps(Columns("encode", made(), heads=["pooler"], pooling="pooler")))
     expected = bertcli.load(made()).encode(TEXTS, pooling="pooler")
     assert np.abs(task({"text": TEXTS})["embedding"] - expected).max() < 1e-6
 
@@ -220,22 +223,25 @@ def test_columns_take_heads_in_a_list(made: Made) -> None:
 def test_columns_begin_with_the_bundled_model_of_their_command() -> None:
     text, masked = {"text": ["A fine day."]}, {"text": ["A fine [MASK]."]}
     for task, sample, batch in (
-        (bertcli.Encode, "bert-mini-sentence", text),
-        (bertcli.EncodeSparse, "bert-mini-mlm", text),
-        (bertcli.Classify, "bert-mini-sentiment", text),
-        (partial(bertcli.Classify, head="nsp", pairs="So was the next."), "bert-mini-mlm", text),
-        (bertcli.FillMask, "bert-mini-mlm", masked),
-        (bertcli.Score, "bert-mini-mlm", text),
+        (partial(Columns, "encode"), "bert-mini-sentence", text),
+        (partial(Columns, "encode_sparse"), "bert-mini-mlm", text),
+        (partial(Columns, "classify"), "bert-mini-sentiment", text),
+        (partial(Columns, "classify", head="nsp", pairs="So was the next."), "bert-mini-mlm", text),
+        (partial(Columns, "fill_mask"), "bert-mini-mlm", masked),
+        (partial(Columns, "score"), "bert-mini-mlm", text),
     ):
         (found,), (expected,) = (listed(one(batch), "new") for one in (task(output="new"), task(sample, output="new")))
         assert np.array_equal(found, expected)
-    for needing, name in ((bertcli.Tag, "tag: .* dslim/bert-base-NER"), (bertcli.Answer, "answer: .* deepset/")):
+    for needing, name in (
+        (partial(Columns, "tag"), "tag: .* dslim/bert-base-NER"),
+        (partial(Columns, "answer"), "answer: .* deepset/"),
+    ):
         with pytest.raises(BertcliError, match=f"There is no bundled model for {name}"):
             needing()
 
 
 def test_columns_need_texts(made: Made) -> None:
-    encode = bertcli.Encode(made())
+    encode = Columns("encode", made())
     for batch in ({"text": [1, None]}, {"text": np.array([1.5, 2])}, {"text": [b"tea"]}, frame({"text": [7]})):
         with pytest.raises(BertcliError, match=r"The column 'text' holds .*, which is not a text"):
             encode(batch)
@@ -261,40 +267,46 @@ def test_columns_keep_rows_that_cannot_be_used_unless_strict(made: Made) -> None
         (pa.table({"text": broken}), "row 1: the field 'text' is b'\\xff', which is not a text."),
         ({"text": np.array(["tea", np.nan], dtype=object)}, "row 1: the field 'text' is null, which is not a text."),
     ):
-        assert listed(bertcli.Encode(made())(batch), "embedding_error") == [None, reason]
+        assert listed(Columns("encode", made())(batch), "embedding_error") == [None, reason]
         with pytest.raises(BertcliError) as caught:
-            bertcli.Encode(made(), strict=True)(batch)
+            Columns("encode", made(), strict=True)(batch)
         assert str(caught.value) == reason
     cut = {"text": ["tea", "tea " * 60]}
-    none, error = bertcli.Encode(made(), truncation="error")(cut)["embedding_error"]
+    none, error = Columns("encode", made(), truncation="error")(cut)["embedding_error"]
     assert none is None
     assert "has 62 tokens, more than 48" in error
     with pytest.raises(BertcliError, match="more than 48"):
-        bertcli.Encode(made(), truncation="error", strict=True)(cut)
+        Columns("encode", made(), truncation="error", strict=True)(cut)
 
 
 def test_columns_take_the_options_of_their_task(made: Made) -> None:
-    assert bertcli.Encode(made(), pooling="max", layer=[0, 1])({"text": ["tea"]})["embedding"].shape == (1, 64)
-    of_method, of_class = (inspect.signature(one).parameters for one in (bertcli.Model.classify, bertcli.Classify))
-    assert {*of_method} - {*of_class} == {"self", "texts", "keep_going", "workers"}
-    assert {*of_class} - {*of_method} == {"model", "column", "output", "pair_column", "strict"}
-    assert of_class["truncation"].default == "silent"
-    assert [of_class[name].default for name in ("column", "output")] == ["text", "classify"]
-    words = bertcli.FillMask(made(head="mlm"), targets=iter(["cat", "dog"]))
+    assert Columns("encode", made(), pooling="max", layer=[0, 1])({"text": ["tea"]})["embedding"].shape == (1, 64)
+    words = Columns("fill_mask", made(head="mlm"), targets=iter(["cat", "dog"]))
     for _ in range(2):  # an iterator would be at its end
         assert len(words({"text": TEXTS[1:2]})["fill_mask"][0]["masks"][0]["predictions"]) == 2
     for wrong in ({"workers": 2}, {"keep_going": True}, {"chunk": 8}, {"pooling": "none"}):
         with pytest.raises(BertcliError, match=f"Rows of batches cannot have {next(iter(wrong))}"):
-            bertcli.Encode(made(), **wrong)
+            Columns("encode", made(), **wrong)
     with pytest.raises(BertcliError, match=r"There is no pooling 'mode'"):
-        bertcli.Encode(made(), pooling="mode")
+        Columns("encode", made(), pooling="mode")
     with pytest.raises(BertcliError, match="the second text of all rows is"):
-        bertcli.Encode(made(), pairs=["tea"])
+        Columns("encode", made(), pairs=["tea"])
     with pytest.raises(BertcliError, match="which is not a path"):
-        bertcli.Encode(bertcli.load(made()))  # type: ignore[arg-type]
+        Columns("encode", bertcli.load(made()))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="poling"):
-        bertcli.Encode(made(), poling="max")
-    assert bertcli.Encode(made(), engine="onnx")({"text": ["tea"]})["embedding"].shape == (1, 32)
+        Columns("encode", made(), poling="max")
+    for task, hint in (
+        ("embed", "Choose from"),
+        ("encod", "Did you mean encode"),
+        ("rank", "Choose from"),
+        ("", "Choose from"),
+    ):
+        with pytest.raises(BertcliError, match=f"There is no task '{task}' for columns. {hint}"):
+            Columns(task)
+    for old, name in (("Encode", "encode"), ("FillMask", "fill_mask")):
+        with pytest.raises(AttributeError, match=f"was withdrawn in 0.8: write bertcli.Columns\\('{name}', model"):
+            getattr(bertcli, old)
+    assert Columns("encode", made(), engine="onnx")({"text": ["tea"]})["embedding"].shape == (1, 32)
 
 
 ELSEWHERE = """
@@ -314,7 +326,7 @@ print(json.dumps([len(opened), threads.thread_count(), found]))
 
 def test_columns_travel_without_the_model_and_open_it_once_in_a_process(made: Made, tmp_path: Path) -> None:
     folder = made(head="classifier")
-    sent = [pickle.dumps(task) for task in (bertcli.Encode(os.path.relpath(folder)), bertcli.Classify(folder))]
+    sent = [pickle.dumps(task) for task in (Columns("encode", os.path.relpath(folder)), Columns("classify", folder))]
     assert max(map(len, sent)) < 1500
     command = [sys.executable, "-W", "error", "-c", ELSEWHERE, *(one.hex() for one in sent)]
     for variable in ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK"):
@@ -331,7 +343,7 @@ def test_columns_have_the_threads_of_the_process_that_was_forked(made: Made) -> 
     code = """
 import os, sys, bertcli
 from bertcli.engine import threads
-encode = bertcli.Encode(sys.argv[1])
+encode = bertcli.Columns("encode", sys.argv[1])
 os.environ.pop("OMP_NUM_THREADS", None)
 encode({"text": ["tea"]})
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -345,20 +357,21 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 
 
 def test_columns_are_made_without_opening_anything() -> None:
-    task = bertcli.Encode("no/such-model", offline=True)
+    task = Columns("encode", "no/such-model", offline=True)
     with pytest.raises(BertcliError, match="no/such-model"):
         pickle.loads(pickle.dumps(task))({"text": ["tea"]})
 
 
 def test_columns_may_have_a_class_of_their_own(made: Made) -> None:
-    class Short(bertcli.Encode):
+    class Short(Columns):
         """As Ray makes one of every class that it runs."""
 
-    assert Short(made(), truncate_dim=8)({"text": TEXTS})["embedding"].shape == (4, 8)
+    assert Short("encode", made(), truncate_dim=8)({"text": TEXTS})["embedding"].shape == (4, 8)
 
 
 def test_columns_are_imported_when_they_are_first_used() -> None:
-    code = "import sys, bertcli; print('bertcli.mapped' in sys.modules, 'numpy' in sys.modules); bertcli.Encode()"
-    code += "; print('bertcli.mapped' in sys.modules, {'pyarrow', 'pandas'} & {*sys.modules})"
+    code = "import sys, bertcli; print('bertcli.columns' in sys.modules, 'numpy' in sys.modules)"
+    code += "; bertcli.Columns('encode')"
+    code += "; print('bertcli.columns' in sys.modules, {'pyarrow', 'pandas'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["False False", "True set()"]

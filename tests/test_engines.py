@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import logged_mapped
+from helpers import logged_columns
 from helpers.checkpoints import make
 
 import bertcli
@@ -67,10 +67,10 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "log"
     folder.mkdir()
     path = os.pathsep.join([str(HERE), str(HERE / "examples"), str(HERE.parent)])
-    for name, value in (("PYTHONPATH", path), ("PYSPARK_PYTHON", sys.executable), (logged_mapped.LOG, str(folder))):
+    for name, value in (("PYTHONPATH", path), ("PYSPARK_PYTHON", sys.executable), (logged_columns.LOG, str(folder))):
         monkeypatch.setenv(name, value)
     monkeypatch.syspath_prepend(str(HERE / "examples"))
-    monkeypatch.setattr(bertcli, "Encode", logged_mapped.Logged, raising=False)
+    monkeypatch.setattr(bertcli, "Columns", logged_columns.Logged, raising=False)
     return folder
 
 
@@ -84,7 +84,7 @@ def check(target: Path, expected: Any, log: Path) -> None:
     assert "is null, which is not a text" in table["embedding_error"][ROWS // 3].as_py()
     found = table.filter(table["embedding"].is_valid())["embedding"].combine_chunks().flatten().to_numpy()
     assert np.abs(found.reshape(ROWS - 1, -1) - np.delete(expected, missing, axis=0)).max() < 1e-6
-    lines = logged_mapped.lines(log)
+    lines = logged_columns.lines(log)
     assert {line["opened"] for line in lines} == {1}
     workers, seconds = len({line["pid"] for line in lines}), lines[-1]["ended"] - min(line["begun"] for line in lines)
     print(f"\n{workers} processes, {sum(line['rows'] for line in lines) / seconds:,.0f} rows/s between first and last")
@@ -99,7 +99,7 @@ class Accident(Thread):
 
     def run(self) -> None:
         end = monotonic() + PATIENCE
-        while monotonic() < end and len(lines := logged_mapped.lines(self.log)) < self.batches:
+        while monotonic() < end and len(lines := logged_columns.lines(self.log)) < self.batches:
             sleep(0.05)
         self.pid = lines[-1]["pid"]
         self.action(self.pid)
@@ -143,10 +143,10 @@ def test_engines_ray_survives_a_killed_worker_and_a_stopped_node(
     import_module("ray_batches").embed(MODEL, str(source), str(tmp_path / "out"), workers=2)
     assert kill.pid
     assert not stop.is_alive()
-    lines = logged_mapped.lines(log)
+    lines = logged_columns.lines(log)
     assert len({line["pid"] for line in lines}) >= 3  # two at first, and one that took over
     assert len({line["parent"] for line in lines}) == 2  # the raylets: both nodes have worked
-    assert {line["threads"] for line in logged_mapped.lines(log)} == {1}
+    assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out", expected, log)
 
 
@@ -167,7 +167,7 @@ def test_engines_spark_survives_a_killed_worker(source: Path, expected: Any, log
     finally:
         spark.stop()
     assert kill.pid
-    assert {line["threads"] for line in logged_mapped.lines(log)} == {1}
+    assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out", expected, log)
 
 
@@ -186,7 +186,7 @@ def test_engines_datasets(
     pytest.importorskip("datasets").config.HF_DATASETS_CACHE = tmp_path / "cache"
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     import_module("datasets_batches").embed(MODEL, str(source / "*.parquet"), str(tmp_path / "out.parquet"), workers=2)
-    assert {line["threads"] for line in logged_mapped.lines(log)} == {1}
+    assert {line["threads"] for line in logged_columns.lines(log)} == {1}
     check(tmp_path / "out.parquet", expected, log)
     assert len(list(log.iterdir())) == 2
 
@@ -196,7 +196,7 @@ def test_engines_datasets(
 
 def encoded(model: str, done: Barrier) -> None:
     """What a worker does: a batch, then wait."""
-    bertcli.Encode(model)({"text": ["the cat sat on the mat"] * 8})
+    bertcli.Columns("encode", model)({"text": ["the cat sat on the mat"] * 8})
     done.wait(PATIENCE)  # measure
     done.wait(PATIENCE)
 
@@ -211,7 +211,7 @@ def test_engines_workers_share_the_weights(tmp_path: Path) -> None:
         for worker in workers:
             worker.start()
         done.wait(PATIENCE)
-        totals.append(sum(logged_mapped.share(worker.pid or 0) for worker in workers))
+        totals.append(sum(logged_columns.share(worker.pid or 0) for worker in workers))
         done.wait(PATIENCE)
         for worker in workers:
             worker.join()

@@ -85,8 +85,10 @@ def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:
 
 def test_library_objects_show_themselves_in_a_line(made: Made) -> None:
     folder = made(seed=7)
-    assert repr(library.Encode(str(folder), output="v")) == f"Encode({str(folder)!r}, column='text', output='v')"
-    assert repr(library.FillMask()) == "FillMask('bert-mini-mlm', column='text', output='fill_mask')"
+    encode = library.Columns("encode", str(folder), output="v")
+    assert repr(encode) == f"Columns('encode', {str(folder)!r}, column='text', output='v')"
+    filled = "Columns('fill_mask', 'bert-mini-mlm', column='text', output='fill_mask')"
+    assert repr(library.Columns("fill-mask")) == filled
     (block,) = library.load(folder).encode_blocks(TEXTS)
     assert repr(block) == "<Block of 4 texts from 0, 0 failures>"
     assert np.asarray(block.vectors).shape[0] == 4

@@ -47,11 +47,8 @@ class LabelOptions(More):
         False, "", "The arguments after the text (with --input: all) are choices: score which is right."
     )
     id_column: str | None = id_column_option()
-    label_column: str | None = option(None, "NAME", "", hidden=True)
 
     def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
-        if self.label_column is not None:
-            raise wrong("--label-column", "bertcli evaluate says how well a model does on texts with known labels.")
         if not self.choices:
             return spec, job, wanted
         arguments = job.texts.texts or []

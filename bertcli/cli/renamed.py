@@ -17,6 +17,11 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
     ("similarity", "--resume"): "similarity compares texts in one run, which is not continued",
     ("similarity", "--shard"): "similarity compares all texts with each other, so they cannot be divided",
     ("similarity", "--keep-going"): "similarity compares every text with every other, so all must be usable",
+    ("encode", "--query"): "it is a command of its own: bertcli search QUERY --in FILE --texts FILE",
+    ("encode", "--query-file"): "it is a command of its own: bertcli search --query-file FILE --in FILE",
+    ("encode", "--against"): "it is a command of its own: bertcli search QUERY --in FILE --texts FILE",
+    ("encode", "--similarity"): "it is a command of its own: bertcli similarity TEXT TEXT ...",
+    ("classify", "--label-column"): "bertcli evaluate says how well a model does on texts with known labels",
     ("search", "--chunk"): "a query has one vector; encode --chunk divides the texts that are searched",
     ("search", "--keep-going"): "a query that cannot be used stops the search",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.job import Job, Run
 from bertcli.cli.more import More
-from bertcli.cli.options import changed, id_column_option, refuse, wrong
+from bertcli.cli.options import id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype")
 logger = logging.getLogger("bertcli")
-MOVED = {
-    "--query": "bertcli search QUERY --in FILE --texts FILE",
-    "--query-file": "bertcli search --query-file FILE --in FILE",
-    "--against": "bertcli search QUERY --in FILE --texts FILE",
-    "--similarity": "bertcli similarity TEXT TEXT ...",
-}
 
 
 @lean_dataclass
@@ -40,15 +34,8 @@ class StorageOptions(More):
     id_column: str | None = id_column_option()
     sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
-    query: list[str] | None = option(None, "TEXT", "", hidden=True)
-    query_file: str | None = option(None, "FILE", "", hidden=True)
-    against: str | None = option(None, "FILE", "", hidden=True)
-    similarity: bool = option(False, "", "", hidden=True)
 
     def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
-        for name in changed(self):
-            if name in MOVED:
-                raise wrong(name, f"this is a command of its own: {MOVED[name]}.")
         self._refuse_contradictions(spec, job, wanted)
         if not self.sparse:
             return spec, job, wanted

@@ -22,7 +22,7 @@ def embed(model: str, source: str, target: str) -> None:
     """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
     texts = dask.dataframe.read_parquet(source)
     meta = {**texts.dtypes, **{name: pandas.ArrowDtype(kind) for name, kind in ADDED.items()}}
-    texts.map_partitions(bertcli.Encode(model), meta=meta).to_parquet(target, schema=ADDED)
+    texts.map_partitions(bertcli.Columns("encode", model), meta=meta).to_parquet(target, schema=ADDED)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def embed(model: str, source: str, target: str, workers: int = 2) -> None:
     """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))  # threads of a worker
     texts = datasets.load_dataset("parquet", data_files=source, split="train").with_format("arrow")
-    encoded = texts.map(bertcli.Encode(model), batched=True, batch_size=1024, num_proc=workers)
+    encoded = texts.map(bertcli.Columns("encode", model), batched=True, batch_size=1024, num_proc=workers)
     encoded.to_parquet(target)
 
 

@@ -14,8 +14,8 @@ def embed(model: str, source: str, target: str, workers: int = 1) -> None:
     """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
     texts = ray.data.read_parquet(source).repartition(target_num_rows_per_block=1024)  # to share, and to do again
     encoded = texts.map_batches(
-        bertcli.Encode,
-        fn_constructor_kwargs={"model": model},
+        bertcli.Columns,
+        fn_constructor_kwargs={"task": "encode", "model": model},
         batch_format="pyarrow",
         compute=ray.data.ActorPoolStrategy(size=workers),  # fewer than there are CPUs: others read and write
     )

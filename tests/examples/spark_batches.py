@@ -15,7 +15,7 @@ import bertcli
 
 def embed(spark: SparkSession, model: str, source: str, target: str) -> None:
     """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
-    texts, encode = spark.read.parquet(source), bertcli.Encode(model)
+    texts, encode = spark.read.parquet(source), bertcli.Columns("encode", model)
     schema = f"{texts.schema.toDDL()}, embedding array<float>, truncated boolean, embedding_error string"
 
     def encoded(batches: Iterator[Any]) -> Iterator[Any]:

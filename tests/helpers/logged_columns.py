@@ -1,4 +1,4 @@
-"""`bertcli.Encode` that writes down, for each batch, who computed it, when, and how much memory that took."""
+"""`bertcli.Columns` that writes down, for each batch, who computed it, when, and how much memory that took."""
 
 import json
 import os
@@ -7,13 +7,13 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from bertcli import mapped
+from bertcli import columns
 from bertcli.engine.threads import thread_count
 
 LOG = "BERTCLI_TEST_LOG"  # the folder; workers inherit it
 
 
-class Logged(mapped.Encode):
+class Logged(columns.Columns):
     """Writes a line in the file of its process."""
 
     def __call__(self, batch: Any) -> Any:
@@ -25,7 +25,7 @@ class Logged(mapped.Encode):
             "begun": begun,
             "ended": time(),
             "rows": len(found["text"]),
-            "opened": mapped._loaded.cache_info().misses,
+            "opened": columns._loaded.cache_info().misses,
             "threads": thread_count(),
             "share": share(os.getpid()),
         }
