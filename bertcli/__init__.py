@@ -40,24 +40,20 @@ _HOMES = {
     **dict.fromkeys(("diff", "explain", "heads", "lens", "patch"), "bertcli.views.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "Columns": "bertcli.columns", "merge": "bertcli.files.merge", "search": "bertcli.tasks.compute.search",
-    "probe": "bertcli.evaluate.probe",
+    "Columns": "bertcli.columns", "merge": "bertcli.files.merge", "probe": "bertcli.evaluate.probe",
+    "search": "bertcli.tasks.compute.search",
 }  # fmt: skip
-_WITHDRAWN = {  # classes of 0.7 over columns of data, and the task that each was
-    "Answer": "answer", "Classify": "classify", "Encode": "encode", "EncodeSparse": "encode_sparse",
-    "FillMask": "fill_mask", "Score": "score", "Tag": "tag",
-}  # fmt: skip
+_WITHDRAWN = {"Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag"}  # classes of 0.7
 
 
 def __getattr__(name: str) -> Any:
     if name in _WITHDRAWN:
-        task = _WITHDRAWN[name]
+        task = name.replace("Sparse", "_sparse").replace("Mask", "_mask").lower()
         raise AttributeError(f"bertcli.{name} was withdrawn in 0.8: write bertcli.Columns({task!r}, model, ...).")
     if name not in __all__:
         raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
-    if name == "functional":
-        return import_module("bertcli.functional")
-    return getattr(import_module(_HOMES[name].format(name)), name)
+    home = import_module(_HOMES.get(name, "bertcli.{}").format(name))
+    return home if name == "functional" else getattr(home, name)
 
 
 def __dir__() -> list[str]:
