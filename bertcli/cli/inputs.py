@@ -59,8 +59,12 @@ class _QuestionsJob(Job):
         questions = self.texts
         without_context = questions.text_pair is None and questions.pair_column is None
         if not questions.texts and takes_columns(questions.input or [], questions.format_in):
-            context = "context" if without_context else questions.pair_column
-            questions = replace(questions, column=questions.column or "question", pair_column=context)
+            question, context = ("1", "2") if questions.no_header else ("question", "context")
+            questions = replace(
+                questions,
+                column=questions.column or question,
+                pair_column=context if without_context else questions.pair_column,
+            )
         elif without_context and not (questions.texts and questions.input):
             raise wrong("--context", "give the text that holds the answer.")
         return read_texts(questions, self.output, id_column, keep_going, called="question")
@@ -96,12 +100,19 @@ class _DocumentsJob(Job):
         if options.query_column is not None:
             if options.texts:
                 raise wrong("QUERY", "give the query or --query-column, not both.")
-            rows = _Rows(None, options.input, options.format_in, options.query_column, None, options.column or "text")
+            document = options.column or ("2" if options.no_header else "text")
+            rows = _Rows(
+                None, options.input, options.format_in, options.query_column, None, document,
+                options.no_header, options.delimiter,
+            )  # fmt: skip
             return read_texts(rows, self.output, keep_going=keep_going, called="row")
         if not options.texts:
             raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
         query, *documents = options.texts
-        single = InputOptions(documents or None, options.input, options.format_in, options.column)
+        single = InputOptions(
+            documents or None, options.input, options.format_in, options.column,
+            no_header=options.no_header, delimiter=options.delimiter,
+        )  # fmt: skip
         source = read_texts(single, self.output, keep_going=keep_going, called="document")
         from bertcli.tasks.compute.rank import with_query
 

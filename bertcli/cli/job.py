@@ -342,6 +342,12 @@ def read_texts(
         if options.texts or not takes_columns(files, options.format_in):
             why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
             raise wrong(names[0], why)
+    if options.no_header or options.delimiter is not None:
+        from bertcli.files.inputs import are_separated
+
+        if options.texts or not are_separated(files, options.format_in):
+            why = "this is about columns: give a .csv or .tsv file (--input), or a pipe and --format-in csv."
+            refuse(options, ("--no-header", "--delimiter"), why)
     if options.texts:
         for text in filter(os.path.isfile, (*options.texts, options.text_pair or "")):
             logger.info("%r is read as a text; for the file of that name: -i %s", text, text)
@@ -355,6 +361,7 @@ def read_texts(
     texts = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
         id_column=id_column, keep_going=keep_going, options=(column, pair_column), format_in=options.format_in,
+        header=not options.no_header, delimiter=options.delimiter,
     )  # fmt: skip
     if output.output is not None and os.path.exists(output.output):
         existing = [file for file in texts.files or () if os.path.exists(file)]

@@ -120,6 +120,14 @@ class ModelOptions:
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
+def delimiter_named(text: str) -> str:
+    """The character that separates columns; the word tab stands for one."""
+    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise ValueError(f"give one character, such as ';', or tab, not {text!r}.")
+    return text
+
+
 @lean_dataclass
 class InputOptions:
     """Which texts are read."""
@@ -141,6 +149,10 @@ class InputOptions:
     column: str | None = option(None, "NAME", "The field that holds the text. (default: text)")
     text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.")
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
+    no_header: bool = option(False, "", "A .csv or .tsv file has no header: columns are numbers, as in --column 2.")
+    delimiter: str | None = option(
+        None, "CHAR", "What separates the columns of a .csv or .tsv file, such as ';' or tab.", read=delimiter_named
+    )
 
 
 @lean_dataclass

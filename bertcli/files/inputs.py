@@ -25,20 +25,25 @@ def from_files(
     keep_going: bool = False,
     options: tuple[str, str] = ("--column", "--pair-column"),
     format_in: str = "txt",
+    header: bool = True,
+    delimiter: str | None = None,
 ) -> Texts:
     """Texts of files one after another, each read according to its ending; `-` is standard input, of `format_in`.
 
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
     fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
-    options for the first two columns. Errors: BertcliError naming file and line for a row that cannot be used, raised
-    when it is reached; with `keep_going` such a row is a Text with an `error` instead.
+    options for the first two columns. header, delimiter: see `Wanted`; without a header `column` is 1 by default.
+    Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with `keep_going` such a
+    row is a Text with an `error` instead.
     """
     wanted = Wanted(
-        Field("text" if column is None else column, options[0]),
+        Field(column or ("text" if header else "1"), options[0]),
         None if pair_column is None else Field(pair_column, options[1]),
         None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
         fixed_pair=pair,
+        header=header,
+        delimiter=delimiter,
     )
     return rows_in(files, wanted, keep_going, format_in)
 
@@ -56,6 +61,12 @@ def takes_columns(files: Sequence[str], format_in: str) -> bool:
     names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
     kinds = [kind_of(_ending(name, format_in)) for name in names]
     return any(isinstance(kind, TextFile) and kind.named for kind in kinds)
+
+
+def are_separated(files: Sequence[str], format_in: str) -> bool:
+    """Whether all of these input files (of none: the pipe) hold columns separated by a character."""
+    names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
+    return all(_ending(name, format_in) in (".csv", ".tsv") for name in names)
 
 
 class _InputFiles:

@@ -15,6 +15,8 @@ from bertcli.files.lines import LONGEST, Line, LineFile
 from bertcli.files.texts import Text, is_unicode
 
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
+OTHER_DELIMITERS = (";", "\t", "|")
+DELIMITER_NAMES = {"\t": "tab"}  # as the command line writes those that cannot be seen
 KNOWN = 20  # names of fields that a message lists
 
 
@@ -42,7 +44,9 @@ class Field(NamedTuple):
 class Wanted(NamedTuple):
     """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
-    whole: all fields of the row, whatever they hold, are its label.
+    whole: all fields of the row, whatever they hold, are its label. header: the first row of a .csv or .tsv file names
+    the columns; without one they are called 1, 2, 3. delimiter: what stands between the fields of a .csv or .tsv file,
+    if that is not what its ending says.
     """
 
     text: Field | None = None
@@ -50,6 +54,8 @@ class Wanted(NamedTuple):
     id: Field | None = None
     fixed_pair: str | None = None
     whole: bool = False
+    header: bool = True
+    delimiter: str | None = None
 
     @property
     def fields(self) -> list[Field]:
@@ -147,38 +153,58 @@ class _Cells(NamedTuple):
 
 def comma_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
     """Rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
-    return _table(_quoted_rows(lines), wanted)
+    return _table(_quoted_rows(lines, wanted.delimiter or ","), wanted)
 
 
 def tab_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
     """One row per line."""
+    if wanted.delimiter not in (None, "\t"):
+        return comma_separated(lines, wanted)
     return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
 
 
 def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text]:
-    """The rows of a table whose first row is its header; an error in the header is fatal."""
+    """The rows of a table whose first row is its header, if it has one; an error in that row is fatal."""
     with closing(rows):
-        place, header, error = next(rows, _Cells("", []))
+        first = next(rows, _Cells("", []))
+        place, header, error = first
         if error:
             raise BertcliError(error)
+        if not wanted.header:
+            header = [str(number) for number in range(1, len(header) + 1)]
         for field in wanted.fields if place else ():
             if header.count(field.name) != 1:
-                raise BertcliError(f"{place}: {field.lacking(header)}")
+                raise BertcliError(f"{place}: {field.lacking(header)}{_hint(header, field, wanted)}")
         needed = header if wanted.whole else [field.name for field in wanted.fields]
         least = max(map(header.index, needed), default=0) + 1 if place else 0
-        for place, fields, error in rows:
+        below = rows if wanted.header or not place else chain([first], rows)
+        for place, fields, error in below:
             if error:
                 yield Text("", place=place, error=error)
             elif not fields and len(header) > 1:  # an empty line is a row only where it can be a text
                 continue
             elif fields and not least <= len(fields) <= len(header):
-                yield unusable(place, f"{len(fields)} field(s) where the header has {len(header)}.")
+                what = "header" if wanted.header else "first row"
+                counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+                yield unusable(place, f"{counted} where the {what} has {len(header)}.")
             else:
                 yield wanted.row(place, dict(zip(header, fields or [""], strict=False)))
 
 
-def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:
-    """Rows of comma-separated fields; a quoted field may span several lines."""
+def _hint(header: list[str], field: Field, wanted: Wanted) -> str:
+    """What to try where a column is missing: another delimiter that the header has, or a file without a header."""
+    if not field.option.startswith("--"):  # from Python
+        return ""
+    (only, *others) = header or [""]
+    found = next((mark for mark in OTHER_DELIMITERS if not others and mark in only), None)
+    if found and wanted.delimiter is None and wanted.header:
+        name = "a tab" if found == "\t" else f"'{found}'"
+        return f" Its names are separated by {name}: add --delimiter {DELIMITER_NAMES.get(found, repr(found))}."
+    return " If this row is data: --no-header, and --column 2 for the second column." if wanted.header else ""
+
+
+def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, None]:
+    """Rows of separated fields; a quoted field may span several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the limit below applies first
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
@@ -194,7 +220,7 @@ def _quoted_rows(lines: LineFile) -> Generator[_Cells, None, None]:
                 )
             yield line.text.replace("\r", LONE_RETURN) + line.end
 
-    reader = csv.reader(source(), strict=True)
+    reader = csv.reader(source(), delimiter=delimiter, strict=True)
     while True:
         read.clear()
         try:

@@ -115,7 +115,7 @@ def test_an_option_of_other_tasks_is_refused(tmp_path: Path, option: str, value:
 def test_rows_of_csv_are_named_too(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     file.write_text("text,label\nGood.,positive\nonly one\nBad.,negative\n")
-    assert f"{file}, line 3: 1 field(s) where the header has 2" in bertcli("evaluate", file).error
+    assert f"{file}, line 3: 1 field where the header has 2" in bertcli("evaluate", file).error
     assert "2 texts; 1 left out" in bertcli("evaluate", file, "--keep-going").out
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Made
 from helpers.reading import refusal, refusal_of, rows_of, texts_of
+from helpers.terminal import bertcli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -122,9 +124,9 @@ def test_rows_separated_by_tabs(line: str, expected: str, tmp_path: Path) -> Non
     [
         ("a,b\n1,2\n", "t.csv, line 1: there is no field 'text'; fields are 'a', 'b' (choose one with --column)"),
         ("text,text\n1,2\n", "t.csv, line 1: there is more than one field 'text'"),
-        ("id,text\n1,2\n3\n", "t.csv, line 3: 1 field(s) where the header has 2"),
-        ("id,text\n1,2,3\n", "t.csv, line 2: 3 field(s) where the header has 2"),
-        ('id,text\n1,"a\nb"\n2\n', "t.csv, line 4: 1 field(s)"),
+        ("id,text\n1,2\n3\n", "t.csv, line 3: 1 field where the header has 2"),
+        ("id,text\n1,2,3\n", "t.csv, line 2: 3 fields where the header has 2"),
+        ('id,text\n1,"a\nb"\n2\n', "t.csv, line 4: 1 field"),
         ('text\nfine\n"open\nand on\n', "t.csv, line 3: not comma-separated values"),
         ('text\n"a" b\n', "t.csv, line 2: not comma-separated values"),
     ],
@@ -179,7 +181,7 @@ def test_rows_may_be_read_whole(tmp_path: Path) -> None:
     file.write_text("a,b\n1,2\n3\n", encoding="utf-8")
     first, second = rows_in([str(file)], Wanted(whole=True), keep_going=True)
     assert (first.label, second.label) == ({"a": "1", "b": "2"}, None)
-    assert second.error == f"{file}, line 3: 1 field(s) where the header has 2."
+    assert second.error == f"{file}, line 3: 1 field where the header has 2."
 
 
 @pytest.mark.parametrize("options", [{}, {"id_column": "other"}])
@@ -248,3 +250,44 @@ def test_rows_of_json_with_a_key_twice_cannot_be_used(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, "t.jsonl", lines, keep_going=True)
     assert [row.text for row in rows] == ["", "", "d"]
     assert "the key 'x' occurs twice" in (rows[1].error or "")
+
+
+# ---------------------------------------------------------------------------- files without a header, other delimiters
+
+
+def test_rows_of_a_file_without_a_header_are_called_by_numbers(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("5,hot tea\n1,a cat\n", encoding="utf-8")
+    arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file, "--format", "jsonl"]
+    found = bertcli(*arguments, "--no-header", "--column", "2").records
+    assert [record["text"] for record in found] == ["hot tea", "a cat"]
+    assert [record["text"] for record in bertcli(*arguments, "--no-header").records] == ["5", "1"]
+    assert "there is no field '3'; fields are '1', '2'" in bertcli(*arguments, "--no-header", "--column", "3").error
+    error = bertcli(*arguments).error
+    assert error.endswith("fields are '5', 'hot tea' (choose one with --column). "
+        "If this row is data: --no-header, and --column 2 for the second column.")  # fmt: skip
+
+
+def test_rows_of_a_file_with_another_delimiter(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text('id;text\n1;"hot; tea"\n2;a cat\n', encoding="utf-8")
+    arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file, "--format", "jsonl"]
+    assert bertcli(*arguments).error.endswith("Its names are separated by ';': add --delimiter ';'.")
+    assert [one["text"] for one in bertcli(*arguments, "--delimiter", ";").records] == ["hot; tea", "a cat"]
+    file.write_text("id\ttext\n1\thot tea\n", encoding="utf-8")
+    assert bertcli(*arguments).error.endswith("Its names are separated by a tab: add --delimiter tab.")
+    assert [one["text"] for one in bertcli(*arguments, "--delimiter", "tab").records] == ["hot tea"]
+    assert "give one character" in bertcli(*arguments, "--delimiter", ";;").err
+    file = file.rename(tmp_path / "t.tsv")
+    file.write_text("id|text\n1|hot tea\n", encoding="utf-8")
+    arguments[4] = file
+    assert [one["text"] for one in bertcli(*arguments, "--delimiter", "|").records] == ["hot tea"]
+
+
+def test_rows_have_no_columns_in_arguments_and_lines(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("tea\n")
+    for texts in (["tea"], ["-i", str(tmp_path / "t.txt")]):
+        for option in (["--no-header"], ["--delimiter", ";"]):
+            done = bertcli("tokenize", "-m", made(), *texts, *option)
+            assert done.status == 2
+            assert "give a .csv or .tsv file" in " ".join(done.err.replace("│", "").split())
