@@ -34,8 +34,8 @@ def from_files(
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
     fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
     options for the first two columns. header, delimiter: see `Wanted`; without a header `column` is 1 by default.
-    Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with `keep_going` such a
-    row is a Text with an `error` instead.
+    Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
+    `keep_going` such a row is a Text with an `error` instead.
     """
     wanted = Wanted(
         Field(column or ("text" if header else "1"), options[0]),
