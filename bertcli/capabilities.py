@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.classify import text_to_classify
 from bertcli.tasks.compute.export import GraphResults
 from bertcli.tasks.compute.task import length_limit
@@ -48,7 +48,7 @@ class Capability(NamedTuple):
     example: str
 
 
-def commands(model: Opened) -> Iterator[Capability]:
+def commands(model: LoadedModel) -> Iterator[Capability]:
     """The commands that can use a model, each with an example of a text that suits it."""
 
     def runs(task: str, **options: Any) -> bool:
@@ -65,7 +65,7 @@ def commands(model: Opened) -> Iterator[Capability]:
         yield _capability(model, example)
 
 
-def purpose(model: Opened) -> str:
+def purpose(model: LoadedModel) -> str:
     """What a model was made for, in a few words."""
     try:
         settings = model.sentence
@@ -131,7 +131,7 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
         yield Example("export", ["-o", "model.onnx"])
 
 
-def _known_word(model: Opened) -> str | None:
+def _known_word(model: LoadedModel) -> str | None:
     """A word that is one piece of the model's vocabulary."""
     unknown = model.tokenizer.special_id("unk")
     for word in WORDS:
@@ -141,7 +141,7 @@ def _known_word(model: Opened) -> str | None:
     return None
 
 
-def _capability(model: Opened, example: Example) -> Capability:
+def _capability(model: LoadedModel, example: Example) -> Capability:
     """An example as a command line."""
     name, *options = example.command.split()
     named = [model.name] if name == "diff" else ["-m", model.name]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertcli.files.texts import Pairs, Values, from_values
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.export import ExportOptions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Model(Opened):
+class Model(LoadedModel):
     """An opened model with a method for every task, whose keywords are the options in `bertcli.tasks`.
 
     Errors: BertcliError for a missing head (encode needs none) or an unusable text.

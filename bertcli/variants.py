@@ -26,7 +26,7 @@ def build_variant(
     sizes: Mapping[str, int] | None,
     weights: Mapping[str, ArrayLike] | int | None,
 ) -> tuple[Config, tuple[str, ...], Network, str]:
-    """The configuration, heads, network and name of `Opened.variant`, whose errors these are."""
+    """The configuration, heads, network and name of `LoadedModel.variant`, whose errors these are."""
     check_kind("name", name, str)
     check_kind("heads", heads, Iterable)
     check_kind("sizes", sizes, Mapping)

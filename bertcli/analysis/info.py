@@ -14,9 +14,9 @@ from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
 from bertcli.folder.layout import MODULES_FILE, Layout
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
-from bertcli.opened import Opened
 from bertcli.tasks.compute.encode import Plan
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
@@ -37,7 +37,7 @@ def info(folder: Folder, name: str) -> dict[str, Any]:
     known: dict[str, Any] = {"model": name, "folder": str(folder.path.resolve()), "runs": False, "problems": []}
     with _quiet():
         try:
-            model = Opened.at(folder, name, text=False)
+            model = LoadedModel.at(folder, name, text=False)
         except BertcliError as error:
             known["problems"].append(str(error))
             return known | _without_network(folder)
@@ -57,7 +57,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _network(model: Opened) -> dict[str, Any]:
+def _network(model: LoadedModel) -> dict[str, Any]:
     """The network, and the files that it is in."""
     config, assigned = model.config, parameters(model.network)
     arrays = {id(weight.array): weight.array for weight in assigned}  # tied ones once
@@ -90,7 +90,7 @@ def _network(model: Opened) -> dict[str, Any]:
     return found
 
 
-def _text(model: Opened, problems: list[str]) -> dict[str, Any]:
+def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
     """The tokenizer and the sentence settings; what is wrong with them is added to the problems."""
     found: dict[str, Any] = {}
     try:

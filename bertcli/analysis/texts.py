@@ -10,12 +10,12 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 logger = logging.getLogger("bertcli")
 
 
-def tokens_of(model: "Opened", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
+def tokens_of(model: "LoadedModel", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
     """A text's tokens; one that is too long is cut, with a warning. BertcliError if there are none."""
     limit = length_limit(model, None) if limit is None else limit
     (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
@@ -26,7 +26,7 @@ def tokens_of(model: "Opened", text: str, pair: str | None = None, limit: int | 
     return tokens
 
 
-def spelled(model: "Opened", id: int) -> str:
+def spelled(model: "LoadedModel", id: int) -> str:
     """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
     return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
 

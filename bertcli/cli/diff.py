@@ -66,13 +66,13 @@ def diff(
         raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     if wanted.common and not wanted.check:
         raise wrong("--common", "this is for --check.")
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
     from bertcli.report.progress import counted
     from bertcli.views.diff import OtherText, diff, diff_page
 
-    model = Opened.load(models.model, revision=models.revision, **models.fetching)
+    model = LoadedModel.load(models.model, revision=models.revision, **models.fetching)
     are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()
-    other = models.other if are_arrays else Opened.load(models.other, adapter=models.adapter, **models.fetching)
+    other = models.other if are_arrays else LoadedModel.load(models.other, adapter=models.adapter, **models.fetching)
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")

@@ -54,10 +54,10 @@ def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> N
         raise wrong("--output", "give a file (-o model.onnx) or a folder (-o my-folder).")
     if target.int8 and target.dtype != "float32":
         raise wrong(f"--int8 and --dtype {target.dtype}", "what is computed in int8 is stored so.")
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.export import export_file, export_folder
 
-    opened = Opened.load(**model.wanted(MASKED_SAMPLE), text=False)
+    opened = LoadedModel.load(**model.wanted(MASKED_SAMPLE), text=False)
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype
     wanted = replace(wanted, precision="int8" if target.int8 else stored)
     if ending_of(target.output) in (ONNX, *FILES):  # which export_file refuses: a folder of such a name is a mistake

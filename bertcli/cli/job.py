@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from bertcli.files.shards import Fingerprint
     from bertcli.files.texts import Texts
     from bertcli.files.vectors import VectorForm
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
     from bertcli.report.tables import Table
     from bertcli.tasks.compute.task import Progress, Record, Records, Result
 
 logger = logging.getLogger("bertcli")
 B = TypeVar("B", bound="Result")
 W = TypeVar("W", bound=Reading)
-K = TypeVar("K", bound="Opened")
+K = TypeVar("K", bound="LoadedModel")
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 
@@ -117,7 +117,7 @@ class Run(Generic[W]):
     options: Mapping[str, Any]
     job: Job
     texts: "Texts"
-    model: "Opened"
+    model: "LoadedModel"
 
     def write(self, results_from: "ResultsFrom[Records]", table: "Table") -> None:
         """Write records; `results_from(texts, progress)` gives them, from where `progress` has got to.
@@ -282,15 +282,15 @@ def set_threads(work: ThreadOptions) -> None:
         set_thread_count(work.threads)
 
 
-def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "Opened":
+def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "LoadedModel":
     """The model asked for, or the bundled sample, with a note on stderr. Wrong usage is a typer.BadParameter."""
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
-    return open_as(Opened, options, sample, engine)
+    return open_as(LoadedModel, options, sample, engine)
 
 
 def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
-    """The same, as a `Model`, which has the tasks as methods, or another kind of Opened."""
+    """The same, as a `Model`, which has the tasks as methods, or another kind of LoadedModel."""
     if engine and engine.engine == "numpy":
         refuse(engine, ("--precision", "--device"), "NumPy computes in float32 on the processor: add --engine onnx.")
     model = kind.load(**options.wanted(sample), **(asdict(engine) if engine else {}))

@@ -11,7 +11,7 @@ from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
     from bertcli.report.documents import Document
 
 
@@ -72,20 +72,20 @@ class AnalyzedOptions:
         return self.variant is not None or self.config is not None
 
 
-def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> "Opened":
+def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> "LoadedModel":
     """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
 
     With a `seed` a variant or a configuration has random weights. A
     variant or a configuration takes precedence over a model named in the environment.
     """
+    from bertcli.loaded_model import LoadedModel
     from bertcli.network.module import parameters
-    from bertcli.opened import Opened
 
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
         raise wrong("-m, --variant, --config", "only one of these can be given.")
     if analyzed.without_weights:
-        sized = Opened.variant(
+        sized = LoadedModel.variant(
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
         )
         labels = analyzed.num_labels or analyzed.changes["sizes"].get("num_labels")
@@ -95,7 +95,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     sizes = ("--vocab-size", "--num-labels", "--set")
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
-    return Opened.load(**wanted, heads=analyzed.heads, text=False)
+    return LoadedModel.load(**wanted, heads=analyzed.heads, text=False)
 
 
 @lean_dataclass
@@ -170,7 +170,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     print_document(document, wanted.format)
 
 
-def _counted(models: "list[Opened]", analyzed: AnalyzedOptions, wanted: ParamsOptions) -> "Document":
+def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, wanted: ParamsOptions) -> "Document":
     """The rows of a model, which --plot also draws, or those of two side by side."""
     from bertcli.analysis.params import params
     from bertcli.analysis.params.summary import summary_document
@@ -207,17 +207,17 @@ def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
     return tensors_document(model.model or MASKED_SAMPLE, opened.uses)
 
 
-def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "Opened":
+def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "LoadedModel":
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
+    from bertcli.loaded_model import LoadedModel
     from bertcli.models.registry import variants
-    from bertcli.opened import Opened
 
     names = variants()
     config = None if name in names else _config_alone(Path(name))
     if name in names or config is not None:
-        return Opened.variant("" if config else name, config=config, heads=analyzed.heads, **analyzed.changes)
+        return LoadedModel.variant("" if config else name, config=config, heads=analyzed.heads, **analyzed.changes)
     try:
-        return Opened.load(name, **model.fetching, heads=analyzed.heads, text=False)
+        return LoadedModel.load(name, **model.fetching, heads=analyzed.heads, text=False)
     except BertcliError as error:
         raise BertcliError(f"{error} (Variants to compare with are {', '.join(names)}.)") from None
 

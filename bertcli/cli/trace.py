@@ -13,7 +13,7 @@ from bertcli.tasks.options import option
 if TYPE_CHECKING:
     from bertcli.analysis.trace import Trace
     from bertcli.analysis.trace.passes import Pass
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
@@ -128,7 +128,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     _show(shapes, wanted)
 
 
-def _run(model: "Opened", size: tuple[int, int], wanted: TraceOptions) -> None:
+def _run(model: "LoadedModel", size: tuple[int, int], wanted: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass

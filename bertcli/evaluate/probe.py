@@ -30,7 +30,7 @@ from bertcli.evaluate.saved_probe import CHECKED, Head, check_new, head_of, save
 from bertcli.evaluate.words import WordPlaces
 from bertcli.files.texts import Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened, expect_model
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import Document, View
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.encode import EncodeTask, layer_numbers, plan
@@ -56,7 +56,7 @@ class HeadStates(EncodeTask):
         return [*map(self.model.network.final_norm, others), last]
 
 
-def reading(model: Opened, wanted: ProbeOptions, head: Head | None) -> EncodeTask:
+def reading(model: LoadedModel, wanted: ProbeOptions, head: Head | None) -> EncodeTask:
     """What gives the states of all layers side by side: of texts [layer · width], of words [token, layer · width]."""
     pooling = (
         "none"
@@ -202,7 +202,7 @@ class Probing(NamedTuple):
 
 
 @takes(ProbeOptions)
-def probe(model: Opened, texts: Any, wanted: ProbeOptions) -> "Probe":
+def probe(model: LoadedModel, texts: Any, wanted: ProbeOptions) -> "Probe":
     """What each layer's states tell of the labels: `.layers`, `.best`, `.record`. One label for each text.
 
     words: texts are lists of words, and labels lists with one for each. save: the name of a new folder for a model that
@@ -213,7 +213,9 @@ def probe(model: Opened, texts: Any, wanted: ProbeOptions) -> "Probe":
     return probed(model, texts, wanted)
 
 
-def probed(model: Opened, texts: Any, wanted: ProbeOptions, counting: Counting = lambda items, unit: items) -> "Probe":
+def probed(
+    model: LoadedModel, texts: Any, wanted: ProbeOptions, counting: Counting = lambda items, unit: items
+) -> "Probe":
     """The same; `counting` passes on texts and layers as they are done."""
     expect_model(model)
     words = [list(words) for words in texts] if wanted.words else []

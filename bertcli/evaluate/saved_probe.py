@@ -34,11 +34,11 @@ from bertcli.files.shards import writing
 from bertcli.files.texts import Text
 from bertcli.folder.files import SINGLE_FILE, Folder
 from bertcli.folder.missing_files import TOKENIZER_FILES
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.config import Config
 from bertcli.models.registry import family, parse_heads
 from bertcli.network.heads import FirstTokenClassifier
 from bertcli.network.module import build
-from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import logits
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tracing.dispatch import Array, shape_only
@@ -75,7 +75,7 @@ def find_head(config: Config) -> Head | None:
     return Head("classifier.dense", network.classifier.activation, "mean" if of_mean else "cls")
 
 
-def head_of(model: Opened, labels: int) -> Head:
+def head_of(model: LoadedModel, labels: int) -> Head:
     """The head that is to hold a probe of so many labels. Errors: BertcliError if the family's cannot."""
     head, title = find_head(model.config), model.config.title
     if head is None:
@@ -102,7 +102,7 @@ def check_new(folder: str) -> None:
 
 
 def save_probe(
-    model: Opened,
+    model: LoadedModel,
     folder: str,
     head: Head,
     layer: int,
@@ -133,7 +133,7 @@ def save_probe(
         stored = [Stored(name, "<f4", array.shape, [array]) for name, array in arrays.items()]
         with (made / SINGLE_FILE).open("wb") as stream:
             write_safetensors(stream, [Stored.text("format", "pt"), *stored])
-        _check(Opened.at(Folder(made), folder), texts, expected)
+        _check(LoadedModel.at(Folder(made), folder), texts, expected)
         for file in made.iterdir():
             with file.open("r+b") as written:
                 os.fsync(written.fileno())
@@ -141,7 +141,7 @@ def save_probe(
     logger.info("%s holds the probe of layer %d: bertcli classify -m %s.", folder, layer, folder)
 
 
-def _check(saved: Opened, texts: Sequence[Text], expected: Numbers) -> None:
+def _check(saved: LoadedModel, texts: Sequence[Text], expected: Numbers) -> None:
     tokens = saved.tokenizer.encode([one.text for one in texts], [one.pair for one in texts], length_limit(saved, None))
     found = np.concatenate([logits(saved, "classifier", pack([one])) for one in tokens])
     if not np.abs(found - expected).max() <= LARGEST_DIFFERENCE * max(1.0, np.abs(expected).max()):
@@ -163,7 +163,7 @@ def _settings(config: Config, layer: int, names: Sequence[str]) -> dict[str, Any
     }
 
 
-def _kept(model: Opened, place: Folder, layer: int) -> Iterator[tuple[str, Array]]:
+def _kept(model: LoadedModel, place: Folder, layer: int) -> Iterator[tuple[str, Array]]:
     """The tensors of embeddings and encoder up to a layer, by the names that transformers gives them."""
     member, tensors = family(model.config.model_type), open_tensors(place)
     prefix = member.prefix_in(tensors)

@@ -13,7 +13,7 @@ from bertcli.tasks.options import Prepared
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 
 @lean_dataclass
@@ -41,7 +41,7 @@ def rows(record: Record) -> Iterator[Row]:
     yield *text_cells(record), len(record["indices"]), words
 
 
-def has_table(model: "Opened", name: str | None) -> bool:
+def has_table(model: "LoadedModel", name: str | None) -> bool:
     """Whether a prompt's name is that of a route that is a table."""
     from bertcli.folder.router import tables  # brings NumPy, which --help does not load
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
     from bertcli.tokens import Tokenizer
 
 REVIEW, CAT, DOG = "I loved every minute of it.", "The cat sat on the mat.", "A dog lay on the rug."
@@ -32,7 +32,7 @@ class Subject:
     runs: whether it can be used for a task (by name) with these options, as the task's command checks before any work.
     """
 
-    def __init__(self, model: "Opened", runs: Callable[..., bool]) -> None:
+    def __init__(self, model: "LoadedModel", runs: Callable[..., bool]) -> None:
         self.model, self.runs = model, runs
 
     @cached_property

@@ -17,7 +17,7 @@ from bertcli.tasks.examples import Examples
 from bertcli.tasks.options import Checked
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.task import Task
 
 MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence"
@@ -116,7 +116,7 @@ def _spec_in(module: str) -> TaskSpec | None:
 class Work(Protocol):
     """The file of a task's work."""
 
-    def plan(self, model: "Opened", wanted: Any) -> "Task[Any]":
+    def plan(self, model: "LoadedModel", wanted: Any) -> "Task[Any]":
         """What makes the results; BertcliError for a model without the head, and for options that do not fit it."""
 
 

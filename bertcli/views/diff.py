@@ -26,8 +26,8 @@ from bertcli.errors import BertcliError, first_line, shown, shown_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
 from bertcli.folder.files import open_regular
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.module import parameters
-from bertcli.opened import Opened, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import document_table, element, page, side_by_side, table
 from bertcli.report.shades import Shaded
@@ -178,8 +178,8 @@ class Weights(View):
 
 
 def diff(
-    model: Opened,
-    other: Opened | str | Path | Mapping[str, NDArray[Any]],
+    model: LoadedModel,
+    other: LoadedModel | str | Path | Mapping[str, NDArray[Any]],
     texts: str | Iterable[str] | None = None,
     *,
     tolerance: float = TOLERANCE,
@@ -196,7 +196,7 @@ def diff(
     if not isinstance(tolerance, Real) or not tolerance >= 0:
         raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
     limit = length_limit(model, max_length)
-    if not isinstance(other, Opened):
+    if not isinstance(other, LoadedModel):
         values = [] if texts is None else list(from_values(texts))
         if texts is not None and len(values) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
@@ -228,7 +228,7 @@ def diff(
 # ------------------------------------------------------------------------------------------------ the same steps
 
 
-def _same_tokens(model: Opened, other: Opened, text: str, limit: int) -> tuple[Tokens, Tokens]:
+def _same_tokens(model: LoadedModel, other: LoadedModel, text: str, limit: int) -> tuple[Tokens, Tokens]:
     """The text as either reads it; BertcliError if their tokens are not the same."""
     readings = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
     for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in readings))):
@@ -241,7 +241,7 @@ def _same_tokens(model: Opened, other: Opened, text: str, limit: int) -> tuple[T
     return readings
 
 
-def _pass(model: Opened, ids: Any, segments: Any) -> Trace:
+def _pass(model: LoadedModel, ids: Any, segments: Any) -> Trace:
     """A pass with every head, and the output of each step."""
     with trace(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
         model.outputs(np.array(ids), np.array(segments))
@@ -275,7 +275,7 @@ def _joined(path: str, steps: Sequence[Difference]) -> Difference:
     return Difference(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
 
 
-def weights_of(model: Opened) -> dict[str, Array]:
+def weights_of(model: LoadedModel) -> dict[str, Array]:
     """The parameters by their paths, a tied one at each."""
     return {parameter.path: parameter.array for parameter in parameters(model.network)}
 
@@ -294,7 +294,7 @@ def weight_differences(xs: Mapping[str, Array], ys: Mapping[str, Array]) -> tupl
     return tuple(sorted(differing.values(), key=lambda one: -np.inf if one.max_abs is None else -one.max_abs))
 
 
-def _weights(model: Opened, other: Opened, tolerance: float) -> Weights:
+def _weights(model: LoadedModel, other: LoadedModel, tolerance: float) -> Weights:
     """The weights alone."""
     xs, ys = weights_of(model), weights_of(other)
     both = xs.keys() & ys.keys()
@@ -335,7 +335,7 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
 
 
 def _inputs(
-    model: Opened, arrays: Mapping[str, NDArray[Any]], name: str, given: Sequence[Tokens]
+    model: LoadedModel, arrays: Mapping[str, NDArray[Any]], name: str, given: Sequence[Tokens]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ids and segments [sentence, token] of the text, or those stored; OtherText where these are not the same."""
     ids = arrays.get("input_ids")
@@ -349,7 +349,7 @@ def _inputs(
 
 
 def _with_arrays(
-    model: Opened,
+    model: LoadedModel,
     arrays: Mapping[str, NDArray[Any]],
     name: str,
     ids: NDArray[Any],

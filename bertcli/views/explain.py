@@ -13,7 +13,7 @@ from typing import Any
 from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Text, Texts, Values, from_values
-from bertcli.opened import Opened, expect_model
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
 from bertcli.report.shades import Mark, print_marked
@@ -125,7 +125,7 @@ class Explanation(View):
 
 
 @takes(ExplainOptions)
-def explain(model: Opened, texts: Values, wanted: ExplainOptions) -> list[Explanation]:
+def explain(model: LoadedModel, texts: Values, wanted: ExplainOptions) -> list[Explanation]:
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
@@ -137,7 +137,7 @@ def explain(model: Opened, texts: Values, wanted: ExplainOptions) -> list[Explan
     return list(explanations(model, from_values(texts, wanted.pairs), wanted))
 
 
-def explanations(model: Opened, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
+def explanations(model: LoadedModel, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
     """The same, computed a text at a time."""
     expect_model(model)
     late = None if model.path is None else model.sentence.late
@@ -188,7 +188,9 @@ def _matched(task: LateRankTask, texts: Texts, wanted: ExplainOptions) -> Iterat
         yield Explanation(index, text.text, text.pair, "score", "the score", sum(matching.products), tuple(words))
 
 
-def _words(model: Opened, tokens: Tokens, texts: Sequence[str], prompt: int) -> list[tuple[Contribution, list[int]]]:
+def _words(
+    model: LoadedModel, tokens: Tokens, texts: Sequence[str], prompt: int
+) -> list[tuple[Contribution, list[int]]]:
     """The words of a text and its pair, as the pre-tokenizer cuts them, in order, each with its tokens' positions.
 
     Special tokens belong to no word, and what words contribute is not known yet. Where the pre-tokenizer cuts nothing
@@ -214,7 +216,7 @@ def _words(model: Opened, tokens: Tokens, texts: Sequence[str], prompt: int) -> 
     return words
 
 
-def _without(model: Opened, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
+def _without(model: LoadedModel, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
     if masked:
         mask = model.tokenizer.special_id("mask")

@@ -23,7 +23,7 @@ from bertcli.engine.float64 import product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Values, from_values
-from bertcli.opened import Opened, expect_model
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, side_by_side, table
 from bertcli.report.shades import Shaded, print_shades
@@ -173,7 +173,7 @@ class Heads(View):
 
 
 @takes(options.HeadsOptions)
-def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
+def heads(model: LoadedModel, texts: Values, wanted: options.HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
@@ -229,7 +229,7 @@ def heads(model: Opened, texts: Values, wanted: options.HeadsOptions) -> Heads:
     return Heads(model.name, len(sums), shown, meaning, pieces, weights, rollout, attention, first)
 
 
-def _token(model: Opened, tokens: Tokens, asked: int | None) -> int:
+def _token(model: LoadedModel, tokens: Tokens, asked: int | None) -> int:
     """The token whose rollout is shown: the one asked about, else the first mask, else the first."""
     if asked is None:
         return tokens.ids.index(model.tokenizer.mask_id) if model.tokenizer.mask_id in tokens.ids else 0
@@ -246,7 +246,7 @@ class _Looked(NamedTuple):
     means: list[Numbers]  # of each layer [query, key]: the mean of its heads
 
 
-def _looked(model: Opened, tokens: Tokens) -> _Looked:
+def _looked(model: LoadedModel, tokens: Tokens) -> _Looked:
     special = np.array([side is None for side in tokens.sides])
     sums, weights, means = list[Numbers](), list[Array](), list[Numbers]()
 
@@ -261,7 +261,7 @@ def _looked(model: Opened, tokens: Tokens) -> _Looked:
     return _Looked(np.array(sums), np.array(weights), means)
 
 
-def weights_of(model: Opened, tokens: Tokens, layer: int) -> Array:
+def weights_of(model: LoadedModel, tokens: Tokens, layer: int) -> Array:
     """The attention weights of one layer (from 1) over all tokens: [head, query, key]."""
     found: list[Array] = []
 
@@ -284,7 +284,7 @@ def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
     return np.stack([entropy, np.einsum("hqk,qk->h", a, far), a[:, :, special].sum(axis=(1, 2)), *neighbors])
 
 
-def changes_without(model: Opened, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
+def changes_without(model: LoadedModel, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
     """f(text, head's output zero) - f(text) for every head: [layer, head].
 
     The layers before are computed once; from its layer on, each head's pass is one of several copies in a batch.

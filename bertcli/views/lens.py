@@ -17,7 +17,7 @@ from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
-from bertcli.opened import Opened, expect_model
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.order import best_first
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.page import LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
@@ -122,7 +122,7 @@ class Lens(View):
 
 
 @takes(options.LensOptions)
-def lens(model: Opened, texts: Values, wanted: options.LensOptions) -> list[Lens]:
+def lens(model: LoadedModel, texts: Values, wanted: options.LensOptions) -> list[Lens]:
     """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
@@ -130,7 +130,7 @@ def lens(model: Opened, texts: Values, wanted: options.LensOptions) -> list[Lens
     return list(lenses(model, from_values(texts, wanted.pairs), wanted))
 
 
-def lenses(model: Opened, texts: Texts, wanted: options.LensOptions) -> Iterator[Lens]:
+def lenses(model: LoadedModel, texts: Texts, wanted: options.LensOptions) -> Iterator[Lens]:
     """The same, computed a text at a time."""
     expect_model(model)
     check_head(model, "mlm", "lens")
@@ -149,7 +149,7 @@ def lenses(model: Opened, texts: Texts, wanted: options.LensOptions) -> Iterator
         )
 
 
-def _views(model: Opened, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
+def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
     """For each row, what every layer predicts there."""
     with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked
         *states, last_state = [state[rows] for state in model.network.states(batch)]
@@ -167,7 +167,7 @@ def _views(model: Opened, batch: Packed, rows: list[int], top_k: int) -> list[li
     return views
 
 
-def _layer_views(model: Opened, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
+def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
     """One layer's view of each row."""
     answers = last.argmax(axis=1)
     divergence = (np.exp(last) * (last - current)).sum(axis=1)

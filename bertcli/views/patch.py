@@ -21,7 +21,7 @@ import numpy as np
 from bertcli.analysis.layers import layer_name, state_name
 from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError
-from bertcli.opened import Opened, expect_model
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import Document, View, print_document
 from bertcli.report.page import Markup, element, maps, page, shaded, table
 from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
@@ -63,7 +63,7 @@ class Seen(NamedTuple):
     parts: dict[tuple[str, int], Array]
 
 
-def seen(model: Opened, result: Result, sentence: Sentence) -> Seen:
+def seen(model: LoadedModel, result: Result, sentence: Sentence) -> Seen:
     """Run a text and keep every part of its pass."""
     parts: dict[tuple[str, int], Array] = {}
 
@@ -80,7 +80,7 @@ def seen(model: Opened, result: Result, sentence: Sentence) -> Seen:
 class Patching(NamedTuple):
     """One text that is run again (`base`) with parts of another one's pass."""
 
-    model: Opened
+    model: LoadedModel
     result: Result
     base: Seen
     giver: Seen
@@ -252,7 +252,7 @@ def _nulls(values: Numbers) -> list[list[float | None]]:
 
 
 @takes(options.PatchOptions)
-def patch(model: Opened, a: str, wanted: options.PatchOptions) -> Patch:
+def patch(model: LoadedModel, a: str, wanted: options.PatchOptions) -> Patch:
     """What of the difference between the results of texts a and b comes with each place: `.effects`, `.record`.
 
     of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
@@ -265,7 +265,7 @@ def patch(model: Opened, a: str, wanted: options.PatchOptions) -> Patch:
 
 
 def patches(
-    model: Opened,
+    model: LoadedModel,
     a: str,
     wanted: options.PatchOptions,
     kinds: Sequence[str],

@@ -28,7 +28,7 @@ from bertcli.tracing.dispatch import Array
 from bertcli.views.options import Asked
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 logger = logging.getLogger("bertcli")
 
@@ -54,7 +54,7 @@ class Result(NamedTuple):
     probability: Callable[[float], float] | None = None
 
 
-def preparing(model: "Opened", asked: Asked) -> Callable[[str], str]:
+def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
     """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
     if asked.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
@@ -63,7 +63,7 @@ def preparing(model: "Opened", asked: Asked) -> Callable[[str], str]:
     return lambda text: prompt + text
 
 
-def sentence_of(model: "Opened", tokens: Tokens, text: str, asked: Asked) -> Sentence:
+def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -> Sentence:
     """Tokens as a sentence whose result is asked about.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
@@ -77,14 +77,14 @@ def sentence_of(model: "Opened", tokens: Tokens, text: str, asked: Asked) -> Sen
     return Sentence(tokens.ids, tokens.segments, positions[0])
 
 
-def _asks_for_word(model: "Opened", tokens: Tokens, asked: Asked) -> bool:
+def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
     """Whether the result is that of a mask: a word is asked for, or nothing is and the text has a mask."""
     if asked.word is not None or asked.label is not None or asked.versus is not None:
         return asked.word is not None
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
-def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
+def result_of(model: "LoadedModel", sentence: Sentence, asked: Asked) -> Result:
     """The result that is asked about; the label or word that is not named is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
@@ -98,7 +98,7 @@ def result_of(model: "Opened", sentence: Sentence, asked: Asked) -> Result:
     return _log_odds(model, sentence, asked.label)
 
 
-def _log_odds(model: "Opened", sentence: Sentence, label: str | None) -> Result:
+def _log_odds(model: "LoadedModel", sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
     check_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
@@ -118,7 +118,7 @@ def _log_odds(model: "Opened", sentence: Sentence, label: str | None) -> Result:
     return Result(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
-def _log_probability(model: "Opened", sentence: Sentence, word: str | None) -> Result:
+def _log_probability(model: "LoadedModel", sentence: Sentence, word: str | None) -> Result:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     check_head(model, "mlm", "Explaining a mask")
 
@@ -136,7 +136,7 @@ def _log_probability(model: "Opened", sentence: Sentence, word: str | None) -> R
     return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
 
 
-def mlm_log_probabilities(model: "Opened", states: Array, batch: Packed) -> Numbers:
+def mlm_log_probabilities(model: "LoadedModel", states: Array, batch: Packed) -> Numbers:
     """ln p over the vocabulary [row, vocabulary], from rows of states that the masked-language-model head reads."""
     with np.errstate(all="ignore"):
         values: Numbers = model.network.predict("mlm", states, batch).astype(np.float64)
@@ -145,7 +145,7 @@ def mlm_log_probabilities(model: "Opened", states: Array, batch: Packed) -> Numb
     return values
 
 
-def _cosine(model: "Opened", other: str) -> Result:
+def _cosine(model: "LoadedModel", other: str) -> Result:
     """cos(v, w), where w is the vector of the other text."""
     task = plan(model, EncodeOptions())
 

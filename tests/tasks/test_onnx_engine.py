@@ -14,8 +14,8 @@ from reference.family_cases import CASES
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.loaded_model import Engine
 from bertcli.model import Model
-from bertcli.opened import Engine
 from bertcli.tasks.encode import Pooling
 
 TEXTS = ["the small cat", "a", "", "she went to the sea and came back " * 2, "the sea", "it was a long way home"]

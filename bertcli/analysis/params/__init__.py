@@ -4,7 +4,7 @@ from typing import Literal
 
 from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
 from bertcli.errors import BertcliError, check_choice
-from bertcli.opened import Opened, expect_model
+from bertcli.loaded_model import LoadedModel, expect_model
 
 Dtype = Literal["float32", "float16", "bfloat16"]
 Style = Literal["tree", "keras"]
@@ -12,7 +12,7 @@ __all__ = ["Row", "Summary", "Totals", "params"]
 
 
 def params(
-    model: Opened,
+    model: LoadedModel,
     *,
     depth: int = 3,
     style: str = "tree",

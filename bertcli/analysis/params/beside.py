@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from math import prod
 
 from bertcli.analysis.params.summary import Row
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.network.module import parameters
-from bertcli.opened import Opened
 from bertcli.weights.loading import UNREAD
 
 
-def rows_beside(model: Opened) -> Iterator[Row]:
+def rows_beside(model: LoadedModel) -> Iterator[Row]:
     """A row for each layer after the pooling, and for each part of the base model that bertcli does not run."""
     before: tuple[str, ...] = ()
     for number, layer in enumerate(model.layers_after()):

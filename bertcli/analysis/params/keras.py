@@ -5,8 +5,8 @@ Only words: counts come from the parameters at that place, shapes from its outpu
 
 from bertcli.analysis.params.summary import IDS, RowPlan, Shape, flow_of, nearest
 from bertcli.errors import BertcliError
+from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
-from bertcli.opened import Opened
 
 # Name, type, place, connected to. A row exists if its place is in the tree, and of rows with one name the first that
 # does; behind `=` is what it owns the parameters of, by itself the place. A layer's names are appended to `Encoder-1`;
@@ -51,7 +51,7 @@ HEADS = """
 FORMULAS = {".attention.output=.attention": "A·H·(H/A)·3 + H·3 + H·H + H", "=.feed_forward": "(H·F + F) + (F·H + H)"}
 
 
-def keras_plans(model: Opened) -> list[RowPlan]:
+def keras_plans(model: LoadedModel) -> list[RowPlan]:
     """The rows of the Keras summary for a model, in its order; a textbook model has fewer.
 
     Errors: BertcliError for a model with parameters that the summary, which is BERT's, has no row for.

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from bertcli.engine.packing import MOST_SCORES, batch_of_shapes
 from bertcli.engine.threads import thread_count
+from bertcli.loaded_model import LoadedModel
 from bertcli.network.encoder import SelfAttention
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters
 from bertcli.network.traced_tree import twins
-from bertcli.opened import Opened
 from bertcli.tracing.dispatch import watching
 from bertcli.tracing.tracer import Ran, Tracer
 
@@ -49,7 +49,7 @@ class Memory(NamedTuple):
         return {**self.ours.record, "padded": self.padded.record}
 
 
-def memory(model: Opened, batch: int, sequence: int, dtype: str) -> Memory:
+def memory(model: LoadedModel, batch: int, sequence: int, dtype: str) -> Memory:
     """The memory of a pass of `batch` sentences with `sequence` tokens each, every number stored in this type."""
     sizes = {id(parameter.array): parameter.array.size for parameter in parameters(model.network)}
     weights = SIZES[dtype] * sum(sizes.values())
@@ -65,7 +65,7 @@ def memory(model: Opened, batch: int, sequence: int, dtype: str) -> Memory:
 class _Alive(Tracer):
     """Counts the bytes of the values that are alive, from op to op."""
 
-    def __init__(self, model: Opened, size: int, *, padded: bool) -> None:
+    def __init__(self, model: LoadedModel, size: int, *, padded: bool) -> None:
         super().__init__(model.name, dry=True)
         self.take_in(twins(model.network))
         self.now = self.peak = 0

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.engine.packing import batch_of_shapes
+from bertcli.loaded_model import LoadedModel
 from bertcli.network.heads import TITLES, outputs
 from bertcli.network.module import Parameter, parameters, walk
 from bertcli.network.traced_tree import twins
-from bertcli.opened import Opened
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.terminal import Column
 from bertcli.tracing.dispatch import Module, watching
@@ -108,7 +108,7 @@ class RowPlan(NamedTuple):
     formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
 
 
-def module_plans(model: Opened, depth: int) -> list[RowPlan]:
+def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
     """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
     types = {path: TITLES.get(path, type(item).__name__) for path, item in modules}
@@ -130,7 +130,7 @@ class CountedParameter(NamedTuple):
     tied_to: str | None
 
 
-def entries(model: Opened) -> Iterator[CountedParameter]:
+def entries(model: LoadedModel) -> Iterator[CountedParameter]:
     """Every parameter of a model's tree; one that is tied to an earlier one counts as 0."""
     stored = {path: use.bytes // len(use.paths) for use in model.uses for path in use.paths}
     first: dict[int, str] = {}
@@ -144,7 +144,7 @@ def entries(model: Opened) -> Iterator[CountedParameter]:
 
 
 def rows(
-    plans: Sequence[RowPlan], model: Opened, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
+    plans: Sequence[RowPlan], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
 ) -> tuple[Row, ...]:
     """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
 
@@ -232,7 +232,7 @@ class Flow(Tracer):
     shown module around it.
     """
 
-    def __init__(self, model: Opened, shown: Collection[str]) -> None:
+    def __init__(self, model: LoadedModel, shown: Collection[str]) -> None:
         super().__init__(model.name, dry=True)
         self.take_in(twins(model.network))
         self._shown = frozenset(shown)
@@ -285,7 +285,7 @@ class Flow(Tracer):
         return tuple(dict.fromkeys(paths))
 
 
-def flow_of(model: Opened, shown: Collection[str]) -> Flow:
+def flow_of(model: LoadedModel, shown: Collection[str]) -> Flow:
     """The flow through a model, from a pass of its shapes."""
     flow = Flow(model, shown)
     with watching(flow):

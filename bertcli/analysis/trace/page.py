@@ -24,7 +24,7 @@ from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 BOUND = 8_000_000  # bytes of a page, by default
 NOTE = 500  # of them for the note that says which numbers they are
@@ -79,7 +79,7 @@ PASS = (
 
 
 def page_of_text(
-    model: "Opened", text: str, pair: str | None = None, versus: str | None = None, options: PageOptions = DEFAULT
+    model: "LoadedModel", text: str, pair: str | None = None, versus: str | None = None, options: PageOptions = DEFAULT
 ) -> str:
     """The page of a text, or of a pair, and beside it of another text. Errors: as in pass_page."""
     beside = None if versus is None else run_pass(model, inputs_of_text(model, versus))

@@ -16,7 +16,7 @@ from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Inputs, Trace
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 NEXT = ("is next", "not next")
 
@@ -33,7 +33,7 @@ class Stop(NamedTuple):
 class Pass:
     """A traced pass of one sentence, and what was read beside it: nothing without weights."""
 
-    model: "Opened"
+    model: "LoadedModel"
     trace: "Trace"
     inputs: "Inputs"
     outputs: Outputs | None = None
@@ -55,14 +55,14 @@ class Pass:
         return stops_of(self.trace.steps, self.layers)
 
 
-def run_pass(model: "Opened", inputs: "Inputs") -> Pass:
+def run_pass(model: "LoadedModel", inputs: "Inputs") -> Pass:
     """A pass of every head with all its results, as the page shows it."""
     with trace(model, time=True, stats=True, keep=lambda path: True) as traced:
         outputs = model.outputs(inputs.ids, inputs.segments)
     return Pass(model, traced, inputs, outputs, _states(model, inputs))
 
 
-def _states(model: "Opened", inputs: "Inputs") -> list[Stop]:
+def _states(model: "LoadedModel", inputs: "Inputs") -> list[Stop]:
     """The state of every token after the embeddings and after each layer; not part of the trace."""
     batch, stops = model.padded(inputs.ids, inputs.segments, None).batch, list[Stop]()
     before: Array | None = None
@@ -81,7 +81,7 @@ def _states(model: "Opened", inputs: "Inputs") -> list[Stop]:
     return stops
 
 
-def _readings(model: "Opened", state: Array, batch: Packed, inputs: "Inputs") -> list[tuple[str, float]]:
+def _readings(model: "LoadedModel", state: Array, batch: Packed, inputs: "Inputs") -> list[tuple[str, float]]:
     if "mlm" not in model.heads:
         return []
     logits = model.network.predict("mlm", state, batch).astype(np.float64)

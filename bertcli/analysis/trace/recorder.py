@@ -13,10 +13,10 @@ from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepK
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.errors import BertcliError
+from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
 from bertcli.network.traced_tree import twins
-from bertcli.opened import Opened, expect_model
 from bertcli.report.terminal import terminal_width
 from bertcli.tracing.dispatch import Array, Integers, Module, Op, watched, watching
 from bertcli.tracing.traced import Origins, Traced, Weight, named_axes
@@ -29,7 +29,9 @@ ENCODER = ("embeddings", "encoder")
 
 
 @contextmanager
-def trace(model: Opened, *, time: bool = False, stats: bool = False, keep: Keep | None = None) -> "Iterator[Trace]":
+def trace(
+    model: LoadedModel, *, time: bool = False, stats: bool = False, keep: Keep | None = None
+) -> "Iterator[Trace]":
     """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
 
     Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so many tokens
@@ -51,7 +53,7 @@ class Trace(Tracer, Account):
 
     def __init__(
         self,
-        model: Opened,
+        model: LoadedModel,
         *,
         time: bool = False,
         stats: bool = False,
@@ -232,7 +234,7 @@ class Inputs(NamedTuple):
 NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])  # of a pass by shapes
 
 
-def inputs_of_text(model: Opened, text: str, pair: str | None = None) -> Inputs:
+def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> Inputs:
     """A text as the model reads it; one that is too long is cut, with a warning."""
     from bertcli.analysis.texts import spelled, tokens_of
 
@@ -242,14 +244,14 @@ def inputs_of_text(model: Opened, text: str, pair: str | None = None) -> Inputs:
     return Inputs(ids, segments, list(tokens.pieces), mask, partial(spelled, model), pair is not None, text)
 
 
-def random_inputs(model: Opened, batch: int, sequence: int) -> Inputs:
+def random_inputs(model: LoadedModel, batch: int, sequence: int) -> Inputs:
     """Random token ids, the same every time; BertcliError for a size that is not possible."""
     model.config.check_input(batch, sequence)
     ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (batch, sequence))
     return Inputs(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
 
-def run_shapes(model: Opened, batch: int, sequence: int) -> Trace:
+def run_shapes(model: LoadedModel, batch: int, sequence: int) -> Trace:
     """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
     model.config.check_input(batch, sequence)
     if batch * model.config.num_attention_heads * sequence**2 > MOST_NUMBERS:

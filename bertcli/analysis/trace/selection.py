@@ -29,7 +29,7 @@ from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace
-    from bertcli.opened import Opened
+    from bertcli.loaded_model import LoadedModel
 
 FEWEST = 8  # features of a result that is not whole
 BEST = 5  # entries of the vocabulary kept of a prediction
@@ -86,7 +86,12 @@ class Selection:
     """The numbers that fit into a page: results and products by the path of their step, parameters by their own."""
 
     def __init__(
-        self, trace: "Trace", model: "Opened", room: int, chosen: Chosen, given: Mapping[str, Numbers] | None = None
+        self,
+        trace: "Trace",
+        model: "LoadedModel",
+        room: int,
+        chosen: Chosen,
+        given: Mapping[str, Numbers] | None = None,
     ) -> None:
         self.arrays: dict[str, Numbers] = {}
         self.parameters: dict[str, Numbers] = {}
@@ -229,7 +234,7 @@ def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
 
 
 def choose(
-    trace: "Trace", model: "Opened", chosen: Chosen, room: int, given: Mapping[str, Numbers] | None = None
+    trace: "Trace", model: "LoadedModel", chosen: Chosen, room: int, given: Mapping[str, Numbers] | None = None
 ) -> Selection:
     """The numbers that fit into `room` bytes, those of the heads and of the chosen layer first.
 

@@ -17,7 +17,7 @@ import numpy as np
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
@@ -32,7 +32,7 @@ MOST_OVERLAP = 128
 CONTEXT = 1  # the side of the context, whose question is side 0
 
 
-def plan(model: Opened, wanted: AnswerOptions) -> RecordTask:
+def plan(model: LoadedModel, wanted: AnswerOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(wanted))
     return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
 from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, damaged
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.network.heads import OF_TOKENS
-from bertcli.opened import Opened
 from bertcli.tasks.registry import Needs
 from bertcli.tracing.dispatch import Array, Integers
 
@@ -42,13 +42,13 @@ HEAD_NAMES = {
 COMMANDS = {"token_classifier": "tag", "qa": "answer", "multiple_choice": "classify --choices"}  # of a head's own
 
 
-def check_needs(model: Opened, needs: Needs) -> None:
+def check_needs(model: LoadedModel, needs: Needs) -> None:
     """Raise BertcliError if a task's head is missing."""
     if needs.head is not None:
         check_head(model, needs.head, needs.task, needs.fitting)
 
 
-def check_head(model: Opened, head: str, task: str, fitting: str = "") -> None:
+def check_head(model: LoadedModel, head: str, task: str, fitting: str = "") -> None:
     """Raise BertcliError saying which heads there are, if the one that a task needs is missing; `fitting` has it."""
     if getattr(model.network, head, None) is not None:
         return
@@ -144,14 +144,14 @@ def in_packed_batches(
 # ---------------------------------------------------------------------------------------------------- what heads say
 
 
-def hidden_states(model: Opened, batch: Packed, rows: Integers | None = None) -> Array:
+def hidden_states(model: LoadedModel, batch: Packed, rows: Integers | None = None) -> Array:
     """The last layer's output [token, hidden], or only its `rows`; BertcliError if it is not finite."""
     hidden = model.hidden_states(batch, rows)
     check_finite(hidden)
     return hidden
 
 
-def logits(model: Opened, head: str, batch: Packed) -> Array:
+def logits(model: LoadedModel, head: str, batch: Packed) -> Array:
     """What a head says of a batch: classifier [batch, label], token_classifier [token, label], pooler [batch, H] …
 
     BertcliError if it is not finite. That the model has the head is checked before (`check_head`).
@@ -162,7 +162,9 @@ def logits(model: Opened, head: str, batch: Packed) -> Array:
     return values
 
 
-def logits_of_each(model: Opened, head: str, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
+def logits_of_each(
+    model: LoadedModel, head: str, sentences: Sequence[Sentence], batch_tokens: int | None
+) -> list[Numbers]:
     """What a head says of each sentence: [output], or of a head of tokens [token, output]."""
 
     def run(packed: Packed) -> Iterable[Numbers]:

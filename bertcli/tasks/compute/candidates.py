@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.tasks.compute.masked import MaskedSentence, log_probabilities
 
@@ -20,7 +20,7 @@ class Candidate(NamedTuple):
 
 
 def best_candidates(
-    model: Opened,
+    model: LoadedModel,
     sentences: Sequence[MaskedSentence],
     targets: Collection[Target] | None,
     count: int,
@@ -61,7 +61,7 @@ class _Step(NamedTuple):
 
 
 def _chained(
-    model: Opened, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
+    model: LoadedModel, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
 ) -> Iterator[list[Candidate]]:
     """Targets of several pieces as candidates for each position of each sentence, in order."""
     places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]

@@ -18,7 +18,7 @@ import numpy as np
 from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
@@ -32,7 +32,7 @@ TEMPLATE = "This example is {}."
 PLACE = "{}"
 
 
-def plan(model: Opened, wanted: ClassifyOptions) -> RecordTask:
+def plan(model: LoadedModel, wanted: ClassifyOptions) -> RecordTask:
     """What gives the records; BertcliError for what the model cannot do."""
     reading, top_k = wanted.reading, wanted.top_k
     if wanted.candidates is not None:
@@ -74,17 +74,17 @@ class _Labels(RecordTask):
 # ---------------------------------------------------------------------------------------------- the model's own labels
 
 
-def chosen_head(model: Opened, head: Head | None) -> Head:
+def chosen_head(model: LoadedModel, head: Head | None) -> Head:
     """The head asked for, else the classifier if there is one, else nsp."""
     return head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
 
 
-def labels_of(model: Opened, head: Head) -> tuple[str, ...]:
+def labels_of(model: LoadedModel, head: Head) -> tuple[str, ...]:
     """The names of a head's labels, by their index."""
     return NEXT_SENTENCE if head == "nsp" else tuple(model.config.labels)
 
 
-def own_activation(model: Opened) -> str:
+def own_activation(model: LoadedModel) -> str:
     """What turns this classifier's logits into scores: as its problem_type says, and its number of labels.
 
     For one label of a cross-encoder, what its files name, as in `rank`.
@@ -161,7 +161,7 @@ class _Alternatives(_Labels):
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
 
 
-def _candidates_task(model: Opened, wanted: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
+def _candidates_task(model: LoadedModel, wanted: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
     """What classifies texts by candidates: a list, or a string of comma-separated ones.
 
     Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.

@@ -12,8 +12,8 @@ from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.lean import lean_dataclass
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.opened import Opened
 from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.compute.prepared import Chunking, prepare
@@ -34,7 +34,7 @@ SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound
 SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors that are compared must agree
 
 
-def encode(model: Opened, texts: Values, wanted: EncodeOptions) -> Array:
+def encode(model: LoadedModel, texts: Values, wanted: EncodeOptions) -> Array:
     """The vectors of `Model.encode`; BertcliError for pooling "none" and keep_going, which need blocks."""
     if wanted.pooling == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
@@ -45,7 +45,7 @@ def encode(model: Opened, texts: Values, wanted: EncodeOptions) -> Array:
     return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
 
 
-def plan(model: Opened, wanted: EncodeOptions) -> "EncodeTask":
+def plan(model: LoadedModel, wanted: EncodeOptions) -> "EncodeTask":
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
     made, (reading, prompt, chunking, left_out) = Plan.make(model, wanted), prepare(model, wanted)
     if made.role is not None and made.role.length is not None and reading.max_length is None:
@@ -253,7 +253,7 @@ class Plan:
     role: "Role | None" = None  # of texts in late interaction
 
     @classmethod
-    def make(cls, model: Opened, wanted: EncodeOptions) -> "Plan":
+    def make(cls, model: LoadedModel, wanted: EncodeOptions) -> "Plan":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         own, last = model.sentence, model.config.num_hidden_layers
         if wanted.pooling in (None, "auto"):
@@ -338,7 +338,7 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
     return vectors
 
 
-def _refuse_projection(model: Opened) -> None:
+def _refuse_projection(model: LoadedModel) -> None:
     """Raise BertcliError for a layer after the network that nothing here applies."""
     member = family(model.config.model_type)
     ours = [use.name for use in model.uses if use.use != "ignored"]
@@ -351,7 +351,7 @@ def _refuse_projection(model: Opened) -> None:
             )
 
 
-def _check_made_for_vectors(model: Opened) -> None:
+def _check_made_for_vectors(model: LoadedModel) -> None:
     """Raise BertcliError for a checkpoint that is made for something else, where no pooling is asked for."""
     own = model.sentence
     if own.sparse is not None:

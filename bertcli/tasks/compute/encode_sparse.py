@@ -14,7 +14,7 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.sentence.config import SparsePooling
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedTask
@@ -24,7 +24,7 @@ from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions, has_table
 from bertcli.tracing.dispatch import Array
 
 
-def plan(model: Opened, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
+def plan(model: LoadedModel, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
     check_needs(model, SPEC.needs(wanted))
     if model.folder is not None and wanted.prompt_name is not None and model.sentence.routed:

@@ -20,13 +20,13 @@ from bertcli.files.formats import check_output
 from bertcli.files.shards import writing
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
+from bertcli.loaded_model import LoadedModel
 from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.exporter import HIDDEN, Exporter, exporter_of
 from bertcli.onnx.graph import IDS, MASK, SEGMENTS, Stored, Tensor
 from bertcli.onnx.session import Session, installed, require
-from bertcli.opened import Opened
 from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
 from bertcli.tasks.compute.scoring import Scoring, scoring
@@ -61,7 +61,7 @@ class Exported(NamedTuple):
     difference: float | None
 
 
-def export_file(model: Opened, file: str | Path, wanted: ExportOptions) -> Exported:
+def export_file(model: LoadedModel, file: str | Path, wanted: ExportOptions) -> Exported:
     """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
 
     Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
@@ -73,7 +73,7 @@ def export_file(model: Opened, file: str | Path, wanted: ExportOptions) -> Expor
         return _make_graph(model, draft / place.name, wanted)._replace(file=Path(file))
 
 
-def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> Exported:
+def export_folder(model: LoadedModel, folder: str | Path, wanted: ExportOptions) -> Exported:
     """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
 
     The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
@@ -108,7 +108,7 @@ def export_folder(model: Opened, folder: str | Path, wanted: ExportOptions) -> E
     return exported._replace(file=target / name)
 
 
-def _make_graph(model: Opened, file: Path, wanted: ExportOptions) -> Exported:
+def _make_graph(model: LoadedModel, file: Path, wanted: ExportOptions) -> Exported:
     """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
     opset, precision = wanted.opset, wanted.precision
     check = installed("onnxruntime") if wanted.check is None else wanted.check
@@ -206,13 +206,13 @@ def _draft_of(folder: Path, what: str) -> Iterator[Path]:
 class GraphResults:
     """A model and what a graph of it gives: a head's logits, a sentence's vector, a pair's score, or hidden states."""
 
-    model: Opened
+    model: LoadedModel
     head: str | None = None
     plan: Plan | None = None
     scored: Scoring | None = None
 
     @classmethod
-    def of(cls, model: Opened, wanted: ExportOptions) -> "GraphResults":
+    def of(cls, model: LoadedModel, wanted: ExportOptions) -> "GraphResults":
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "lasttoken", "pooler", or

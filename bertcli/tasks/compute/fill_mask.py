@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
 from bertcli.tasks.compute.masked import MaskedSentence
@@ -19,7 +19,7 @@ TOP_K = 5
 MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand words each are compared for every mask
 
 
-def plan(model: Opened, wanted: FillMaskOptions) -> RecordTask:
+def plan(model: LoadedModel, wanted: FillMaskOptions) -> RecordTask:
     """The task that gives the records.
 
     Errors: BertcliError for targets that the model cannot spell, and for a head or mask that it lacks.
@@ -40,7 +40,7 @@ def plan(model: Opened, wanted: FillMaskOptions) -> RecordTask:
     return _FillMask(model, wanted.reading, targets, count, wanted.joint)
 
 
-def own_masks(model: Opened, item: Item) -> MaskedSentence:
+def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
     """A text with its own masks to be predicted; BertcliError if it has none, or if some were cut off."""
     name, mask = model.tokenizer.mask_token, model.tokenizer.mask_id
     if item.tokens.lost_masks:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.masked import MaskedSentence, log_probabilities
 from bertcli.tokens import Tokens
 
@@ -15,7 +15,7 @@ class Guess(NamedTuple):
     truth: list[int]
 
 
-def guesses(model: Opened, tokens: Tokens, within_word: bool = False) -> list[Guess]:
+def guesses(model: LoadedModel, tokens: Tokens, within_word: bool = False) -> list[Guess]:
     """The text once for each of its tokens but [CLS] and [SEP], with that token masked.
 
     within_word: the later pieces of its word are masked, too, so that they do not give it away.
@@ -34,7 +34,7 @@ def guesses(model: Opened, tokens: Tokens, within_word: bool = False) -> list[Gu
     return found
 
 
-def scored(model: Opened, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
+def scored(model: LoadedModel, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
     """Of each guess the log-probabilities of what is true."""
     sentences, truths = [guess.sentence for guess in some], [guess.truth for guess in some]
     found = log_probabilities(model, sentences, truths, batch_tokens)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
 from bertcli.tasks.compute.masked import MaskedSentence
@@ -35,7 +35,11 @@ def beam_width(count: int) -> int:
 
 
 def joint_fillings(
-    model: Opened, sentence: MaskedSentence, targets: Collection[Target] | None, count: int, batch_tokens: int | None
+    model: LoadedModel,
+    sentence: MaskedSentence,
+    targets: Collection[Target] | None,
+    count: int,
+    batch_tokens: int | None,
 ) -> list[list[Candidate]]:
     """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
 

@@ -17,8 +17,8 @@ from bertcli.engine.float64 import vector_product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, shown
 from bertcli.lean import lean_dataclass
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.opened import Opened
 from bertcli.sentence.late_interaction import Role
 from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
@@ -31,7 +31,7 @@ logger = logging.getLogger("bertcli")
 class TokenVectors:
     """What gives the vectors of queries' tokens, or of documents'; `finish`: what follows the network, [token, …]."""
 
-    model: Opened
+    model: LoadedModel
     role: Role
     finish: Callable[[Array], Array]
 

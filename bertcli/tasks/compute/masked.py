@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed, pack
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import ROUNDING, best_first
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tracing.dispatch import Array
@@ -30,7 +30,7 @@ class MaskedSentence(NamedTuple):
 
 
 def log_probabilities(
-    model: Opened,
+    model: LoadedModel,
     sentences: Sequence[MaskedSentence],
     wanted: int | Sequence[Collection[int]],
     batch_tokens: int | None,
@@ -58,7 +58,7 @@ def log_probabilities(
     return in_micro_batches(sentences, batch_tokens, run, extra_keys)
 
 
-def _over_vocabulary(model: Opened, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
+def _over_vocabulary(model: LoadedModel, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
     """For each hidden state its logits over the vocabulary and their log Σ exp; computed some at a time."""
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     for start in range(0, len(hidden), step):

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from bertcli.errors import BertcliError, check_count, shown
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.tasks.compute.batches import check_finite
 from bertcli.tokens import Tokenizer
 
 
-def neighbors(model: Opened, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
+def neighbors(model: LoadedModel, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
     """For each word {token, neighbors: [{token, id, cosine}, …]}: the rows of E_tok nearest by cosine, best first.
 
     A word is one piece of the vocabulary, written as in the vocabulary (`##ing`) or as in a text (`King`). Raises

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, shown
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import Prepared, Reading
 
 
@@ -24,7 +24,7 @@ class Preparation(NamedTuple):
     left_out: int
 
 
-def prepare(model: Opened, wanted: Prepared) -> Preparation:
+def prepare(model: LoadedModel, wanted: Prepared) -> Preparation:
     """How texts are prepared, by the options, else with the checkpoint's own prompt.
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.

@@ -17,7 +17,7 @@ import numpy as np
 from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.sentence.config import SentenceConfig
 from bertcli.sentence.late_interaction import LateInteraction
@@ -51,7 +51,7 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
     return from_values(query, documents)
 
 
-def plan(model: Opened, wanted: RankOptions) -> "RankTask":
+def plan(model: LoadedModel, wanted: RankOptions) -> "RankTask":
     """What scores the pairs; BertcliError for a model that scores none."""
     own = SentenceConfig() if model.path is None else model.sentence
     if own.late is not None:
@@ -72,7 +72,7 @@ def plan(model: Opened, wanted: RankOptions) -> "RankTask":
     return RankTask(model, wanted.reading, activation, wanted.top_k, prompt=query_prompt(model))
 
 
-def _check_template(model: Opened) -> None:
+def _check_template(model: LoadedModel) -> None:
     """Refuse a chat template that sentence-transformers would put pairs into, though no file says so."""
     if model.layout is not None and not model.layout.kinds and template_of(model.layout.transformer):
         raise BertcliError(
@@ -231,7 +231,7 @@ class LateRankTask(ApartRankTask):
     mean: bool
 
     @classmethod
-    def of(cls, model: Opened, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
+    def of(cls, model: LoadedModel, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
         """How a model ranks that has these settings."""
         documents = encode.plan(model, EncodeOptions(pooling="none", **vars(wanted.reading)))
         queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(wanted)))
@@ -253,7 +253,7 @@ class SparseRankTask(ApartRankTask):
     cosine: bool
 
     @classmethod
-    def of(cls, model: Opened, wanted: RankOptions) -> "SparseRankTask":
+    def of(cls, model: LoadedModel, wanted: RankOptions) -> "SparseRankTask":
         """How a model of sparse vectors ranks: queries and documents have the prompts and the route of that name."""
         from bertcli.tasks.compute import encode_sparse
 

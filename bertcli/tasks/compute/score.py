@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from bertcli.errors import BertcliError, damaged, shown
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.compute.guesses import Guess, guesses, scored
@@ -24,7 +24,7 @@ from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.score import SPEC, ScoreOptions
 
 
-def plan(model: Opened, wanted: ScoreOptions) -> RecordTask:
+def plan(model: LoadedModel, wanted: ScoreOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(wanted))
     if wanted.compare:
@@ -62,7 +62,7 @@ class _Score(RecordTask):
         return [Guess(sentence, [truth[at] for at in sentence.positions])]
 
 
-def _record(model: Opened, item: Item, scored: list[tuple[int, float]]) -> Record:
+def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]]) -> Record:
     loss = -math.fsum(log_prob for _, log_prob in scored) / len(scored) if scored else None
     if loss is not None and not loss < math.log(float(2**1000)):
         raise damaged()
@@ -76,7 +76,7 @@ def _record(model: Opened, item: Item, scored: list[tuple[int, float]]) -> Recor
     }
 
 
-def _true_ids(model: Opened, item: Item, target: str) -> list[int]:
+def _true_ids(model: LoadedModel, item: Item, target: str) -> list[int]:
     """Ids of the true sentence, aligned with those of the text, from which they may differ only at its masks."""
     tokenizer = model.tokenizer
     (truth,) = tokenizer.encode([target], [item.text.pair])

@@ -7,8 +7,8 @@ import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, shown
+from bertcli.loaded_model import LoadedModel
 from bertcli.network.after_pooling import Dense, LayerNorm
-from bertcli.opened import Opened
 from bertcli.tasks.compute.batches import (
     Numbers,
     check_finite,
@@ -32,7 +32,7 @@ class Scoring(NamedTuple):
         """How many logits there are."""
         return len(self.layers[-1].weight)
 
-    def logits(self, model: Opened, packed: Packed) -> Numbers:
+    def logits(self, model: LoadedModel, packed: Packed) -> Numbers:
         """Those of each pair [sentence, output]; BertcliError if they are not finite."""
         logits = self.of(hidden_states(model, packed), packed)
         check_finite(logits)
@@ -46,7 +46,7 @@ class Scoring(NamedTuple):
         return x
 
 
-def scoring(model: Opened) -> Scoring | None:
+def scoring(model: LoadedModel) -> Scoring | None:
     """What gives the logit of a pair, if modules do.
 
     Logits of the next token come from its row in a table: their difference is that of the rows, as one layer.
@@ -65,7 +65,7 @@ def scoring(model: Opened) -> Scoring | None:
     return Scoring(("lasttoken",), (Dense(weight, None, "identity"),))
 
 
-def logits_of_pairs(model: Opened, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
+def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
     """A cross-encoder's logits of each pair: of the modules after its network, or of the classifier in it."""
     scored = scoring(model)
     if scored is None:

@@ -12,7 +12,7 @@ from bertcli.files.search import Nearest, nearest, open_vectors
 from bertcli.files.shards import signature
 from bertcli.files.stored import MODEL, StoredVectors
 from bertcli.files.texts import Text, Texts
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.compute.task import Record
 from bertcli.tasks.encode import EncodeOptions, Pooling
@@ -26,7 +26,7 @@ def search(
     queries: str | Iterable[str],
     vectors: str | Path,
     *,
-    model: Opened | str | Path | None = None,
+    model: LoadedModel | str | Path | None = None,
     texts: str | Path | None = None,
     column: str | None = None,
     id_column: str | None = None,
@@ -48,13 +48,13 @@ def search(
     source = stored_texts(stored)
     if texts is not None:
         source = from_files([str(texts)], column, id_column=id_column, keep_going=True)
-    opened = model if isinstance(model, Opened) else Opened.load(model or SENTENCE_SAMPLE)
+    opened = model if isinstance(model, LoadedModel) else LoadedModel.load(model or SENTENCE_SAMPLE)
     asked = [queries] if isinstance(queries, str) else [*queries]
     return found(opened, asked, stored, source, EncodeOptions(**options), top_k, whole=texts is not None)
 
 
 def found(
-    model: Opened,
+    model: LoadedModel,
     queries: Sequence[str],
     stored: StoredVectors,
     source: Texts | None,
@@ -80,7 +80,7 @@ def found(
     ]
 
 
-def _as_stored(model: Opened, wanted: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
+def _as_stored(model: LoadedModel, wanted: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
     """The options that make a query's vector as stored ones were made, of which the settings are known.
 
     An option that is given must say the same. Errors: BertcliError naming one that does not.
@@ -102,7 +102,7 @@ def _as_stored(model: Opened, wanted: EncodeOptions, settings: Mapping[str, Any]
     return wanted
 
 
-def check_made_alike(model: Opened, stored: StoredVectors) -> None:
+def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
     """Raise BertcliError for vectors of another model, or made with other options than the model's own."""
     settings, own = settings_of(model, stored), Plan.make(model, EncodeOptions()).settings
     for name in SETTINGS:
@@ -120,7 +120,7 @@ def stored_texts(stored: StoredVectors) -> Texts | None:
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
-def settings_of(model: Opened, stored: StoredVectors) -> dict[str, Any] | None:
+def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | None:
     """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
     own, other, settings = (
         signature(model.name, model.files_read),

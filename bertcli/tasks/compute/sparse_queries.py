@@ -14,7 +14,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.folder.layout import Layout
 from bertcli.folder.router import tables
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.sentence.query_tables import read_table
 from bertcli.tasks.compute.batches import check_finite
 from bertcli.tasks.compute.sparse_vectors import SparseTask, SparseVector, largest
@@ -25,7 +25,7 @@ from bertcli.tracing.dispatch import Array
 LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
 
 
-def plan_queries(model: Opened, wanted: EncodeSparseOptions) -> "SparseQueries":
+def plan_queries(model: LoadedModel, wanted: EncodeSparseOptions) -> "SparseQueries":
     """What gives the blocks, by the route that `prompt_name` names."""
     assert wanted.prompt_name is not None
     if wanted.chunk is not None:

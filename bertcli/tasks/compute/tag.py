@@ -14,7 +14,7 @@ import numpy as np
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.redact import Found, Redaction
 from bertcli.tasks.compute.scores import softmax
@@ -26,7 +26,7 @@ from bertcli.tokens.windows import tokens_in_windows, windows_of
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 
-def plan(model: Opened, wanted: TagOptions) -> RecordTask:
+def plan(model: LoadedModel, wanted: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
     check_needs(model, SPEC.needs(wanted))
     ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 
 from bertcli.errors import BertcliError, shown
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.candidates import Target
 from bertcli.tasks.options import separated
 from bertcli.tokens import Spelling, Tokenizer
@@ -12,7 +12,7 @@ from bertcli.tokens import Spelling, Tokenizer
 logger = logging.getLogger("bertcli")
 
 
-def find_targets(model: Opened, words: Iterable[str] | str) -> dict[Target, Spelling]:
+def find_targets(model: LoadedModel, words: Iterable[str] | str) -> dict[Target, Spelling]:
     """The ids and the spelling of every word of a list, or of a string of comma-separated words.
 
     Errors: BertcliError for a word that the vocabulary cannot spell.

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from bertcli.errors import BertcliError, check_whole, shown
 from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.lean import lean_dataclass
-from bertcli.opened import Opened
+from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 
@@ -98,7 +98,7 @@ class Task(Generic[R]):
     """
 
     batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
-    model: Opened
+    model: LoadedModel
     reading: Reading
     prompt: str = field(default="", kw_only=True)  # what is put before a text, or before the first of a pair
 
@@ -220,7 +220,7 @@ def merged(
     return [record for _, record in sorted(every, key=itemgetter(0))]
 
 
-def query_prompt(model: Opened) -> str:
+def query_prompt(model: LoadedModel) -> str:
     """What a cross-encoder's files put before every query, the first text of a pair; it is said in a note.
 
     Nothing where a chat template has a place of its own for it.
@@ -233,7 +233,7 @@ def query_prompt(model: Opened) -> str:
     return "" if chat else prompt
 
 
-def length_limit(model: Opened, max_length: int | None) -> int:
+def length_limit(model: LoadedModel, max_length: int | None) -> int:
     """The number of tokens at which texts are cut: `max_length`, else the model's own limit.
 
     That is the limit of a sentence model, else the tokenizer's, and at most the number of positions.

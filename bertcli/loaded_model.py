@@ -46,8 +46,8 @@ class Engine(NamedTuple):
 NUMPY = Engine()
 
 
-class Stored(NamedTuple):
-    """What opening a checkpoint's folder gave a model."""
+class Original(NamedTuple):
+    """The parts of a model as its folder gave them, to tell whether it was changed since."""
 
     config: Config
     heads: tuple[str, ...]
@@ -56,7 +56,7 @@ class Stored(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class LoadedModel:
     """A network with its configuration, tokenizer and the folder it came from: what the tasks work with.
 
     Safe to share between threads. Pickles as its path, not its weights. Errors: BertcliError for a missing tokenizer.
@@ -71,8 +71,8 @@ class Opened:
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: Engine = NUMPY
-    session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `stored` has
-    stored: Stored | None = field(default=None, repr=False)
+    session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `original` has
+    original: Original | None = field(default=None, repr=False)
 
     @classmethod
     def load(
@@ -165,8 +165,8 @@ class Opened:
             from bertcli.onnx.exporter import open_session
 
             session = open_session(network, folder.path, config, engine.precision, engine.device)
-        stored = Stored(config, checkpoint.heads, network, name)
-        opened = cls(*stored, layout, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, stored)
+        original = Original(config, checkpoint.heads, network, name)
+        opened = cls(*original, layout, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, original)
         if text and has_tokenizer(folder.names):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
         return opened
@@ -197,13 +197,13 @@ class Opened:
     @property
     def as_stored(self) -> bool:
         """Whether opening `path` gives the same model again: false for a variant, and for a modified model."""
-        stored = self.stored
+        original = self.original
         return (
-            stored is not None
-            and self.config is stored.config
-            and self.heads is stored.heads
-            and self.network is stored.network
-            and self.name is stored.name
+            original is not None
+            and self.config is original.config
+            and self.heads is original.heads
+            and self.network is original.network
+            and self.name is original.name
         )
 
     @cached_property
@@ -259,8 +259,8 @@ class Opened:
 
         A watched pass and a network that was put in place of the checkpoint's are NumPy's.
         """
-        stored = self.stored
-        if self.session is None or watched() or stored is None or self.network is not stored.network:
+        original = self.original
+        if self.session is None or watched() or original is None or self.network is not original.network:
             return self.network(batch, rows)
         from bertcli.onnx.session import hidden_states
 
@@ -303,5 +303,5 @@ class Opened:
 
 def expect_model(value: object) -> None:
     """Raise BertcliError for anything but an opened model, such as a name that has not been loaded."""
-    if not isinstance(value, Opened):
+    if not isinstance(value, LoadedModel):
         raise BertcliError(f"{shown_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")
