@@ -120,7 +120,7 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
     if subject.runs("encode", pooling="auto" if pools else "mean"):
         yield Example("probe", ["-i", "labels.csv"])
     if reads:
-        yield Example("diff", ["my-fine-tune", CAT])
+        yield Example("diff", ["--versus", "my-fine-tune", CAT])
         yield Example("tokenize", [CAT])
     labelled = next((file for task, file in LABELLED.items() if subject.runs(task)), None)
     if labelled is not None:

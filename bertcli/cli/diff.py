@@ -18,7 +18,9 @@ class BothModels(ModelOptions):
     """The two models."""
 
     model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
-    other: str = argument(..., "OTHER", "Another model, or a .npz or .safetensors file of arrays (trace --save).")
+    versus: str | None = option(
+        None, "OTHER", "The other model, or a .npz or .safetensors file of arrays (trace --save).", panel="Model"
+    )
     revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
 
@@ -39,10 +41,10 @@ def diff(
 ) -> None:
     """Show what differs between two models on a text, step by step, and where it begins.
 
-    bertcli diff bert-base-uncased my-fine-tune "The cat sat on the mat."
-    bertcli diff my-model my-model-float16 "The cat sat." --tolerance 1e-2 --check
-    bertcli diff my-model my-copy --check
-    bertcli diff my-model arrays.npz
+    bertcli diff bert-base-uncased --versus my-fine-tune "The cat sat on the mat."
+    bertcli diff my-model --versus my-float16 "The cat sat." --tolerance 1e-2 --check
+    bertcli diff my-model --versus my-copy --check
+    bertcli diff my-model --versus arrays.npz
 
     For each step: the largest difference, the same as a share of the step's
     largest number (which --tolerance is compared with), and the mean cosine of
@@ -55,6 +57,8 @@ def diff(
     trace --save names them, which holds the ids of its text, or
     hidden_states.0, hidden_states.1, … as transformers counts them.
     """
+    if models.versus is None:
+        raise wrong("--versus", "give the other model, too: diff MODEL --versus OTHER.")
     piped = sys.stdin is not None and not sys.stdin.isatty()
     if texts.texts or texts.input or piped:
         rows = list(begin(texts, threads, shown.output, (PAGE, ".json")))
@@ -71,8 +75,10 @@ def diff(
     from bertcli.views.diff import OtherText, diff, diff_page
 
     model = LoadedModel.load(models.model, revision=models.revision, **models.fetching)
-    are_arrays = ending_of(models.other) in SEVERAL and not Path(models.other).is_dir()
-    other = models.other if are_arrays else LoadedModel.load(models.other, adapter=models.adapter, **models.fetching)
+    are_arrays = ending_of(models.versus) in SEVERAL and not Path(models.versus).is_dir()
+    other: str | LoadedModel = models.versus
+    if not are_arrays:
+        other = LoadedModel.load(models.versus, adapter=models.adapter, **models.fetching)
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")

@@ -46,7 +46,7 @@ PAGES: dict[str, list[str]] = {
     "probe": ["probe", "-i", str(DATA / "reviews.csv"), "-m", SENTIMENT],
     "evaluate": ["evaluate", str(DATA / "reviews.csv"), "--by", "about", "-m", SENTIMENT, "-m", SENTIMENT],
     "evaluate-vectors": ["evaluate", str(DATA / "triplets.jsonl"), "--truncate-dim", "64,16", "--dtype", "int8,binary"],
-    "diff": ["diff", "bert-mini-mlm", "bert-mini-sentiment", "A warm film."],
+    "diff": ["diff", "bert-mini-mlm", "--versus", "bert-mini-sentiment", "A warm film."],
 }
 
 

@@ -116,7 +116,7 @@ def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
     assert result.status == 0
     assert f"Note: {adapter} is an adapter (LoRA) of {base}." in result.err
     assert run("classify", "-m", base, "--adapter", adapter, "tea", "--format", "json").out == result.out
-    differing = run("diff", base, adapter, "tea", "--format", "json").out
+    differing = run("diff", base, "--versus", adapter, "tea", "--format", "json").out
     assert "encoder.layers.0.attention.query.weight" in differing
     assert run("tokenize", "-m", adapter, "tea").out == run("tokenize", "-m", base, "tea").out
     record = json.loads(run("info", adapter, "--format", "json").out)

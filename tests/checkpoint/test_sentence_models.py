@@ -47,7 +47,7 @@ def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: P
     assert "layers after" not in command("params", "-m", folder).err
     exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx", "--pooling", "none", "--no-check")
     assert f"{note} in the graph." in exported.err.splitlines()[0]
-    assert f"{note} compared." in command("diff", folder, folder, "tea").err.splitlines()[-1]
+    assert f"{note} compared." in command("diff", folder, "--versus", folder, "tea").err.splitlines()[-1]
     modules = (folder / "modules.json").read_text(encoding="utf-8")
     (folder / "modules.json").write_text(modules.replace("models.Dense", "models.Unheard"), encoding="utf-8")
     assert "what comes after the network does not run: " in command("params", "-m", folder).err.splitlines()[-1]

@@ -1,6 +1,7 @@
 """explain, lens, heads and diff as commands: tables, records, files, colors, statuses."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,28 +85,28 @@ def test_heads_command_sorts_and_cuts(made: Made) -> None:
 
 def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
     one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
-    same = bertcli("diff", one, one, TEXTS[2], "--check")
+    same = bertcli("diff", one, "--versus", one, TEXTS[2], "--check")
     assert (same.status, same.err) == (0, "")
-    differs = bertcli("diff", one, other, TEXTS[2], "--check")
+    differs = bertcli("diff", one, "--versus", other, TEXTS[2], "--check")
     assert differs.status == 1
     assert differs.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
     assert "embeddings.token" in differs.out
-    assert bertcli("diff", one, other, TEXTS[2]).status == 0
-    assert bertcli("diff", one, other, TEXTS[2], "--check", "--tolerance", "100").status == 0
-    record = json.loads(bertcli("diff", one, other, TEXTS[2], "--format", "json").out)
+    assert bertcli("diff", one, "--versus", other, TEXTS[2]).status == 0
+    assert bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "--tolerance", "100").status == 0
+    record = json.loads(bertcli("diff", one, "--versus", other, TEXTS[2], "--format", "json").out)
     assert record["first"] == "embeddings.token"
     file = tmp_path / "diff.json"
-    assert bertcli("diff", one, other, TEXTS[2], "-o", file).out == ""
+    assert bertcli("diff", one, "--versus", other, TEXTS[2], "-o", file).out == ""
     assert json.loads(file.read_text(encoding="utf-8")) == record
 
 
 def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "arrays.npz"
     assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "--save", file).status == 0
-    assert bertcli("diff", made(**VECTORS), file, TEXTS[0], "--check", "--tolerance", "1e-6").status == 0
+    assert bertcli("diff", made(**VECTORS), "--versus", file, TEXTS[0], "--check", "--tolerance", "1e-6").status == 0
     with np.load(file) as stored:
         np.savez(tmp_path / "other.npz", unknown=stored["embeddings.token"])
-    done = bertcli("diff", made(**VECTORS), tmp_path / "other.npz", TEXTS[0])
+    done = bertcli("diff", made(**VECTORS), "--versus", tmp_path / "other.npz", TEXTS[0])
     assert "Known names are those of its trace (embeddings.token, " in done.error
 
 
@@ -114,45 +115,45 @@ def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path)
     for name in ("arrays.npz", "arrays.safetensors"):
         file = tmp_path / name
         assert bertcli("trace", "-m", model, TEXTS[0], "--save", file).status == 0
-        assert bertcli("diff", model, file, "--check", "--tolerance", "1e-6").status == 0
-        done = bertcli("diff", model, file, TEXTS[1])
+        assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
+        done = bertcli("diff", model, "--versus", file, TEXTS[1])
         assert (done.status, done.out) == (2, "")
         assert "those of another" in done.err
         assert bertcli("trace", "-m", model, "--seq-len", "7", "--batch-size", "2", "--save", file).status == 0
-        assert bertcli("diff", model, file, "--check", "--tolerance", "1e-6").status == 0
-        other = bertcli("diff", made(**{**VECTORS, "seed": 404}), file, "--check")
+        assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
+        other = bertcli("diff", made(**{**VECTORS, "seed": 404}), "--versus", file, "--check")
         assert other.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
 
 
 @pytest.mark.parametrize("text", [(), (TEXTS[2],)])
 def test_diff_command_checks_that_both_have_the_same(text: tuple[str, ...], made: Made) -> None:
     one, other = made(head="pretraining", seed=31), made(head="mlm", seed=31)
-    done = bertcli("diff", one, other, *text, "--check")
+    done = bertcli("diff", one, "--versus", other, *text, "--check")
     assert done.status == 1
     assert done.err.startswith(f"Error: Only in {one}: ")
     assert "pooler.dense" in done.err
     assert "nsp.output" in done.err
     assert "Only in" in done.out
-    assert bertcli("diff", one, other, *text, "--check", "--common").status == 0
-    assert bertcli("diff", one, other, *text, "--common").status == 2
-    assert bertcli("diff", one, one, *text, "--check").status == 0
+    assert bertcli("diff", one, "--versus", other, *text, "--check", "--common").status == 0
+    assert bertcli("diff", one, "--versus", other, *text, "--common").status == 2
+    assert bertcli("diff", one, "--versus", one, *text, "--check").status == 0
     changed = made(head="mlm", seed=32)
-    assert "tolerance" in bertcli("diff", one, changed, *text, "--check", "--common").err
+    assert "tolerance" in bertcli("diff", one, "--versus", changed, *text, "--check", "--common").err
 
 
 def test_diff_command_without_a_text_shows_weights_and_digests(made: Made, tmp_path: Path) -> None:
     one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
-    record = json.loads(bertcli("diff", one, other, "--format", "json").out)
+    record = json.loads(bertcli("diff", one, "--versus", other, "--format", "json").out)
     assert record == library.diff(library.load(one), library.load(other)).record
-    lines = bertcli("diff", one, other).out.splitlines()
+    lines = bertcli("diff", one, "--versus", other).out.splitlines()
     assert lines[0].split() == ["Weight", "Max", "abs", "Max", "rel"]
     assert len(lines) == 2 + len(record["weights"]) + 4
     for digest in record["digests"]:
         assert sum(line.endswith(digest) for line in lines) == 1
     page = tmp_path / "weights.html"
-    assert bertcli("diff", one, other, "-o", page).out == ""
+    assert bertcli("diff", one, "--versus", other, "-o", page).out == ""
     assert record["digests"][1] in page.read_text(encoding="utf-8")
-    assert bertcli("diff", one, other, stdin="").out.splitlines() == lines
+    assert bertcli("diff", one, "--versus", other, stdin="").out.splitlines() == lines
 
 
 @pytest.mark.parametrize("ending", ["html", "HTML"])
@@ -161,7 +162,7 @@ def test_view_pages_are_files_and_nothing_is_printed(ending: str, made: Made, tm
         ("explain", "-m", made(**LABELS), TEXTS[0]),
         ("lens", "-m", made(**MASKS), MASKED),
         ("heads", "-m", made(**LABELS), TEXTS[0], "--ablate"),
-        ("diff", made(**VECTORS), made(**{**VECTORS, "seed": 404}), TEXTS[0]),
+        ("diff", made(**VECTORS), "--versus", made(**{**VECTORS, "seed": 404}), TEXTS[0]),
     )
     for command in commands:
         file = tmp_path / f"{command[0]}.{ending}"
@@ -192,11 +193,18 @@ def test_view_commands_have_their_bundled_models() -> None:
     assert "bert-mini-sentiment" in bertcli("heads", "A cup.", "--ablate").err
 
 
-@pytest.mark.parametrize(("given", "lacking"), [([], "MODEL"), (["some-model"], "OTHER")])
-def test_diff_command_without_two_models_is_wrong_usage(given: list[str], lacking: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "Missing argument 'MODEL'."),
+        (["some-model"], "give the other model, too: diff MODEL --versus OTHER."),
+        (["some-model", "other-model", "a text"], "diff MODEL --versus OTHER."),
+    ],
+)
+def test_diff_command_without_two_models_is_wrong_usage(given: list[str], message: str) -> None:
     done = bertcli("diff", *given)
     assert (done.status, done.out) == (2, "")
-    assert f"Missing argument '{lacking}'." in done.err
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", done.err).split())
 
 
 @pytest.mark.parametrize(

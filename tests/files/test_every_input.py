@@ -55,7 +55,7 @@ DOORS = {
     "explain": Door({"head": "classifier"}),
     "lens": Door(),
     "heads": Door(),
-    "diff": Door(before=("OTHER",)),
+    "diff": Door(before=("--versus", "OTHER")),
 }
 
 

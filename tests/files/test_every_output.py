@@ -172,7 +172,7 @@ DOORS = [
     Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, VIEWS,
          (".html", ".json")),
     Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, VIEWS, (".html", ".json")),
-    Door("diff", ("OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
+    Door("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, VIEWS, (".html", ".json")),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".html", ".md")),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".npz", ".safetensors"),

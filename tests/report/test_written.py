@@ -20,7 +20,7 @@ LABELLED = "text,label\n" + "".join(f"good film {i},yes\nbad film {i},no\n" for 
         (["heads", TEXT, "-o"], "out.html"),
         (["heads", TEXT, "-o"], "out.json"),
         (["patch", TEXT, "I hated every minute of it.", "-o"], "out.html"),
-        (["diff", "bert-mini-mlm", "bert-mini-mlm", TEXT, "-o"], "out.html"),
+        (["diff", "bert-mini-mlm", "--versus", "bert-mini-mlm", TEXT, "-o"], "out.html"),
         (["probe", "-i", "labelled.csv", "-o"], "out.html"),
         (["trace", TEXT, "-o"], "out.html"),
         (["trace", TEXT, "--save"], "out.npz"),
