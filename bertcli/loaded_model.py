@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError, check_choice, check_kind, shown_object
+from bertcli.errors import BertcliError, check_choice, check_kind, shown, shown_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
+    from bertcli.classifier import Classifier
     from bertcli.engine.padded import Padded
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
@@ -73,6 +74,7 @@ class LoadedModel:
     engine: Engine = NUMPY
     session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `original` has
     original: Original | None = field(default=None, repr=False)
+    classifier: "Classifier | None" = field(default=None, repr=False)  # a file of one's own, in place of a head
 
     @classmethod
     def load(
@@ -89,14 +91,15 @@ class LoadedModel:
         precision: Precision = "float32",
         device: str = "cpu",
         adapter: str | Path | None = None,
+        classifier: str | Path | None = None,
     ) -> Self:
         """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
         `adapter` is a folder or Hub id of one (LoRA) that changes the model. `heads` keeps only these, as in "mlm,nsp".
         With `text` the tokenizer, if there is one, is opened too, so that
         one that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime
-        runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. Errors:
-        BertcliError.
+        runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. `classifier` is a
+        file that `bertcli probe --save` wrote for this model: `classify` and so on use it. Errors: BertcliError.
         """
         from bertcli.folder.files import Folder
         from bertcli.folder.hub import find_model, sample
@@ -116,7 +119,12 @@ class LoadedModel:
                 str(DEFAULT_MODEL if model is None else model), revision=revision, adapter=adapter, **fetching
             )
         name = str(model or DEFAULT_MODEL)
-        return cls.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text)
+        own = None
+        if classifier is not None:
+            from bertcli.classifier import read_classifier
+
+            own = read_classifier(classifier)
+        return cls.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text, classifier=own)
 
     @classmethod
     def variant(
@@ -146,11 +154,18 @@ class LoadedModel:
 
     @classmethod
     def at(
-        cls, folder: "Folder", name: str, *, heads: str | None = None, engine: Engine = NUMPY, text: bool = True
+        cls,
+        folder: "Folder",
+        name: str,
+        *,
+        heads: str | None = None,
+        engine: Engine = NUMPY,
+        text: bool = True,
+        classifier: "Classifier | None" = None,
     ) -> Self:
         """Open a checkpoint's folder; `heads` keeps only these, and `text` also opens the tokenizer, if there is one.
 
-        Errors: BertcliError for whatever is wrong with the files.
+        Errors: BertcliError for whatever is wrong with the files, and a classifier that was made for another model.
         """
         from bertcli.folder.layout import Layout
         from bertcli.folder.missing_files import has_tokenizer
@@ -169,7 +184,37 @@ class LoadedModel:
         opened = cls(*original, layout, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, original)
         if text and has_tokenizer(folder.names):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
-        return opened
+        return opened if classifier is None else opened._with_classifier(classifier)
+
+    def _with_classifier(self, classifier: "Classifier") -> Self:
+        """This model with a classifier in place of its classification head. Errors: BertcliError."""
+        from bertcli.classifier import digest_of
+
+        config = self.config
+        digest = digest_of(self.network, self.tokenizer)
+        refusal = classifier.refusal(self.name, digest, config.num_hidden_layers, config.hidden_size)
+        if refusal is not None:
+            raise BertcliError(refusal)
+        notes = list(self.notes)
+        if classifier.model != self.name:
+            notes.append(f"{classifier.file} was made with {shown(classifier.model)}, which has the same weights.")
+        labelled = replace(
+            config,
+            num_labels=len(classifier.labels),
+            id2label=dict(enumerate(classifier.labels)),
+            problem_type=classifier.problem_type,
+        )
+        heads = tuple(dict.fromkeys([*self.heads, "classifier"]))
+        made = replace(
+            self,
+            config=labelled,
+            heads=heads,
+            notes=tuple(notes),
+            original=Original(labelled, heads, self.network, self.name),
+            classifier=classifier,
+        )
+        vars(made)["tokenizer"] = self.tokenizer  # which is open
+        return made
 
     @property
     def folder(self) -> "Folder | None":
@@ -297,8 +342,10 @@ class LoadedModel:
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:
             raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
-        heads = ",".join(self.heads) or "none"
-        return partial(type(self).at, heads=heads, engine=self.engine), (self.folder, self.name)
+        loaded = [head for head in self.heads if getattr(self.network, head, None) is not None]
+        heads = ",".join(loaded) or "none"
+        opening = partial(type(self).at, heads=heads, engine=self.engine, classifier=self.classifier)
+        return opening, (self.folder, self.name)
 
 
 def expect_model(value: object) -> None:

@@ -35,7 +35,7 @@ ORDER = [
         "sentence",
         "tokens",
     ),
-    *("variants", "loaded_model", "files", "doctor", "tasks", "capabilities", "model", "columns"),
+    *("variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model", "columns"),
     *("analysis", "views", "evaluate", "serve", "cli"),
 ]
 ALONE: dict[str, set[str]] = {

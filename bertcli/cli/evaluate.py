@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as, set_threads
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -52,6 +53,7 @@ class Models(ModelOptions):
         "(default: a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
     adapter: None = field(default=None, init=False)
+    classifier: str | None = classifier_option()
 
 
 @lean_dataclass
@@ -102,6 +104,7 @@ def evaluate(
     probabilities. accuracy@50%: accuracy on the most confident half.
     """
     set_threads(threads)
+    refuse_several(models.model, models.classifier)
     check_output(report.output, (PAGE, *FORMS, RUN))
     from bertcli.evaluate.evaluation import check_bound
     from bertcli.evaluate.evaluation import evaluate as evaluation_of
@@ -140,7 +143,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     for name in given:
-        one = ModelOptions(name, models.revision, models.cache_dir, models.offline)
+        one = LabelModelOptions(name, models.revision, models.cache_dir, models.offline, classifier=models.classifier)
         yield open_as(Model, one, SAMPLES.get(task, MASKED_SAMPLE), engine)
 
 

@@ -2,15 +2,16 @@
 
 from functools import partial
 
+from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.job import open_model
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, ThreadOptions
+from bertcli.cli.options import InputOptions, OutputOptions, ThreadOptions
 from bertcli.cli.views import begin, sample_for, show_each
 from bertcli.files.formats import PAGE, RECORDS
 from bertcli.views.options import ExplainOptions
 
 
 def explain(
-    texts: InputOptions, model: ModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: ExplainOptions
+    texts: InputOptions, model: LabelModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: ExplainOptions
 ) -> None:
     """Show which words of a text speak for a result, and which against it.
 

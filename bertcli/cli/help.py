@@ -99,7 +99,7 @@ BRIEF = {
     "patch --of": "What is patched: layers, attention, heads, …",
     "probe --column": "The field of texts or words",
     "probe --label-column": "The field of labels or tags",
-    "probe --save": "Write a model with the best layer's probe",
+    "probe --save": "Write the best layer's probe as a classifier",
     "probe -i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
     "score --target": "The true sentence: score only its masked tokens",
     "score --within-word": "Mask the later pieces of a word, too",

@@ -10,6 +10,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column, as_json, print_table, visible
 from bertcli.tasks.options import option
 
+CLASSIFIER = ".safetensors"
 LISTED = (Column("Model"), Column("Where"), Column("Size", int), Column("What it is"))
 
 
@@ -30,10 +31,12 @@ def info(model: ModelOptions, wanted: InfoOptions) -> None:
     bertcli info bert-mini-sentence
     bertcli info my-folder --format json
     bertcli info -m sentence-transformers/all-MiniLM-L6-v2
+    bertcli info mine.safetensors
 
     Network, files, limit of tokens, pooling, prompts and labels are those that
     a command runs with, and each command that can use the model has an example.
-    Of a model that does not run it says why, and what is known.
+    Of a model that does not run it says why, and what is known. A file is a
+    classifier that probe --save wrote.
 
     Without a model: the bundled ones, and what lies in the Hub's cache.
     """
@@ -50,16 +53,29 @@ def info(model: ModelOptions, wanted: InfoOptions) -> None:
         else:
             print_table(LISTED, listing(models))
         return
+    if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):
+        from bertcli.analysis.classifier_info import classifier_info, classifier_table
+
+        of_file = classifier_info(model.model)
+        _show(of_file, "Classifier", model.model, classifier_table(of_file), wanted.format)
+        return
     from bertcli.folder.hub import find_model
 
     folder = find_model(**model.wanted(""))
     from bertcli.analysis.info import info, table
 
     found = info(folder, model.model)
-    if wanted.format == "json":
+    _show(found, "Model", model.model, table(found), wanted.format)
+
+
+def _show(
+    found: dict[str, Any], what: str, name: str, lines: list[tuple[str, str]], format: Literal["table", "json"]
+) -> None:
+    """The record, or its lines and the commands."""
+    if format == "json":
         _print(found)
         return
-    print_table((Column("Model"), Column(model.model)), table(found))
+    print_table((Column(what), Column(name)), lines)
     for line in ("", "Commands that can use it:", *(f"  {use['example']}" for use in found["commands"])):
         if found["commands"]:
             print(visible(line))

@@ -3,6 +3,7 @@
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
+from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, OutputOptions, argument, wrong
 from bertcli.lean import lean_dataclass
@@ -19,6 +20,11 @@ class _Single(InputOptions):
 
     text_pair: None = field(default=None, init=False)
     pair_column: None = field(default=None, init=False)
+
+
+@lean_dataclass
+class _LabelJob(Job):
+    model: LabelModelOptions
 
 
 @lean_dataclass
@@ -121,7 +127,7 @@ class _DocumentsJob(Job):
 
 JOBS: dict[InputKind, type[Job]] = {
     TEXTS: Job,
-    TEXTS_OR_CHOICES: Job,
+    TEXTS_OR_CHOICES: _LabelJob,
     SINGLE_TEXTS: _SingleJob,
     QUESTIONS: _QuestionsJob,
     DOCUMENTS: _DocumentsJob,

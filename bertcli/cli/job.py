@@ -237,7 +237,8 @@ class Run(Generic[W]):
     def _model_files(self) -> list[Path]:
         """The files that the model was opened from, before its first result: the same in every run of a command."""
         assert self.model.folder is not None
-        return self.model.folder.files_read
+        own = self.model.classifier
+        return [*self.model.folder.files_read, *([Path(own.file)] if own else [])]
 
     def _fingerprint(self, files: Sequence[Path], model_files: Sequence[Path]) -> "Fingerprint":
         import numpy

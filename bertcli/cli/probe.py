@@ -1,19 +1,24 @@
 """bertcli probe"""
 
 import logging
+import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import open_model, set_threads
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, ThreadOptions, wrong
 from bertcli.cli.views import DocumentOptions, show_document
-from bertcli.evaluate.options import Evaluate, ProbeOptions
-from bertcli.files.formats import PAGE, check_output
+from bertcli.evaluate.options import INSTEAD_OF_FOLDER, Evaluate, ProbeOptions
+from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.files.texts import Texts
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
+if TYPE_CHECKING:
+    from bertcli.evaluate.probe import Probe
+
 logger = logging.getLogger("bertcli")
+CLASSIFIER = ".safetensors"
 
 
 @lean_dataclass
@@ -34,30 +39,34 @@ class DataOptions:
 def probe(
     data: DataOptions, model: ModelOptions, threads: ThreadOptions, wanted: ProbeOptions, output: DocumentOptions
 ) -> None:
-    """Show what each layer knows of labels, and make a classifier of it.
+    """Linear probes: what each layer's states know about your labels; train a classifier from them.
 
     bertcli probe -i reviews.csv --column text --label-column label
-    bertcli probe -i reviews.csv -m my-encoder --save my-classifier
+    bertcli probe -i reviews.csv -m my-encoder --save mine.safetensors
+    bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
 
     A linear classifier (logistic regression with L2) reads each layer's states,
     pooled as encode pools them; of a word the mean of its pieces. Texts are in
     folds: each is told by a probe of the others, C is chosen by a fold of these,
     and figures are means over folds. Control is the accuracy of the same probe
-    where every distinct text, or word, has a label drawn at random; selectivity
-    is accuracy less control. All layers' vectors are in memory at once.
+    where every distinct text, or word, has a label drawn at random (the mean of
+    ten draws); selectivity is accuracy less control. The best layer is chosen on
+    the folds that measure it, so it looks a little better than it is. Where the
+    label field is a list, a text may have several labels, or none. All layers'
+    vectors are in memory at once.
 
     A probe shows what can be read from a state, not that the model uses it.
 
-    --save writes the model up to the best layer (or --layer), with the probe as
-    its classifier: classify, serve and transformers open the folder. The probes
-    then read what the family's classification head reads: the first token, in
-    EuroBERT the mean. ModernBERT, Gemma 3, Qwen3 and static models have no head
-    that can hold a probe.
+    --save writes the probe of the best layer (or --layer), fitted to all texts,
+    as a small file: classify, evaluate, explain and serve take it with the same
+    model (--classifier FILE), and so does bertcli.load(MODEL, classifier=FILE).
     """
     set_threads(threads)
     if data.input is None:
         raise wrong("--input", "give a file of labelled texts (-i).")
+    if wanted.save is not None and ending_of(wanted.save) != CLASSIFIER:
+        raise wrong("--save", f"{wanted.save} is no {CLASSIFIER} file. {INSTEAD_OF_FOLDER}")
     if output.output is not None:
         check_output(output.output, (PAGE, ".json"))
     from bertcli.evaluate.load.data_file import read
@@ -83,3 +92,14 @@ def probe(
         opened, texts, replace(wanted, labels=labels), lambda items, unit: counted(items, "probe", unit, len(items))
     )
     show_document(view, output, lambda view: probe_page(view, opened.name))
+    if wanted.save is not None:
+        _save(view, wanted.save, opened.name)
+
+
+def _save(view: "Probe", file: str, model: str) -> None:
+    """Write the classifier, and say what it is and how it is used."""
+    made = view.save(file)
+    size = os.path.getsize(file) / 1000
+    what = f"layer {made.layer}, pooling {','.join(made.pooling)}, {len(made.labels)} labels"
+    logger.info("wrote %s (%.1f kB): %s.", file, size, what)
+    logger.info("use it: bertcli classify -m %s --classifier %s", model, file)

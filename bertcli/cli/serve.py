@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as, set_threads
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions, wrong
 from bertcli.errors import BertcliError
@@ -24,6 +25,7 @@ class ServedModels(ModelOptions):
         "sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
     )  # fmt: skip
     adapter: None = field(default=None, init=False)
+    classifier: str | None = classifier_option()
 
 
 @lean_dataclass
@@ -93,6 +95,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
         raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: they end at 65535.")
+    refuse_several(models.model, models.classifier)
     set_threads(threads)
     from bertcli.engine.threads import thread_count
     from bertcli.model import Model
@@ -104,7 +107,12 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     opened = []
     for name in models.model or [None]:  # type: ignore[list-item]
         one = replace(
-            ModelOptions(), model=name, revision=models.revision, cache_dir=models.cache_dir, offline=models.offline
+            LabelModelOptions(),
+            model=name,
+            revision=models.revision,
+            cache_dir=models.cache_dir,
+            offline=models.offline,
+            classifier=models.classifier,
         )
         opened.append(Served(open_as(Model, one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.

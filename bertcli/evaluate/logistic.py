@@ -10,13 +10,14 @@ until the value falls by a ten-thousandth of what the slope promises (Armijo 196
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from bertcli.engine.float64 import inverse, product, vector_product
 from bertcli.evaluate.metrics import Numbers, Whole, one_hot
-from bertcli.tasks.compute.scores import softmax
+from bertcli.tasks.compute.scores import sigmoid, softmax
 from bertcli.tracing.dispatch import Array
 
 STRENGTHS = tuple(10.0**power for power in range(-4, 2))  # C, from strong to weak regularization
@@ -24,20 +25,26 @@ TOLERANCE = 1e-7  # a fit has converged where no component of the gradient is la
 ROUGH = 1e-5  # the same where only the best C is looked for
 MOST_STEPS = 2000
 MEMORY = 10  # moves from which L-BFGS makes its curvature
-LEAST_CURVATURE = 1e-4  # of the mean: what L-BFGS begins from is as exact as float32
+LEAST_CURVATURE = 1e-2  # of a standardized feature's: what L-BFGS begins from is as exact as float32
+CERTAIN = 30.0  # the logit of a label that all items have, or the opposite of one that none has: 1e-13 of doubt
 FLAT = 1e-6  # a feature that varies by less than this share of its largest value is rounding
+
+
+Inverse = Callable[[Numbers], Numbers]
 
 
 class Fit(NamedTuple):
     """A classifier of features as they are; `steps` of L-BFGS, and whether it `converged`.
 
-    weights [label, feature], biases [label]: -inf of a label that none of the items had.
+    weights [label, feature], biases [label]: -inf of a label that none of the items had. multi_label: each label has
+    a probability of its own, and the regression of a label is one against the rest.
     """
 
     weights: Numbers
     biases: Numbers
     steps: int
     converged: bool
+    multi_label: bool = False
 
     def logits(self, x: Array) -> Numbers:
         """W x + b: [item, feature] -> [item, label]"""
@@ -45,44 +52,112 @@ class Fit(NamedTuple):
 
     def probabilities(self, x: Array) -> Numbers:
         """[item, feature] -> [item, label]"""
-        return softmax(self.logits(x))
+        logits = self.logits(x)
+        return sigmoid(logits) if self.multi_label else softmax(logits)
+
+
+class Features:
+    """Features [item, feature], standardized once for all regressions on them."""
+
+    def __init__(self, x: Array) -> None:
+        self.mean = x.mean(axis=0, dtype=np.float64)
+        self.spread = x.std(axis=0, dtype=np.float64)
+        self.spread[self.spread <= FLAT * np.abs(x).max(axis=0)] = np.inf
+        self.standard = np.column_stack([(x - self.mean) / self.spread, np.ones(len(x))])
+        self._x = (self.standard[:, :-1] / len(x) ** 0.5).astype(np.float32)
+        # The smaller one of XXᵀ and XᵀX: the inverse of one gives that of the other (Woodbury).
+        self._of_items = self._x.shape[0] < self._x.shape[1]
+        self._products = vector_product(self._x, self._x) if self._of_items else vector_product(self._x.T, self._x.T)
+        self._inverse: tuple[tuple[int, float], Array] | None = None
+
+    def fits(
+        self, labels: Whole, count: int, strengths: Sequence[float], tolerance: float = TOLERANCE
+    ) -> Iterator[Fit]:
+        """A fit for each C of labels [item] < count, each begun where the last ended."""
+        present, y = np.unique(labels, return_inverse=True)
+        true = one_hot(y, len(present))
+        width = self.standard.shape[1] - 1
+        theta = np.zeros((len(present), width + 1))  # W and, in the last column, b
+        for strength in strengths:
+            penalty = self._penalty(len(present), strength)
+
+            def objective(theta: Numbers, penalty: Numbers = penalty) -> tuple[float, Numbers]:
+                log_p = product(self.standard, theta.T)
+                log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
+                wrong = (np.exp(log_p) - true).T / len(true)
+                value = -(true * log_p).sum() / len(true) + (penalty * theta**2).sum() / 2
+                return value, product(wrong, self.standard) + penalty * theta
+
+            preconditioned = partial(self._inverse_curvature, classes=len(present), penalty=float(penalty[0]))
+            theta, steps, converged = minimum(objective, theta, tolerance, preconditioned)
+            weights, biases = np.zeros((count, width)), np.full(count, -np.inf)
+            weights[present] = theta[:, :-1] / self.spread
+            biases[present] = theta[:, -1] - product(weights[present], self.mean)
+            yield Fit(weights, biases, steps, converged)
+
+    def multi_label_fits(
+        self, true: Numbers, strengths: Sequence[float], tolerance: float = TOLERANCE
+    ) -> Iterator[Fit]:
+        """A fit for each C of several labels an item [item, label]: scikit-learn's OneVsRestClassifier."""
+        of_labels = [self.fits(column.astype(np.intp), 2, strengths, tolerance) for column in true.T]
+        for some in zip(*of_labels, strict=True):
+            weights = np.array([fit.weights[1] - fit.weights[0] for fit in some])
+            biases = np.array([_odds(fit.biases) for fit in some])
+            steps, converged = max(fit.steps for fit in some), all(fit.converged for fit in some)
+            yield Fit(weights, biases, steps, converged, multi_label=True)
+
+    def _penalty(self, classes: int, strength: float) -> Numbers:
+        """What |W|² is multiplied with, for each column of theta: nothing for the biases."""
+        penalty = np.full(self.standard.shape[1], (2 if classes == 2 else 1) / (strength * len(self.standard)))
+        penalty[-1] = 0
+        return penalty
+
+    def _inverse_curvature(self, rows: Numbers, classes: int, penalty: float) -> Numbers:
+        """Rows [.., feature + 1] times about the inverse Hessian where all labels are as likely.
+
+        Of the weights that is (XᵀX / (labels n) + penalty)⁻¹. Standardized features have no product with the ones of
+        the biases, whose own is 1 / labels.
+        """
+        least = max(penalty, LEAST_CURVATURE / classes)
+        weights = rows[:, :-1].astype(np.float32)
+        inverted = self._inverted(classes, least)
+        if self._of_items:
+            across = ((weights @ self._x.T) @ inverted) @ self._x
+            found = (weights - across / np.float32(classes)) / np.float32(least)
+        else:
+            found = weights @ inverted
+        return np.column_stack([found.astype(np.float64), rows[:, -1] * classes])
+
+    def _inverted(self, classes: int, penalty: float) -> Array:
+        """The inverse of products / labels + penalty, in float32; the last one is kept for the next fit."""
+        key = (classes, penalty)
+        kept = self._inverse
+        if kept is None or kept[0] != key:
+            curvature = self._products / classes + np.diag(np.full(len(self._products), penalty))
+            kept = key, inverse(curvature).astype(np.float32)
+            self._inverse = kept
+        return kept[1]
+
+
+def _odds(biases: Numbers) -> float:
+    """The bias of a label against the rest, from those of both; a label that all or no items have is certain."""
+    rest, label = biases.tolist()
+    return label - rest if np.isfinite(label - rest) else CERTAIN if np.isfinite(label) else -CERTAIN
 
 
 def fits(
     x: Array, labels: Whole, count: int, strengths: Sequence[float], tolerance: float = TOLERANCE
 ) -> Iterator[Fit]:
     """A fit for each C of features [item, feature] and labels [item] < count, each begun where the last ended."""
-    present, y = np.unique(labels, return_inverse=True)
-    mean, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
-    spread[spread <= FLAT * np.abs(x).max(axis=0)] = np.inf
-    standard, true = np.column_stack([(x - mean) / spread, np.ones(len(x))]), one_hot(y, len(present))
-    theta = np.zeros((len(present), x.shape[1] + 1))  # W and, in the last column, b
-    curvature = vector_product(standard.T, standard.T) / (len(present) * len(x))
-    for strength in strengths:
-        penalty = np.full(theta.shape[1], (2 if len(present) == 2 else 1) / (strength * len(x)))
-        penalty[-1] = 0
-
-        def objective(theta: Numbers, penalty: Numbers = penalty) -> tuple[float, Numbers]:
-            log_p = product(standard, theta.T)
-            log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
-            wrong = (np.exp(log_p) - true).T / len(x)
-            value = -(true * log_p).sum() / len(x) + (penalty * theta**2).sum() / 2
-            return value, product(wrong, standard) + penalty * theta
-
-        begun_from = _begun_from(curvature, penalty)
-        theta, steps, converged = minimum(objective, theta, tolerance, begun_from)
-        weights, biases = np.zeros((count, x.shape[1])), np.full(count, -np.inf)
-        weights[present] = theta[:, :-1] / spread
-        biases[present] = theta[:, -1] - product(weights[present], mean)
-        yield Fit(weights, biases, steps, converged)
+    return Features(x).fits(labels, count, strengths, tolerance)
 
 
 def minimum(
-    objective: Callable[[Numbers], tuple[float, Numbers]], x: Numbers, tolerance: float, inverse: Numbers
+    objective: Callable[[Numbers], tuple[float, Numbers]], x: Numbers, tolerance: float, inverse: Inverse
 ) -> tuple[Numbers, int, bool]:
     """Where a convex function that gives value and gradient is least, the steps to there, and whether it converged.
 
-    inverse: roughly that of its Hessian, for each row of x.
+    inverse: multiplies rows with roughly the inverse of its Hessian, which is the same for each row of x.
     """
     value, gradient = objective(x)
     past: deque[tuple[Numbers, Numbers]] = deque(maxlen=MEMORY)
@@ -101,22 +176,16 @@ def minimum(
     return x, MOST_STEPS, False
 
 
-def _begun_from(curvature: Numbers, penalty: Numbers) -> Numbers:
-    """Roughly the inverse of curvature + penalty; directions that hardly curve are left to L-BFGS."""
-    least = LEAST_CURVATURE * np.trace(curvature) / len(curvature)
-    return inverse(curvature + np.diag(np.maximum(penalty, least)))
-
-
-def _curved(q: Numbers, past: Sequence[tuple[Numbers, Numbers]], inverse: Numbers) -> Numbers:
+def _curved(q: Numbers, past: Sequence[tuple[Numbers, Numbers]], inverse: Inverse) -> Numbers:
     """A gradient times the inverse Hessian that past moves and the changes of the gradient with them imply."""
     shares = []
     for move, change in reversed(past):
         shares.append(np.vdot(move, q) / np.vdot(move, change))
         q = q - shares[-1] * change
-    q = product(q, inverse)
+    q = inverse(q)
     if past:
         move, change = past[-1]
-        q = q * (np.vdot(move, change) / np.vdot(change, product(change, inverse)))
+        q = q * (np.vdot(move, change) / np.vdot(change, inverse(change)))
     for (move, change), share in zip(past, reversed(shares), strict=True):
         q = q + (share - np.vdot(change, q) / np.vdot(move, change)) * move
     return q

@@ -24,6 +24,11 @@ TaskName = Literal[
 ]
 Metric = Literal["pll", "within-word", "shared"]
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
+ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
+INSTEAD_OF_FOLDER = (
+    "A probe is saved as a small file, no longer as a model's folder: give --save FILE.safetensors, and then "
+    "bertcli classify -m MODEL --classifier FILE.safetensors."
+)
 DTYPES = ("float32", "float16", "int8", "binary")
 RANKS = (1, 3, 5, 10, 100)
 MASK_RANKS = (1, 5, 10)
@@ -143,7 +148,15 @@ class ProbeOptions(Reading):
     words: bool = option(False, "", "Tell the tag of every word: FILE has CoNLL's columns, or tokens and tags.")
     folds: int = option(5, "N", "In how many parts the texts are divided, 3 to 10. (default: 5)", least=3)
     layer: int | None = option(None, "N", "The layer that is saved, and looked at closer. (default: the best)")
-    save: str | None = option(None, "FOLDER", "Write a model whose classifier is the probe of that layer.")
+    pooling: ProbePooling | None = option(
+        None, "MODE",
+        "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "
+        "and cls where the model specifies none)",
+    )  # fmt: skip
+    normalize: bool = option(False, "", "Scale each text's vector to length 1 before the classifier reads it.")
+    save: str | None = option(
+        None, "FILE", "Write the probe of that layer to a .safetensors file: classify -m MODEL --classifier FILE."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,3 +166,5 @@ class ProbeOptions(Reading):
             raise BertcliError("Words have no pairs: leave out the second texts, or words (--words).")
         if self.words and self.save is not None:
             raise BertcliError("A saved probe classifies texts, not words: leave out one (--save, --words).")
+        if self.words and (self.pooling is not None or self.normalize):
+            raise BertcliError("A word is the mean of its pieces: leave out --pooling and --normalize, or --words.")

@@ -1,101 +1,152 @@
-"""What each layer knows: linear classifiers of its states, "probes" (Alain and Bengio 2016, arXiv 1610.01644).
+"""Linear probes: what each layer's states say about your labels (Alain and Bengio 2016, arXiv 1610.01644).
 
-Of each layer's states, pooled as `encode` pools them (of a word: the mean of its pieces), a logistic regression tells
-the labels. Texts are in folds; each fold is told by a probe of the others, after the next one has chosen C. Figures are
+A logistic regression reads each layer's states, pooled as `encode` pools them (of a word: the mean of its pieces).
+Texts are in folds; each fold is predicted by a probe of the other folds, whose C the next fold has chosen. Figures are
 means over the folds, with 95 % intervals by Student's t over them.
 
     majority      the share of the most frequent label
-    control       the accuracy of the same probe where every distinct text, or word, has a label drawn at random
+    control       the accuracy of the same probe where every distinct text, or word, has a label drawn at random: the
+                  mean of ten draws, with their standard deviation
     selectivity   accuracy - control        Hewitt and Liang 2019, arXiv 1909.03368
+
+The best of several layers, chosen on the folds that also measure it, looks better than it is, so the table says of how
+many it is the best. `Probe.save` writes the probe of one layer, fitted to all texts (`bertcli/classifier.py`).
 """
 
+import json
+import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from bertcli._version import __version__
 from bertcli.analysis.layers import state_name
+from bertcli.classifier import ENDING, Classifier, digest_of
 from bertcli.engine.float64 import product
-from bertcli.engine.packing import Packed
 from bertcli.engine.threads import each
 from bertcli.errors import BertcliError, shown
 from bertcli.evaluate.bootstrap import Figure, Record
-from bertcli.evaluate.evaluators.classification import single_label_figures
-from bertcli.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Fit, fits
-from bertcli.evaluate.metrics import Numbers, Whole, log_loss, mean, one_hot
-from bertcli.evaluate.options import ProbeOptions
+from bertcli.evaluate.evaluators.classification import (
+    LIKELY,
+    multi_label_figures,
+    single_label_figures,
+)
+from bertcli.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Features, Fit
+from bertcli.evaluate.metrics import Numbers, Whole, log_loss, one_hot
+from bertcli.evaluate.options import INSTEAD_OF_FOLDER, ProbeOptions
 from bertcli.evaluate.report.tables import interval, value
-from bertcli.evaluate.saved_probe import CHECKED, Head, check_new, head_of, save_probe
 from bertcli.evaluate.words import WordPlaces
+from bertcli.files.arrays import Stored, save_stored
+from bertcli.files.formats import check_output, ending_of
 from bertcli.files.texts import Item, Text, Texts, from_values
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import Document, View
 from bertcli.report.terminal import Column
-from bertcli.tasks.compute.encode import EncodeTask, layer_numbers, plan
+from bertcli.tasks.compute.encode import EncodeTask, layer_numbers, plan, unit
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
 from bertcli.tracing.dispatch import Array
 
+logger = logging.getLogger("bertcli")
+
 SEED = 0  # of folds, and of the control's labels
+DRAWS = 10  # of the control's labels
+FEW_TEXTS = 100  # with fewer, an interval of the accuracy is wider than most differences between layers
 STUDENT = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # t at 97.5 % for 3 to 10 folds
 BAR = 8  # cells of a terminal for an accuracy of 1
 Counting = Callable[[Sequence[Any], str], Iterable[Any]]
+Pooling = tuple[str, ...]  # modes whose vectors are concatenated
 
 
 # ------------------------------------------------------------------------------------------------------------ states
 
 
-class HeadStates(EncodeTask):
-    """Every layer's state as a head would read it, were that layer the last."""
+def poolings_of(model: LoadedModel, options: ProbeOptions) -> list[Pooling]:
+    """The poolings that are compared: one, unless a classifier is saved and nothing says which.
 
-    def states(self, packed: Packed) -> list[Array]:
-        *others, last = super().states(packed)
-        return [*map(self.model.network.final_norm, others), last]
+    Words are not pooled here: (). Their pieces are averaged by `of_words`.
+    """
+    if options.words:
+        return [()]
+    if options.pooling not in (None, "auto"):
+        return [(str(options.pooling),)]
+    trained = _trained_pooling(model)
+    if trained or options.pooling == "auto" or options.save is None or not model.config.contextual:
+        return [trained or ("mean",)]
+    causal = getattr(model.config, "is_causal", False)
+    return [("mean",), ("lasttoken",) if causal else ("cls",)]
 
 
-def reading(model: LoadedModel, wanted: ProbeOptions, head: Head | None) -> EncodeTask:
-    """What gives the states of all layers side by side: of texts [layer · width], of words [token, layer · width]."""
-    pooling = (
-        "none"
-        if wanted.words
-        else head.pooling
-        if head
-        else "auto"
-        if model.sentence.pooling and not model.sentence.ranks
-        else "mean"
-    )
-    prompt = "" if wanted.words or head else None  # words and classify have none
-    options: Any = {"pooling": pooling, "prompt": prompt, **vars(wanted.reading)}
-    task = plan(model, EncodeOptions(**options))
+def _trained_pooling(model: LoadedModel) -> Pooling:
+    """The pooling of a sentence model with one vector a text; empty for every other model."""
+    own = model.sentence
+    one_vector = not own.ranks and own.late is None and own.sparse is None
+    return own.pooling if one_vector else ()
+
+
+def modes_of(poolings: Sequence[Pooling]) -> tuple[str, ...]:
+    """The modes of some poolings, each once."""
+    return tuple(dict.fromkeys(mode for pooling in poolings for mode in pooling))
+
+
+def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Pooling]) -> EncodeTask:
+    """A task for the states of all layers side by side: of texts [layer · mode · hidden], of words [layer · hidden]."""
+    # A folder's Dense layers only fit its own pooling, so `plan` gets that one, though they do not run here.
+    pooling = "none" if options.words else "auto" if _trained_pooling(model) else "mean"
+    prompt = "" if options.words else None  # words have none
+    encode_options: Any = {"pooling": pooling, "prompt": prompt, **vars(options.reading)}
+    task = plan(model, EncodeOptions(**encode_options))
+    modes = modes_of(poolings)
     layers = tuple(range(model.config.num_hidden_layers + 1))
-    width = len(layers) * model.config.hidden_size * max(1, len(task.plan.pooling))
-    whole = replace(task.plan, layers=layers, width=width, dense=(), normalize=False, last_layer_only=False, role=None)
-    values = {item.name: getattr(task, item.name) for item in fields(task)} | {"plan": whole}
-    return (HeadStates if head else EncodeTask)(**values)
+    all_layers = replace(
+        task.plan,
+        pooling=modes,
+        layers=layers,
+        width=len(layers) * model.config.hidden_size * max(1, len(modes)),
+        dense=(),
+        normalize=False,
+        last_layer_only=False,
+        role=None,
+    )
+    values = {item.name: getattr(task, item.name) for item in fields(task)} | {"plan": all_layers}
+    return EncodeTask(**values)
 
 
-class Part(NamedTuple):
-    """Of one text: its number, the states of what is classified in it [item, …], the labels, and what each reads."""
+class LabelledStates(NamedTuple):
+    """Of one text: its number, the states of what is classified in it [item, …], the labels, and what each reads.
+
+    A label is the set of names that an item has: one name, or in a multi-label task any number.
+    """
 
     text: int
     states: Array
-    labels: Sequence[str]
+    labels: Sequence[Sequence[str]]
     types: Sequence[str]
 
 
-def parts_of(task: EncodeTask, rows: Iterable[Text], labels: Sequence[Any], words: Sequence[Any]) -> Iterator[Part]:
+def labelled_states(
+    task: EncodeTask, rows: Iterable[Text], labels: Sequence[Any], words: Sequence[Any]
+) -> Iterator[LabelledStates]:
     """Each text with its label, or its words with theirs; what cannot be used, or was cut off, is left out."""
     for block in results(task, Texts(rows, at_hand=True)):
         for item, states in zip(block.items, block.vectors, strict=True):
             number = item.index
             if words and (means := of_words(item, words[number], states)):
-                own, types = ([column[n] for n in means] for column in (labels[number], words[number]))
-                yield Part(number, np.array([*means.values()]), [*map(str, own)], types)
+                tags = [names_in(labels[number][n]) for n in means]
+                types = [words[number][n] for n in means]
+                yield LabelledStates(number, np.array([*means.values()]), tags, types)
             elif not words:
-                yield Part(number, states[None], [str(labels[number])], [f"{item.text.text}\n{item.text.pair or ''}"])
+                whole = f"{item.text.text}\n{item.text.pair or ''}"
+                yield LabelledStates(number, states[None], [names_in(labels[number])], [whole])
+
+
+def names_in(label: Any) -> tuple[str, ...]:
+    """The names of a label, each once: a list has any number, everything else is one name."""
+    return tuple(dict.fromkeys(map(str, label))) if isinstance(label, list) else (str(label),)
 
 
 def of_words(item: Item, words: Sequence[str], states: Array) -> dict[int, Array]:
@@ -114,33 +165,86 @@ def of_words(item: Item, words: Sequence[str], states: Array) -> dict[int, Array
 class OverFolds(Figure):
     """A mean over folds, of which `drawn` are the values [fold]."""
 
+    least = 0.0
+
     @property
     def record(self) -> Record:
+        low, high = self.value - self.reach, self.value + self.reach
+        return {"value": self.value, "low": max(self.least, low), "high": min(1.0, high), "n": self.n}
+
+    @property
+    def reach(self) -> float:
+        """Half the width of the interval: t s / √folds."""
         folds = len(self.drawn)
-        reach = STUDENT[folds - 3] * float(self.drawn.std(ddof=1)) / folds**0.5
-        return {"value": self.value, "low": max(0.0, self.value - reach), "high": min(1.0, self.value + reach)}
+        return float(STUDENT[folds - 3] * self.drawn.std(ddof=1) / folds**0.5)
+
+    @classmethod
+    def of(cls, drawn: Numbers, items: int) -> Self:
+        """The mean of the values of folds, which have so many items together."""
+        return cls(float(drawn.mean()), drawn, items)
+
+
+class Gain(OverFolds):
+    """A difference of two shares, over folds."""
+
+    least = -1.0
 
 
 class Knowledge(NamedTuple):
-    """What the probes of a layer tell of items that they have not seen, and the fits that were made.
+    """What the probes of a layer predict of items that they have not seen, and the fits that were made.
 
-    confusion: how often a label was taken for another [true, said].
+    control: accuracy [draw, fold] with labels drawn at random. confusion: how often a label was taken for another
+    [true, predicted]; of a multi-label task only its diagonal says anything.
     """
 
     layer: int
     accuracy: Figure
     macro_f1: Figure
     majority: float
-    control: float
+    control_draws: Numbers
     confusion: Numbers
     fits: list[Fit]
 
     @property
+    def control(self) -> float:
+        """The control's accuracy."""
+        return float(self.control_draws.mean())
+
+    @property
+    def control_spread(self) -> float:
+        """The standard deviation of the control's accuracy over its draws."""
+        return float(self.control_draws.mean(axis=1).std(ddof=1))
+
+    @property
+    def selectivity(self) -> "Gain":
+        """Accuracy less control, fold by fold."""
+        return Gain.of(self.accuracy.drawn - self.control_draws.mean(axis=0), self.accuracy.n)
+
+    @property
     def record(self) -> dict[str, Any]:
-        figures = {"accuracy": self.accuracy.record, "macro_f1": self.macro_f1.record}
-        selectivity = self.accuracy.value - self.control
-        shares = {"majority": self.majority, "control": self.control, "selectivity": selectivity}
-        return {"layer": self.layer, **figures, **shares}
+        return {
+            "layer": self.layer,
+            "accuracy": self.accuracy.record,
+            "macro_f1": self.macro_f1.record,
+            "majority": self.majority,
+            "control": self.control,
+            "control_spread": self.control_spread,
+            "selectivity": self.selectivity.record,
+        }
+
+
+class Measured(NamedTuple):
+    """A layer without its control: figures [fold] by name, the C of each fold, confusion, fits."""
+
+    figures: dict[str, Numbers]
+    strengths: dict[int, float]
+    confusion: Numbers
+    fits: list[Fit]
+
+    @property
+    def accuracy(self) -> float:
+        """The mean over folds."""
+        return float(self.figures["accuracy"].mean())
 
 
 def folds_of(strata: Whole, folds: int, generator: np.random.Generator) -> Whole:
@@ -153,163 +257,401 @@ def folds_of(strata: Whole, folds: int, generator: np.random.Generator) -> Whole
 
 
 class Probing(NamedTuple):
-    """How probes are made: the labels' names, the labels [item], those of the control, and each item's fold."""
+    """How probes are made: the labels' names, true labels [item, label], those of the control's draws, items' folds.
+
+    control: the number of the item whose labels each item gets [draw, item].
+    """
 
     names: list[str]
-    labels: Whole
+    true: Numbers
     control: Whole
     folds: Whole
+    multi_label: bool
 
-    def fit(self, x: Array, labels: Whole, strength: float) -> Fit:
-        """A probe of states [item, width]."""
-        return next(fits(x, labels, len(self.names), [strength]))
+    @property
+    def fold_count(self) -> int:
+        """How many folds there are."""
+        return int(self.folds.max()) + 1
+
+    @property
+    def majority(self) -> float:
+        """The share of the most frequent label, or set of labels."""
+        sets = Counter(map(tuple, self.true.tolist()))
+        return max(sets.values()) / len(self.true)
+
+    def fits(self, x: Features, true: Numbers, strengths: Sequence[float], tolerance: float) -> Iterator[Fit]:
+        """A probe for each C."""
+        if self.multi_label:
+            return x.multi_label_fits(true, strengths, tolerance)
+        return x.fits(true.argmax(axis=1), len(self.names), strengths, tolerance)
+
+    def losses(self, fit: Fit, x: Array, true: Numbers) -> Numbers:
+        """-ln p of each item's labels [item]."""
+        p = fit.probabilities(x)
+        if not self.multi_label:
+            return log_loss(p, true)
+        right = np.where(true > 0, p, 1 - p)
+        return np.asarray(-np.log(right.clip(np.finfo(np.float64).eps, 1)).sum(axis=1))
+
+    def predicted(self, p: Numbers) -> Numbers:
+        """The labels that probabilities speak for [item, label]."""
+        if self.multi_label:
+            return np.asarray(p > LIKELY, np.float64)
+        return one_hot(p.argmax(axis=1), len(self.names))
 
     def strength(self, x: Array, train: Any, fold: int) -> float:
-        """The C of which this fold is told best by a probe of the others to `train` on; no weaker one does better."""
+        """The C with which a probe of the others to `train` on predicts this fold best; no weaker one does better."""
         inner, rest = train & (self.folds == fold), train & (self.folds != fold)
         best, least = STRENGTHS[0], np.inf
-        made = fits(x[rest], self.labels[rest], len(self.names), STRENGTHS, ROUGH)
-        for strength, fit in zip(STRENGTHS, made, strict=True):
-            loss = log_loss(fit.probabilities(x[inner]), one_hot(self.labels[inner], len(self.names))).mean()
+        made = self.fits(Features(x[rest]), self.true[rest], STRENGTHS, ROUGH)
+        for strength, fit in zip(STRENGTHS, made, strict=False):
+            loss = self.losses(fit, x[inner], self.true[inner]).mean()
             if loss >= least:
                 break
             best, least = strength, loss
         return best
 
-    def layer(self, number: int, x: Array) -> Knowledge:
-        """What is known of states [item, width]."""
-        probabilities, right = np.zeros((len(x), len(self.names))), np.zeros(len(x))
-        counts, made = one_hot(self.folds, int(self.folds.max()) + 1).T, list[Fit]()
+    def measure(self, x: Array) -> Measured:
+        """Predict each fold of states [item, width] by a probe of the others."""
+        p = np.zeros(self.true.shape)
+        strengths, made = dict[int, float](), list[Fit]()
 
-        def tell(fold: int) -> None:
+        def predict(fold: int) -> None:
             held = self.folds == fold
-            strength = self.strength(x, ~held, (fold + 1) % len(counts))
-            real, drawn = (self.fit(x[~held], y[~held], strength) for y in (self.labels, self.control))
-            probabilities[held] = real.probabilities(x[held])
-            right[held] = drawn.logits(x[held]).argmax(axis=1) == self.control[held]
-            made.extend((real, drawn))
+            strengths[fold] = self.strength(x, ~held, (fold + 1) % self.fold_count)
+            (fit,) = self.fits(Features(x[~held]), self.true[~held], [strengths[fold]], TOLERANCE)
+            p[held] = fit.probabilities(x[held])
+            made.append(fit)
 
-        each(tell, range(len(counts)))
-        true, said = (one_hot(labels, len(self.names)) for labels in (self.labels, probabilities.argmax(axis=1)))
-        figures = single_label_figures(self.names, counts, probabilities, said, true)
-        accuracy, f1 = (OverFolds(float(figures[name].mean()), figures[name]) for name in ("accuracy", "macro_f1"))
-        majority, control = float(true.mean(axis=0).max()), float(mean(right, counts).mean())
-        return Knowledge(number, accuracy, f1, majority, control, product(true.T, said), made)
+        each(predict, range(self.fold_count))
+        chosen = self.predicted(p)
+        figures_from = multi_label_figures if self.multi_label else single_label_figures
+        figures = figures_from(self.names, one_hot(self.folds, self.fold_count).T, p, chosen, self.true)
+        return Measured(figures, strengths, product(self.true.T, chosen), made)
 
-    def whole(self, x: Array) -> Fit:
-        """The probe of all items, whose C the first fold has chosen."""
-        return self.fit(x, self.labels, self.strength(x, np.ones(len(x), bool), 0))
+    def control_task(self, x: Array, strengths: dict[int, float]) -> tuple[Numbers, list[Fit]]:
+        """Accuracy [draw, fold] of the same probes on the control's labels, and their fits."""
+        accuracies, made = np.zeros((len(self.control), self.fold_count)), list[Fit]()
+
+        def predict(fold: int) -> None:
+            held = self.folds == fold
+            features = Features(x[~held])
+            for draw, items in enumerate(self.control):
+                true = self.true[items]
+                (fit,) = self.fits(features, true[~held], [strengths[fold]], ROUGH)
+                right = self.predicted(fit.probabilities(x[held])) == true[held]
+                accuracies[draw, fold] = right.all(axis=1).mean()
+                made.append(fit)
+
+        each(predict, range(self.fold_count))
+        return accuracies, made
+
+    def layer(self, number: int, x: Array, measured: Measured) -> Knowledge:
+        """What is known of a layer, with its control."""
+        control, controls = self.control_task(x, measured.strengths)
+        accuracy, macro_f1 = (OverFolds.of(measured.figures[name], len(x)) for name in ("accuracy", "macro_f1"))
+        fits = [*measured.fits, *controls]
+        return Knowledge(number, accuracy, macro_f1, self.majority, control, measured.confusion, fits)
+
+    def whole(self, x: Array) -> tuple[Fit, float]:
+        """The probe of all items, and its C: that with the least loss over all folds."""
+        losses = np.zeros(len(STRENGTHS))
+
+        def add(fold: int) -> None:
+            held = self.folds == fold
+            made = self.fits(Features(x[~held]), self.true[~held], STRENGTHS, ROUGH)
+            losses[:] += [self.losses(fit, x[held], self.true[held]).sum() for fit in made]
+
+        for fold in range(self.fold_count):
+            add(fold)
+        strength = STRENGTHS[int(losses.argmin())]
+        (fit,) = self.fits(Features(x), self.true, [strength], TOLERANCE)
+        return fit, strength
+
+
+# ------------------------------------------------------------------------------------------------------- from Python
 
 
 @takes(ProbeOptions)
-def probe(model: LoadedModel, texts: Any, wanted: ProbeOptions) -> "Probe":
-    """What each layer's states tell of the labels: `.layers`, `.best`, `.record`. One label for each text.
+def probe(model: LoadedModel, texts: Any, options: ProbeOptions) -> "Probe":
+    """What each layer's states say about the labels: `.layers`, `.best`, `.record`, `.save(file)`.
 
-    words: texts are lists of words, and labels lists with one for each. save: the name of a new folder for a model that
-    classifies as the probe of the best layer, or of `layer`, does; states are then what its classification head reads.
-    Errors: BertcliError for labels that do not fit, one label only, fewer texts of one than folds, a model without such
-    a head (save), and as in `encode`.
+    labels: one for each text; lists of names where a text may have several (multi-label). words: texts are lists of
+    words, and labels lists with one for each. save: a .safetensors file for a classifier, the probe of the best layer
+    or of `layer`, which `bertcli.load(model, classifier=FILE)` takes.
+    Errors: BertcliError for labels that do not fit, one label only, fewer texts of one than folds, and as in `encode`.
     """
-    return probed(model, texts, wanted)
+    found = probed(model, texts, options)
+    if options.save is not None:
+        found.save(options.save)
+    return found
 
 
 def probed(
-    model: LoadedModel, texts: Any, wanted: ProbeOptions, counting: Counting = lambda items, unit: items
+    model: LoadedModel, texts: Any, options: ProbeOptions, counting: Counting = lambda items, unit: items
 ) -> "Probe":
-    """The same; `counting` passes on texts and layers as they are done."""
+    """Probe a model; `counting` passes on texts and layers as they are done. Nothing is written."""
     expect_model(model)
-    words = [list(words) for words in texts] if wanted.words else []
-    rows, labels = list(from_values(map(" ".join, words) if words else texts, wanted.pairs)), list(wanted.labels)
+    words = [list(words) for words in texts] if options.words else []
+    rows = list(from_values(map(" ".join, words) if words else texts, options.pairs))
+    labels = list(options.labels)
+    check_labels(rows, labels, words, options)
+    last = model.config.num_hidden_layers
+    layer = None if options.layer is None else layer_numbers(options.layer, last)[0]
+    origin = None if options.save is None else Origin.of(model, options.save)
+    poolings = poolings_of(model, options)
+    task = states_task(model, options, poolings)
+    if len(rows) < FEW_TEXTS:
+        logger.info("%d texts are few: differences between layers are mostly chance below %d.", len(rows), FEW_TEXTS)
+    found = list(labelled_states(task, counting(rows, "texts"), labels, words))
+    probing = probing_of(found, options)
+    states = np.concatenate([one.states for one in found])
+    modes = modes_of(poolings)
+    states = states.reshape(len(states), last + 1, max(1, len(modes)), -1)
+
+    def vectors(number: int, pooling: Pooling) -> Array:
+        chosen = states[:, number, [modes.index(mode) for mode in pooling]] if pooling else states[:, number]
+        flat = chosen.reshape(len(chosen), -1)
+        return unit(flat) if options.normalize else flat
+
+    pairs = [(pooling, number) for pooling in poolings for number in range(last + 1)]
+    measured = {pair: probing.measure(vectors(pair[1], pair[0])) for pair in counting(pairs, "layers")}
+    considered = [pair for pair in pairs if layer is None or pair[1] == layer]
+    pooling, _ = max(considered, key=lambda pair: measured[pair].accuracy)
+    layers = [
+        probing.layer(number, vectors(number, pooling), measured[pooling, number])
+        for number in counting(range(last + 1), "controls")
+    ]
+    best = max(layers, key=lambda one: one.accuracy.value).layer
+    return Probe(
+        layers=layers,
+        labels=probing.names,
+        best=best,
+        shown=best if layer is None else layer,
+        unit="words" if words else "texts",
+        pooling=pooling,
+        poolings=poolings,
+        probing=probing,
+        vectors=vectors,
+        normalize=options.normalize,
+        task=task,
+        origin=origin,
+    )
+
+
+def check_labels(rows: Sequence[Text], labels: Sequence[Any], words: Sequence[Any], options: ProbeOptions) -> None:
+    """Raise BertcliError for labels that no probe can be made of, before any text is computed."""
     if len(labels) != len(rows) or any(len(one) != len(own) for one, own in zip(words, labels, strict=False)):
         raise BertcliError(f"{len(labels)} labels do not fit {len(rows)} texts: give one for each text, or word.")
-    if not words and (several := next((label for label in labels if isinstance(label, list)), None)) is not None:
-        raise BertcliError(f"A probe tells one label of each text, not {shown(several)}.")
-    last, head = model.config.num_hidden_layers, None
-    layer = None if wanted.layer is None else layer_numbers(wanted.layer, last)[0]
-    if wanted.save is not None:
-        check_new(wanted.save)
-        head = head_of(model, len({*map(str, labels)}))
-        if layer == 0:
-            raise BertcliError(f"No model ends before its first layer: save one of 1 to {last} (--layer).")
-    task = reading(model, wanted, head)
-    parts = list(parts_of(task, counting(rows, "texts"), labels, words))
-    probing = probing_of(parts, wanted)
-    states = np.concatenate([part.states for part in parts]).reshape(len(probing.labels), last + 1, -1)
-    layers = [probing.layer(n, states[:, n]) for n in counting(range(last + 1), "layers")]
-    best = max(layers, key=lambda one: one.accuracy.value).layer
-    if head is not None and wanted.save is not None:
-        layer = layer or max(layers[1:], key=lambda one: one.accuracy.value).layer
-        fit, some = probing.whole(states[:, layer]), [rows[part.text] for part in parts[:CHECKED]]
-        expected = fit.logits(states[:CHECKED, layer])
-        save_probe(model, wanted.save, head, layer, fit, probing.names, task.limit, some, expected)
-    return Probe(layers, probing.names, best, best if layer is None else layer, "words" if words else "texts")
+    if words or not labels:
+        of_items = [[names_in(tag) for tag in tags] for tags in labels]
+    else:
+        of_items = [[names_in(label)] for label in labels]
+    check_counts(of_items, options, not words and any(isinstance(label, list) for label in labels))
 
 
-def probing_of(parts: Sequence[Part], wanted: ProbeOptions) -> Probing:
-    """How probes of these texts are made. Errors: BertcliError for too few labels, or texts."""
-    found, labels = np.unique([label for part in parts for label in part.labels], return_inverse=True)
-    names: list[str] = found.tolist()
-    if len(names) < 2:
-        raise BertcliError(f"A probe tells labels apart, and here is {shown(*names) if names else 'none'} alone.")
-    few = int(np.bincount(labels).argmin())
-    strata = np.zeros(len(parts), np.intp) if wanted.words else labels
-    least, of = (len(parts), "") if wanted.words else ((labels == few).sum(), f" with the label {shown(names[few])}")
-    if least < wanted.folds:
+def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOptions, multi_label: bool) -> None:
+    """Raise BertcliError for too few labels, or too few texts for the folds; labels [text, item] are sets of names."""
+    counts = Counter(name for of_text in labels for names in of_text for name in names)
+    if len(counts) < 2:
+        alone = shown(*counts) if counts else "none"
+        raise BertcliError(f"A probe tells labels apart, and here is {alone} alone.")
+    least, of = len(labels), ""
+    if not options.words:
+        rarest = min(sorted(counts), key=counts.__getitem__)
+        least, of = counts[rarest], f" with the label {shown(rarest)}"
+    if least < options.folds:
         raise BertcliError(
-            f"There are fewer texts{of} ({least}) than folds ({wanted.folds}): give more, or fewer folds (--folds)."
+            f"There are fewer texts{of} ({least}) than folds ({options.folds}): give more, or fewer folds (--folds)."
         )
+    if multi_label and (everywhere := [name for name, count in counts.items() if count == len(labels)]):
+        raise BertcliError(
+            f"Every text has the label {shown(everywhere[0])}, so there is nothing to tell: leave it out."
+        )
+
+
+def probing_of(found: Sequence[LabelledStates], options: ProbeOptions) -> Probing:
+    """How probes of these texts are made. Errors: BertcliError for too few labels, or texts."""
+    multi_label = not options.words and any(isinstance(label, list) for label in options.labels)
+    check_counts([one.labels for one in found], options, multi_label)
+    items = [names for one in found for names in one.labels]
+    names = sorted({name for some in items for name in some})
+    numbers = {name: number for number, name in enumerate(names)}
+    true = np.zeros((len(items), len(names)))
+    for row, some in zip(true, items, strict=True):
+        row[[numbers[name] for name in some]] = 1
+    single = not (options.words or multi_label)
+    # Texts of one label are spread evenly; sentences, and texts with several labels, as they come.
+    strata = true.argmax(axis=1) if single else np.zeros(len(found), np.intp)
     generator = np.random.default_rng(SEED)
-    folds = np.repeat(folds_of(strata, wanted.folds, generator), [len(part.labels) for part in parts])
-    kinds, kind = np.unique([one for part in parts for one in part.types], return_inverse=True)
-    return Probing(names, labels, generator.choice(labels, len(kinds))[kind], folds)
+    folds = np.repeat(folds_of(strata, options.folds, generator), [len(one.labels) for one in found])
+    types, type_of = np.unique([one for part in found for one in part.types], return_inverse=True)
+    control = generator.integers(len(items), size=(DRAWS, len(types)))[:, type_of]
+    return Probing(names, true, control, folds, multi_label)
+
+
+# ------------------------------------------------------------------------------------------------ the saved classifier
+
+
+class Origin(NamedTuple):
+    """The model that a classifier is for, where its states come from."""
+
+    model: str
+    digest: str
+
+    @classmethod
+    def of(cls, model: LoadedModel, file: str) -> "Origin":
+        """Check that a classifier of this model can be written. Errors: BertcliError."""
+        check_file(file)
+        if not model.as_stored:
+            raise BertcliError("A classifier is for a model as its files have it, and this one was changed.")
+        return cls(model.name, digest_of(model.network, model.tokenizer))
+
+
+def check_file(file: str) -> None:
+    """Raise BertcliError for the name of a folder, which older versions wrote, and for what cannot be written."""
+    if ending_of(file) != ENDING:
+        raise BertcliError(f"{file} is no {ENDING} file. {INSTEAD_OF_FOLDER}")
+    check_output(file, (ENDING,))
 
 
 # ----------------------------------------------------------------------------------------------------- what is shown
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False)
 class Probe(View):
-    """What every layer knows; `best` is the one whose probes tell most, `shown` the one to look at closer."""
+    """What every layer knows; `best` is the one whose probes predict most, `shown` the one to look at closer."""
 
     layers: list[Knowledge]
     labels: list[str]
     best: int
     shown: int
     unit: str
+    pooling: Pooling
+    poolings: list[Pooling]
+    probing: Probing
+    vectors: Callable[[int, Pooling], Array]
+    normalize: bool
+    task: EncodeTask
+    origin: Origin | None
 
     @property
     def record(self) -> dict[str, Any]:
         layers = [layer.record for layer in self.layers]
-        return {"layers": layers, "best": self.best, "count": self.count, "labels": self.labels}
+        pooling = ",".join(self.pooling) or None
+        return {
+            "layers": layers,
+            "best": self.best,
+            "count": self.count,
+            "labels": self.labels,
+            "pooling": pooling,
+        }
 
     @property
     def count(self) -> int:
-        """How many texts or words were told."""
-        return int(self.layers[0].confusion.sum())
+        """How many texts or words were predicted."""
+        return len(self.probing.true)
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether a text may have several labels."""
+        return self.probing.multi_label
+
+    def save(self, file: str) -> Classifier:
+        """Write the probe of the layer `shown`, fitted to all texts, as a classifier. Errors: BertcliError."""
+        if self.unit == "words":
+            raise BertcliError("A saved probe classifies texts, not words.")
+        task = self.task
+        origin = self.origin or Origin.of(task.model, file)
+        fit, strength = self.probing.whole(self.vectors(self.shown, self.pooling))
+        layer = self.layers[self.shown].record
+        figures = {name: figure for name, figure in layer.items() if name != "layer"}
+        figures |= {"folds": self.probing.fold_count, "texts": self.count, "best_of": self.compared}
+        classifier = Classifier(
+            weight=fit.weights.astype(np.float32),
+            bias=fit.biases.astype(np.float32),
+            labels=tuple(self.labels),
+            multi_label=self.multi_label,
+            layer=self.shown,
+            pooling=self.pooling,
+            normalize=self.normalize,
+            prompt=task.prompt,
+            prompt_tokens=task.left_out,
+            max_length=task.limit,
+            model=origin.model,
+            digest=origin.digest,
+            made={
+                "figures": json.dumps(figures),
+                "C": f"{strength:g}",
+                "bertcli": __version__,
+                "numpy": np.__version__,
+            },
+            file=file,
+        )
+        weight, bias = classifier.weight, classifier.bias
+        save_stored(
+            file,
+            *(Stored.text(name, text) for name, text in classifier.metadata.items()),
+            Stored("weight", "<f4", weight.shape, [weight]),
+            Stored("bias", "<f4", bias.shape, [bias]),
+        )
+        return classifier
+
+    @property
+    def compared(self) -> int:
+        """Of how many layers and poolings the saved one is the best: 1 if it was asked for."""
+        layers = len(self.layers) if self.shown == self.best else 1
+        return layers * len(self.poolings)
 
     def document(self) -> Document:
         """The table that `bertcli probe` prints."""
         names = ("State", "Accuracy", "95 % interval", "Macro F1", "Control", "Selectivity")
-        columns, rows, lines = [Column(name, number=i > 1) for i, name in enumerate(names)], [], []
-        for layer in self.layers:
-            record, of_layer = layer.record, [state_name(layer.layer)]
-            figures = {name: record.pop(name) for name in ("accuracy", "macro_f1")}
-            accuracy, f1 = figures.values()
-            of_layer += [f"{value(accuracy)} {bar(accuracy['value'])}", interval(accuracy)]
-            rows.append([*of_layer, value(f1), f"{layer.control:.4f}", f"{record['selectivity']:+.4f}"])
-            flat = {f"{name}_{part}": number for name, one in figures.items() for part, number in one.items()}
-            lines.append({"layer": record.pop("layer"), **flat, **record})
+        columns = [Column(name, number=i > 1) for i, name in enumerate(names)]
+        rows = [self._row(layer) for layer in self.layers]
+        return Document(columns, rows, self._below(), self.record, [self._line(layer) for layer in self.layers])
+
+    def _row(self, layer: Knowledge) -> list[str]:
+        accuracy, selectivity = layer.accuracy.record, layer.selectivity
+        return [
+            state_name(layer.layer),
+            f"{value(accuracy)} {bar(accuracy['value'])}",
+            interval(accuracy),
+            value(layer.macro_f1.record),
+            f"{layer.control:.4f}",
+            # Two digits, so that the table fits 80 columns; the record has all.
+            f"{selectivity.value:+.2f} ±{selectivity.reach:.2f}",
+        ]
+
+    def _line(self, layer: Knowledge) -> dict[str, Any]:
+        """A layer as a line of a .csv file: figures with an interval have a column for each end."""
+        line: dict[str, Any] = {}
+        for name, figure in layer.record.items():
+            if isinstance(figure, dict):
+                line |= {f"{name}_{end}": figure[end] for end in ("value", "low", "high")}
+            else:
+                line[name] = figure
+        return line
+
+    def _below(self) -> list[str]:
         best, made = self.layers[self.best], [fit for layer in self.layers for fit in layer.fits]
         accuracy = best.accuracy.record
+        poolings = [",".join(pooling) for pooling in self.poolings]
+        compared = f"{len(self.layers)} {'layer' if len(self.layers) == 1 else 'layers'}"
+        pooling = ""
+        if len(poolings) > 1:
+            compared += f" and {len(poolings)} poolings ({', '.join(poolings)})"
+            pooling = f", pooling {','.join(self.pooling)}"
+        kind = ", of which a text may have several" if self.multi_label else ""
         slow, most = sum(not fit.converged for fit in made), max(fit.steps for fit in made)
         fitted = f"{slow} have not converged" if slow else f"all have converged within {most} steps"
-        below = [
-            f"Best: {state_name(self.best)}, {value(accuracy)} {interval(accuracy)}. Majority: "
-            f"{best.majority:.4f} of {self.count:,} {self.unit}, {len(self.labels)} labels.",
-            f"Intervals are 95 % over {len(best.accuracy.drawn)} folds. {len(made)} fits: {fitted} of L-BFGS, to a "
-            f"gradient of {TOLERANCE:g}.",
+        return [
+            f"Best of {compared}, chosen on these folds: {state_name(self.best)}{pooling}, {value(accuracy)} "
+            f"{interval(accuracy)}. Majority: {best.majority:.4f} of {self.count:,} {self.unit}, "
+            f"{len(self.labels)} labels{kind}.",
+            f"Intervals are 95 % over {len(best.accuracy.drawn)} folds. Control is the mean of {DRAWS} draws of random "
+            f"labels; their standard deviation is {best.control_spread:.4f} at the best layer. {len(made)} fits: "
+            f"{fitted} of L-BFGS, to a gradient of {TOLERANCE:g} (control: {ROUGH:g}).",
         ]
-        return Document(columns, rows, below, self.record, lines)
 
 
 def bar(share: float) -> str:

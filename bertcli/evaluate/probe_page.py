@@ -2,15 +2,16 @@
 
 from bertcli.analysis.layers import state_name
 from bertcli.evaluate.outcome import Curve
-from bertcli.evaluate.probe import Probe
+from bertcli.evaluate.probe import FEW_TEXTS, Probe
 from bertcli.evaluate.report.page import STYLE, confused, drawn
 from bertcli.report.page import element, page, table
 
 LEAD = (
     "A probe shows what a linear classifier can read from a layer's states, not that the model uses it. The line is "
     "accuracy with its 95 % interval over folds; dashed are the share of the most frequent label (majority, level) and "
-    "the same probe on labels drawn at random (control)."
+    "the same probe on labels drawn at random (control: the mean of ten draws)."
 )
+FEW = f"With fewer than {FEW_TEXTS} texts, differences between layers are mostly chance."
 NAMED = 13  # layers at most that have their number in the picture
 
 
@@ -27,8 +28,13 @@ def probe_page(view: Probe, model: str = "") -> str:
     ranges = [(one["low"], one["high"]) for one in (layer.accuracy.record for layer in layers)]
     title = "What each layer knows"
     curve = Curve(title, "layer (0: embeddings)", "accuracy", accuracy, False, names, ranges, [majority, control])
-    told = [element("p", sentence) for sentence in document.below]
+    sentences = [*document.below, *([FEW] if view.count < FEW_TEXTS and view.unit == "texts" else [])]
+    told = [element("p", sentence) for sentence in sentences]
     rows = [[row[0], row[1].split()[0], *row[2:]] for row in document.rows]  # without bars
+    if view.multi_label:  # a text may have several labels, so there is no matrix of one against another
+        return page(
+            title, drawn(curve), *told, table("Layers", document.columns, rows), lead=LEAD, model=model, style=STYLE
+        )
     matrix = confused(f"Probe ({state_name(chosen.layer)})", view.labels, chosen.confusion.astype(int).tolist())
     content = drawn(curve), *told, table("Layers", document.columns, rows), matrix
     return page(title, *content, lead=LEAD, model=model, style=STYLE)

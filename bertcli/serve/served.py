@@ -62,6 +62,9 @@ class Served:
     def uses(self) -> tuple[str, ...]:
         """What it can do, by the tasks' names, what it was made for first; of TASKS, too."""
         model, own = self.model, self.own
+        if model.classifier is not None:
+            encodes = own.late is None and own.sparse is None and not own.ranks
+            return ("classify", "encode") if encodes else ("classify",)
         if own.late is not None:
             return ("late", "tokens")
         if own.ranks:

@@ -20,6 +20,8 @@ from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.batches import in_micro_batches
+from bertcli.tasks.compute.classify import chosen_head
+from bertcli.tasks.compute.linear import label_reading
 from bertcli.tasks.compute.rank import LateRankTask
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
@@ -140,12 +142,15 @@ def explain(model: LoadedModel, texts: Values, wanted: ExplainOptions) -> list[E
 def explanations(model: LoadedModel, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
     """The same, computed a text at a time."""
     expect_model(model)
-    late = None if model.path is None else model.sentence.late
+    late = None if model.path is None or model.classifier is not None else model.sentence.late
     if late is not None:
         ranking = RankOptions(max_length=wanted.max_length, batch_tokens=wanted.batch_tokens)
         yield from _matched(LateRankTask.of(model, ranking, late), texts, wanted)
         return
-    limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)
+    max_length = wanted.max_length
+    if (wanted.word, wanted.versus) == (None, None):
+        max_length, _ = label_reading(model, chosen_head(model, None), max_length)
+    limit, prepared = length_limit(model, max_length), preparing(model, wanted)
     for index, (text, pair, *_) in enumerate(texts):
         whole = prepared(text)
         tokens = tokens_of(model, whole, pair, limit)

@@ -15,13 +15,13 @@ import numpy as np
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
-from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states, logits
+from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.compute.encode import plan, unit
+from bertcli.tasks.compute.linear import check_label_head, label_logits, label_reading
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.scores import sigmoid
 from bertcli.tasks.compute.scoring import scoring
-from bertcli.tasks.compute.task import query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
@@ -59,7 +59,7 @@ def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
     if asked.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
     else:
-        prompt = "" if asked.word is not None else query_prompt(model)
+        prompt = "" if asked.word is not None else label_reading(model, chosen_head(model, None), None)[1]
     return lambda text: prompt + text
 
 
@@ -81,6 +81,8 @@ def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
     """Whether the result is that of a mask: a word is asked for, or nothing is and the text has a mask."""
     if asked.word is not None or asked.label is not None or asked.versus is not None:
         return asked.word is not None
+    if model.classifier is not None:
+        return False
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
@@ -93,7 +95,8 @@ def result_of(model: "LoadedModel", sentence: Sentence, asked: Asked) -> Result:
         return _cosine(model, asked.versus)
     if sentence.mask is not None:
         return _log_probability(model, sentence, asked.word)
-    if (scored := scoring(model)) is not None and asked.label is None:
+    scored = None if model.classifier is not None else scoring(model)
+    if scored is not None and asked.label is None:
         return Result("score", "the score", lambda sentences: scored.logits(model, pack(sentences))[:, 0])
     return _log_odds(model, sentence, asked.label)
 
@@ -101,15 +104,15 @@ def result_of(model: "LoadedModel", sentence: Sentence, asked: Asked) -> Result:
 def _log_odds(model: "LoadedModel", sentence: Sentence, label: str | None) -> Result:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
-    check_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
+    check_label_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
     labels = labels_of(model, head)
     if label is not None and label not in labels:
         raise BertcliError(f"There is no label {shown(label)}; this model's are {', '.join(map(shown, labels))}.")
-    best = int(logits(model, head, pack([sentence]))[0].argmax()) if label is None else labels.index(label)
+    best = int(label_logits(model, head, pack([sentence]))[0].argmax()) if label is None else labels.index(label)
     activation = "softmax" if head == "nsp" else own_activation(model)
 
     def of(sentences: Sequence[Sentence]) -> Numbers:
-        outputs = logits(model, head, pack(sentences)).astype(np.float64)
+        outputs = label_logits(model, head, pack(sentences))
         others = np.delete(outputs, best, axis=1)
         return outputs[:, best] - (np.logaddexp.reduce(others, axis=1) if activation == "softmax" else 0)
 

@@ -17,7 +17,7 @@ import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.evaluate import logistic
 from bertcli.evaluate.options import ProbeOptions
-from bertcli.evaluate.probe import bar, folds_of, parts_of, probing_of, reading
+from bertcli.evaluate.probe import bar, folds_of, labelled_states, poolings_of, probing_of, states_task
 from bertcli.files.texts import from_values
 from bertcli.folder.files import Folder
 from bertcli.model import Model
@@ -30,6 +30,10 @@ CONLL = "".join(f"a DT O\n{word} {tag} O\n\n" for word, tag in 6 * (("king", "NN
 
 def model_of(made: Made, **others: Any) -> Model:
     return library.load(made(seed=7, tokenizer="both", **others))
+
+
+def task_of(model: Model, options: ProbeOptions) -> Any:
+    return states_task(model, options, poolings_of(model, options))
 
 
 @pytest.mark.parametrize("unit", ["texts", "words"])
@@ -48,13 +52,19 @@ def test_record_says_what_each_layer_knows() -> None:
     labels[:3] = ["positive", "positive", "positive"]
     found = library.probe(library.load(MODEL), texts, labels)
     record = found.record
-    assert [*record] == ["layers", "best", "count", "labels"]
+    assert [*record] == ["layers", "best", "count", "labels", "pooling"]
+    assert record["pooling"] == "mean"
     assert (record["count"], record["labels"]) == (40, ["negative", "positive"])
     for number, layer in enumerate(record["layers"]):
-        assert [*layer] == ["layer", "accuracy", "macro_f1", "majority", "control", "selectivity"]
+        assert [*layer] == [
+            "layer", "accuracy", "macro_f1", "majority", "control", "control_spread", "selectivity",
+        ]  # fmt: skip
         assert layer["layer"] == number
         assert layer["majority"] == labels.count("positive") / 40 == 21 / 40
-        assert layer["selectivity"] == pytest.approx(layer["accuracy"]["value"] - layer["control"])
+        selectivity = layer["selectivity"]
+        assert selectivity["value"] == pytest.approx(layer["accuracy"]["value"] - layer["control"])
+        assert -1 <= selectivity["low"] < selectivity["value"] < selectivity["high"] <= 1
+        assert 0 < layer["control_spread"] < 0.2
         assert 0 <= layer["control"] <= 1
     best = found.layers[record["best"]]
     assert best.accuracy.value == max(layer.accuracy.value for layer in found.layers)
@@ -65,7 +75,11 @@ def test_record_says_what_each_layer_knows() -> None:
 
 def test_intervals_are_student_s_over_folds() -> None:
     found = library.probe(library.load(MODEL), *reviews(), folds=4)
-    for figure in (found.layers[2].accuracy, found.layers[2].macro_f1):
+    layer = found.layers[2]
+    assert layer.control_draws.shape == (10, 4)
+    np.testing.assert_allclose(layer.selectivity.drawn, layer.accuracy.drawn - layer.control_draws.mean(axis=0))
+    assert layer.control_spread == pytest.approx(np.std(layer.control_draws.mean(axis=1), ddof=1))
+    for figure in (layer.accuracy, layer.macro_f1, layer.selectivity):
         assert len(figure.drawn) == 4
         reach = 3.182 * np.std(figure.drawn, ddof=1) / 2  # t of three degrees of freedom
         assert reach > 0
@@ -76,18 +90,18 @@ def test_intervals_are_student_s_over_folds() -> None:
 @pytest.mark.parametrize("mode", ["mean", "cls"])
 def test_states_are_pooled_as_encode_pools_them(made: Made, mode: str) -> None:
     model, (texts, labels) = model_of(made, sentence=Sentence((mode,), normalize=True)), labelled()
-    parts = list(parts_of(reading(model, ProbeOptions(labels), None), from_values(texts), labels, []))
+    parts = list(labelled_states(task_of(model, ProbeOptions(labels)), from_values(texts), labels, []))
     for layer in range(3):
         expected = model.encode(texts, layer=layer, normalize=False)
         found = np.concatenate([part.states for part in parts]).reshape(40, 3, -1)[:, layer]
         np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert [part.labels for part in parts] == [[label] for label in labels]
+    assert [part.labels for part in parts] == [[(label,)] for label in labels]
 
 
 def test_a_word_is_the_mean_of_its_pieces(made: Made) -> None:
     model, words = model_of(made), ["the", "unbelievably", "good", "New", "king", "of Paris"]
-    task = reading(model, ProbeOptions(words=True), None)
-    (part,) = parts_of(task, from_values([" ".join(words)]), [["1", "2", "3", "4", "5", "6"]], [words])
+    task = task_of(model, ProbeOptions(words=True))
+    (part,) = labelled_states(task, from_values([" ".join(words)]), [["1", "2", "3", "4", "5", "6"]], [words])
     (block,) = model.encode_blocks([" ".join(words)], pooling="none", layer=[0, 1, 2])
     pieces = block.records()[0]["tokens"]
     owners = [1 if piece.startswith(("##", "un")) else None for piece in pieces]
@@ -96,7 +110,7 @@ def test_a_word_is_the_mean_of_its_pieces(made: Made) -> None:
     np.testing.assert_allclose(part.states[1], np.mean(block.vectors[0][first:last], axis=0), atol=1e-6)
     np.testing.assert_allclose(part.states[0], block.vectors[0][1], atol=1e-6)
     np.testing.assert_allclose(part.states[5], np.mean(block.vectors[0][-3:-1], axis=0), atol=1e-6)
-    assert (part.labels, part.types) == (["1", "2", "3", "4", "5", "6"], words)
+    assert (part.labels, part.types) == ([("1",), ("2",), ("3",), ("4",), ("5",), ("6",)], words)
 
 
 def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -> None:
@@ -108,28 +122,35 @@ def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -
         assert np.ptp(counts.sum(axis=0)) <= 1
     model, (words, tags) = model_of(made), sentences()
     wanted = ProbeOptions(tags, words=True)
-    parts = list(parts_of(reading(model, wanted, None), from_values(map(" ".join, words)), tags, words))
+    parts = list(labelled_states(task_of(model, wanted), from_values(map(" ".join, words)), tags, words))
     probing = probing_of(parts, wanted)
     ends = np.cumsum([*map(len, words)])
     of_sentences = np.split(probing.folds, ends[:-1])
     assert all(len({*some}) == 1 for some in map(np.ndarray.tolist, of_sentences))
     assert sorted({*probing.folds.tolist()}) == [0, 1, 2, 3, 4]
-    types: dict[str, int] = {}
     spelled = [word for some in words for word in some]
-    for word, label in zip(spelled, probing.control.tolist(), strict=True):
-        assert types.setdefault(word, label) == label, "a word has one label in the control task"
-    assert {*types.values()} == {0, 1}
-    assert probing.control.tolist() != probing.labels.tolist()
+    assert probing.control.shape == (10, len(spelled))
+    assert len({*map(tuple, probing.control.tolist())}) == 10, "draws differ"
+    true = probing.true.argmax(axis=1)
+    for draw in probing.control:
+        types: dict[str, int] = {}
+        for word, item in zip(spelled, draw.tolist(), strict=True):
+            assert types.setdefault(word, item) == item, "a word has one label in the control task"
+        assert {*true[draw].tolist()} == {0, 1}
+        assert (true[draw] != true).any()
 
 
 def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) -> None:
     texts = [f"the king {'tea ' * (i % 7)}{i}" for i in range(40)]
     labels = ["a"] * 32 + ["b"] * 8
     probing = probing_of(
-        list(parts_of(reading(model_of(made), ProbeOptions(labels), None), from_values(texts), labels, [])),
+        list(labelled_states(task_of(model_of(made), ProbeOptions(labels)), from_values(texts), labels, [])),
         ProbeOptions(labels),
     )
-    assert 4 <= np.count_nonzero(probing.control) <= 13
+    shares = probing.true[probing.control][:, :, 1].mean(axis=1)
+    assert len(shares) == 10
+    assert 0.1 < shares.mean() < 0.3
+    assert all(0 < share < 0.5 for share in shares)
     assert probing.names == ["a", "b"]
 
 
@@ -164,7 +185,7 @@ def test_what_does_not_fit_is_refused(made: Made) -> None:
         ((texts, labels[1:]), "39 labels do not fit 40 texts"),
         ((texts, ["x"] * 40), "tells labels apart, and here is 'x' alone"),
         (([], []), "here is none alone"),
-        ((["a", "b"], [["x", "y"], ["x"]]), r"one label of each text, not \['x', 'y'\]"),
+        ((texts, [["x", "y"], ["x"]] * 20), "Every text has the label 'x'"),
         ((texts, few), r"fewer texts with the label 'rare' \(2\) than folds \(5\)"),
         (([["a"], ["b"]], [["x"], ["y"]], None, True), r"fewer texts \(2\) than folds"),
         (([["a", "b"]], [["x"]], None, True), "do not fit"),
@@ -175,7 +196,9 @@ def test_what_does_not_fit_is_refused(made: Made) -> None:
         ({"folds": 2}, "folds"),
         ({"folds": 11}, "choose 3 to 10"),
         ({"layer": 3}, "There is no layer 3"),
-        ({"words": True, "save": "x"}, "A saved probe classifies texts"),
+        ({"words": True, "save": "x.safetensors"}, "A saved probe classifies texts"),
+        ({"words": True, "pooling": "cls"}, "A word is the mean of its pieces"),
+        ({"save": "folder"}, "no longer as a model's folder"),
     ):
         with pytest.raises(BertcliError, match=message):
             library.probe(model, texts, labels, **options)
@@ -209,8 +232,11 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
         *(f"after layer {i}" for i in (1, 2, 3, 4)),
     ]
     assert "after layer 2  0.8500 ██████▊  [0.7202, 0.9798]" in left.out
-    assert "Best: after layer 2, 0.8500 [0.7202, 0.9798]. Majority: 0.5000 of 40 texts, 2" in left.out
-    assert "50 fits: all have converged within" in left.out
+    below = " ".join(left.out.split())
+    assert "Best of 5 layers, chosen on these folds: after layer 2, 0.8500 [0.7202, 0.9798]. Majority: 0.5000" in below
+    assert "Control is the mean of 10 draws of random labels; their standard deviation is 0." in below
+    assert "275 fits: all have converged within" in below
+    assert "Note: 40 texts are few: differences between layers are mostly chance below 100." in left.err
     record = json.loads(bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "json").out)
     assert record == library.probe(library.load(MODEL), *reviews()).record
     head, first = bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "csv").out.splitlines()[:2]
@@ -221,7 +247,7 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
 def test_fits_that_did_not_converge_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logistic, "MOST_STEPS", 2)
     left = bertcli("probe", "-i", DATA, *SENTIMENT)
-    assert "50 have not converged" in left.out
+    assert "271 have not converged" in " ".join(left.out.split())
 
 
 def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -> None:
@@ -344,4 +370,4 @@ def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("bertcli.report.progress.counted", counted)
     assert bertcli("probe", "-i", DATA, *SENTIMENT).status == 0
-    assert totals == [("probe", "texts", 40), ("probe", "layers", 5)]
+    assert totals == [("probe", "texts", 40), ("probe", "layers", 5), ("probe", "controls", 5)]

@@ -5,20 +5,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from reference.patch_cases import folder_of
 
 DATA = Path(__file__).parents[1] / "data" / "reviews.csv"
 MODEL = "bert-mini-sentiment"
-HOLDING = (  # whose classification head holds a probe: of those that transformers opens by itself
-    "bert", "roberta", "distilbert", "mpnet", "electra", "deberta-v2", "deberta", "albert", "nomic_bert", "gte",
-    "eurobert", "esm", "ernie",
-)  # fmt: skip
-REFUSED = ("modernbert", "gemma3_text", "qwen3")
+HELD_MODEL = "bert-mini-mlm"
+TRAINED, HELD = slice(0, 28), slice(28, 40)  # of the reviews: a classifier is made of the first, and asked of the rest
+HELD_STATES = (("mean", 0), ("mean", 2), ("cls", 3), ("mean", 4))  # pooling and layer
 WORDS = (
     "the", "king", "queen", "drank", "hot", "tea", "and", "a", "dog", "sat", "in", "paris", "cat", "good", "old", "sun",
     "unbelievable",
 )  # fmt: skip
-ASKED = ("the king drank hot tea", "a dog sat in the sun", "the old queen sat and a cat drank tea in paris")
 
 
 class Features(NamedTuple):
@@ -57,11 +53,12 @@ def labelled() -> tuple[list[str], list[str]]:
     return texts, ["tea" if "tea" in text else "king" if "king" in text else "other" for text in texts]
 
 
-def saved(folder: Path, family: str, layer: int) -> Path:
-    """A model of a family whose classifier is the probe of a layer."""
+def saved_classifier(folder: Path, pooling: str, layer: int) -> Any:
+    """The classifier of the first reviews, as `probe` writes it."""
     import bertcli
+    from bertcli.classifier import read_classifier
 
-    texts, labels = labelled()
-    made = folder_of(folder / family, family, "model")
-    bertcli.probe(bertcli.load(made), texts, labels, folds=3, layer=layer, save=str(folder / f"{family}-{layer}"))
-    return folder / f"{family}-{layer}"
+    texts, labels = reviews()
+    options: Any = {"layer": layer, "pooling": pooling, "save": str(folder / "made.safetensors")}
+    bertcli.probe(bertcli.load(HELD_MODEL), texts[TRAINED], labels[TRAINED], folds=4, **options)
+    return read_classifier(folder / "made.safetensors")

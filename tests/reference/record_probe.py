@@ -1,6 +1,6 @@
 """Record what `probe` is compared with: `python tests/reference/record_probe.py`, with this repository importable.
 
-Needs PyTorch, transformers and scikit-learn (recorded with torch 2.13.0, transformers 5.23.0, scikit-learn 1.9.1).
+Needs PyTorch, transformers and scikit-learn (recorded with torch 2.13.0, transformers 5.24.0, scikit-learn 1.9.1).
 Folds, and for models with random weights ids, are bertcli's; states, fits and scores are not.
 """
 # mypy: disable-error-code="import-not-found, import-untyped"
@@ -23,7 +23,17 @@ from sklearn.preprocessing import StandardScaler
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
 
-from reference.probe_cases import ASKED, HOLDING, MODEL, features, reviews, saved, sentences  # noqa: E402
+from reference.probe_cases import (  # noqa: E402
+    HELD,
+    HELD_MODEL,
+    HELD_STATES,
+    MODEL,
+    TRAINED,
+    features,
+    reviews,
+    saved_classifier,
+    sentences,
+)
 
 import bertcli  # noqa: E402
 from bertcli.evaluate.logistic import STRENGTHS  # noqa: E402
@@ -106,34 +116,33 @@ def layers() -> dict[str, Any]:
     }
 
 
-def opened(root: Path) -> dict[str, Any]:
-    """Of saved probes the probabilities [text, label], in the order of labels."""
-    found: dict[str, Any] = {}
-    for family in HOLDING:
-        for layer in (1, 2):
-            folder = saved(root, family, layer)
-            ours = bertcli.load(folder)
-            model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32).eval()
-            scores = []
-            for text in ASKED:
-                (tokens,) = ours.tokenizer.encode([text])
-                given = {"input_ids": torch.tensor([tokens.ids])}
-                if ours.config.segment_count > 1:
-                    given["token_type_ids"] = torch.tensor([tokens.segments])
-                with torch.inference_mode():
-                    scores.append(model(**given).logits[0].softmax(-1).tolist())
-            assert [*model.config.id2label.values()] == ours.config.labels == ["king", "other", "tea"]
-            found[f"{family}-{layer}"] = scores
+def classifiers() -> list[dict[str, Any]]:
+    """Of a regression on the states of the first texts the probabilities of the others [text, label].
+
+    C is the one that the saved probe chose.
+    """
+    folder = str(bertcli.load(HELD_MODEL).path)
+    tokenizer, model = (kind.from_pretrained(folder) for kind in (transformers.AutoTokenizer, transformers.AutoModel))
+    model = model.float().eval()
     texts, labels = reviews()
-    bertcli.probe(bertcli.load(MODEL), texts, labels, save=str(root / "bundled"))
-    pipeline = transformers.pipeline("text-classification", str(root / "bundled"))
-    found["pipeline"] = [[one["label"], one["score"]] for one in pipeline(texts)]
+    found = []
+    for pooling, layer in HELD_STATES:
+        states = []
+        for text in texts:
+            with torch.inference_mode():
+                hidden = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states[layer]
+            states.append(hidden[0, 0] if pooling == "cls" else hidden[0].mean(axis=0))
+        x, y = torch.stack(states).double().numpy(), np.array(labels)
+        with tempfile.TemporaryDirectory() as root:
+            c = saved_classifier(Path(root), pooling, layer).made["C"]
+        told = regression(float(c)).fit(x[TRAINED], y[TRAINED])
+        scores = told.predict_proba(x[HELD])
+        found.append({"pooling": pooling, "layer": layer, "C": c, "scores": scores.tolist()})
     return found
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as root:
-        record = {"logistic": logistic(), "layers": layers(), "saved": opened(Path(root))}
+    record = {"logistic": logistic(), "layers": layers(), "classifiers": classifiers()}
     text = json.dumps(rounded(record), separators=(",", ":")).replace("},{", "},\n{").replace('],"', '],\n"')
     (HERE / "probe.json").write_text(text + "\n", encoding="utf-8")
 

@@ -10,6 +10,7 @@ Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classificati
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -22,9 +23,10 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.order import best_first
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
-from bertcli.tasks.compute.batches import Numbers, check_head, check_needs, logits_of_each
+from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.compute.linear import check_label_head, label_logits_of_each, label_reading
 from bertcli.tasks.compute.scores import ACTIVATIONS, softmax
-from bertcli.tasks.compute.task import Record, RecordTask, query_prompt
+from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")
@@ -35,6 +37,11 @@ PLACE = "{}"
 def plan(model: LoadedModel, wanted: ClassifyOptions) -> RecordTask:
     """What gives the records; BertcliError for what the model cannot do."""
     reading, top_k = wanted.reading, wanted.top_k
+    if model.classifier is not None and (wanted.candidates is not None or wanted.choices is not None):
+        raise BertcliError(
+            "Candidates and choices are scored by the model's own head: leave them out, or the classifier "
+            "(--classifier)."
+        )
     if wanted.candidates is not None:
         return _candidates_task(model, wanted, wanted.candidates)
     if wanted.choices is not None:
@@ -43,10 +50,12 @@ def plan(model: LoadedModel, wanted: ClassifyOptions) -> RecordTask:
         names = _names("choice", "--choices", choices)
         return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
     chosen = chosen_head(model, wanted.head)
-    check_head(model, chosen, "classify")
+    check_label_head(model, chosen, "classify")
     activation = wanted.activation or ("softmax" if chosen == "nsp" else own_activation(model))
     names, by_default = labels_of(model, chosen), wanted.head is None
-    return _Classify(model, reading, names, top_k, chosen, activation, by_default, prompt=query_prompt(model))
+    max_length, prompt = label_reading(model, chosen, reading.max_length)
+    reading = replace(reading, max_length=max_length)
+    return _Classify(model, reading, names, top_k, chosen, activation, by_default, prompt=prompt)
 
 
 @lean_dataclass
@@ -114,7 +123,7 @@ class _Classify(_Labels):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [item.tokens for item in items]
-        of_texts = logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
+        of_texts = label_logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
         for item, logits in zip(items, of_texts, strict=True):
             yield self.record(item, ACTIVATIONS[self.activation](logits))
 

@@ -1,0 +1,68 @@
+"""What a classifier file of `bertcli probe --save` is, for `bertcli info FILE`."""
+
+import os
+from typing import Any
+
+from bertcli.classifier import Classifier, read_classifier
+from bertcli.errors import shown
+
+COMMANDS = ("classify", "explain", "evaluate", "serve")
+
+
+def classifier_info(file: str) -> dict[str, Any]:
+    """The record of a classifier file. Errors: BertcliError for a file that holds none."""
+    classifier = read_classifier(file)
+    return {
+        "classifier": file,
+        "model": classifier.model,
+        "digest": classifier.digest,
+        "labels": list(classifier.labels),
+        "problem_type": classifier.problem_type,
+        "layer": classifier.layer,
+        "pooling": ",".join(classifier.pooling),
+        "normalize": classifier.normalize,
+        "prompt": classifier.prompt,
+        "limit": classifier.max_length,
+        "bytes": os.path.getsize(file),
+        "figures": classifier.figures,
+        "made_with": {name: text for name, text in classifier.made.items() if name != "figures"},
+        "commands": [{"command": command, "example": _example(command, classifier)} for command in COMMANDS],
+    }
+
+
+def classifier_table(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """The record as lines for people, without those that say nothing."""
+    several = ", of which a text may have several" if found["problem_type"].startswith("multi") else ""
+    normalized = ", vectors of length 1" if found["normalize"] else ""
+    layer = f"layer {found['layer']}" if found["layer"] else "the embeddings"
+    lines = {
+        "Kind": "classifier of a model's states, made by bertcli probe",
+        "Model": shown(found["model"]),
+        "Reads": f"{layer}, pooling {found['pooling']}{normalized}",
+        "Labels": f"{', '.join(map(shown, found['labels']))}{several}",
+        "Limit": f"{found['limit']:,} tokens",
+        "Prepended": shown(found["prompt"]) if found["prompt"] else "",
+        "Figures": _figures(found["figures"]),
+        "Made with": ", ".join(f"{name} {text}" for name, text in found["made_with"].items()),
+        "Size": f"{found['bytes']:,} bytes",
+    }
+    return [(name, text) for name, text in lines.items() if text]
+
+
+def _figures(figures: dict[str, Any]) -> str:
+    """The accuracy over folds, of as many texts; nothing where the file does not say it properly."""
+    accuracy = figures.get("accuracy")
+    numbers = [accuracy.get(end) for end in ("value", "low", "high")] if isinstance(accuracy, dict) else []
+    if len(numbers) != 3 or not all(isinstance(number, int | float) for number in numbers):
+        return ""
+    value, low, high = numbers
+    texts, folds, best_of = (figures.get(name) for name in ("texts", "folds", "best_of"))
+    return (
+        f"accuracy {value:.4f} [{low:.4f}, {high:.4f}] over {shown(folds)} folds of {shown(texts)} texts; the best of "
+        f"{shown(best_of)} layers and poolings on these folds"
+    )
+
+
+def _example(command: str, classifier: Classifier) -> str:
+    what = {"evaluate": " labels.csv", "serve": ""}.get(command, ' "I loved every minute of it."')
+    return f"bertcli {command} -m {classifier.model} --classifier {classifier.file}{what}"

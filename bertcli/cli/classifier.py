@@ -1,0 +1,28 @@
+"""The option --classifier, which the commands that use a model's labels take beside those that open the model."""
+
+from typing import Any
+
+from bertcli.cli.options import ModelOptions, wrong
+from bertcli.lean import lean_dataclass
+from bertcli.tasks.options import option
+
+
+def classifier_option() -> Any:
+    """The file that `bertcli probe --save` wrote."""
+    return option(None, "FILE", "A classifier for this model, made by bertcli probe --save, in place of its own head.")
+
+
+@lean_dataclass
+class LabelModelOptions(ModelOptions):
+    """Which model runs, and which classifier on top of it."""
+
+    classifier: str | None = classifier_option()
+
+    def wanted(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
+        return {**super().wanted(sample, note), "classifier": self.classifier}
+
+
+def refuse_several(models: list[str] | None, classifier: str | None) -> None:
+    """A classifier fits one model. Wrong usage is a typer.BadParameter."""
+    if classifier is not None and len(models or ()) > 1:
+        raise wrong("--classifier", "a classifier is for one model: give -m once.")
