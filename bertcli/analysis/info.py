@@ -61,6 +61,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
     """The network, and the files that it is in."""
     config, assigned = model.config, parameters(model.network)
     arrays = {id(weight.array): weight.array for weight in assigned}  # tied ones once
+    total = sum(array.size for array in arrays.values())
     found: dict[str, Any] = {
         "kind": purpose(model),
         "family": config.title.removeprefix("a "),
@@ -69,7 +70,8 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         "heads": list(model.heads),
         **{key: getattr(config, key) for key in SIZES if config.num_hidden_layers or key not in OF_LAYERS},
         "max_tokens": config.max_tokens,
-        "parameters": sum(array.size for array in arrays.values()),
+        "parameters": total,
+        **({"active_parameters": total - config.idle_parameters} if config.idle_parameters else {}),
         "dtypes": sorted({use.dtype for use in model.uses if use.path}),
         "files": _files(model.folder),
         "notes": list(model.notes),
@@ -189,7 +191,10 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Classes": _joined(*map(str, found.get("architectures") or ())),
         "Heads": ", ".join(found["heads"]) or "none" if "heads" in found else None,
         "Network": _sizes(found),
-        "Parameters": f"{found['parameters']:,}" if "parameters" in found else None,
+        "Parameters": _joined(
+            f"{found['parameters']:,}" if "parameters" in found else None,
+            f"of which a token uses {found['active_parameters']:,}" if "active_parameters" in found else None,
+        ),
         "Weights": _weights(found),
         "Tied": found.get("tied") and "the predictions' matrix is the embeddings'",
         "Vocabulary": f"{found['vocab_size']:,}" if "vocab_size" in found else None,

@@ -16,7 +16,7 @@ from bertcli.errors import BertcliError, shown
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
-AXES = "VHLADFPTCEKWQMU"  # as they are listed
+AXES = "VHLADFPTCEKWQMUXI"  # as they are listed
 
 
 def count(
@@ -146,6 +146,11 @@ class Config:
     def labels(self) -> list[str]:
         """Name of every label: from id2label, else LABEL_0, LABEL_1, …"""
         return [self.id2label.get(i, f"LABEL_{i}") for i in range(self.num_labels)]
+
+    @property
+    def idle_parameters(self) -> int:
+        """How many parameters a token does not use, because it goes to a few experts only."""
+        return 0
 
     def check_input(self, batch: int | None, sequence: int | None) -> None:
         """Raise BertcliError for an impossible number of sentences, or of tokens in each; None means any."""

@@ -5,18 +5,25 @@ from typing import Any, ClassVar
 from bertcli.engine.rope import Rope
 from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import choice, count
-from bertcli.models.nomic_bert import Encoder, NomicBert
+from bertcli.models.nomic_bert import Embeddings, Encoder
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.roberta import LM_HEAD, MaskedLM
 from bertcli.models.rope import GLOBAL, TYPES, RotaryConfig
+from bertcli.network.heads import Classifier, Network, Pooler, TokenClassifier
 from bertcli.network.module import part
 
 
-class Gte(NomicBert):
+class Gte(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
+    embeddings: Embeddings = part()
     encoder: Encoder = part()
+    pooler: Pooler | None = part()
     mlm: MaskedLM | None = part(features="H")
+    classifier: Classifier | None = part()
+    token_classifier: TokenClassifier | None = part()
+
+    pooled: ClassVar = frozenset({"classifier"})
 
 
 class GteConfig(RotaryConfig):

@@ -1,20 +1,26 @@
 """NomicBERT (Nussbaum et al. 2024; nomic-embed-text): BERT with rotary positions and gated feed-forward layers, whose
 layers have no biases.
+
+nomic-embed-text-v2-moe (Nussbaum & Duderstadt 2025) has biases, plain feed-forward layers, and experts in every second
+layer, of which a token goes to two.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
+from bertcli.engine.rope import Rope
+from bertcli.errors import BertcliError
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import activation, choice, count, renamed
 from bertcli.models.registry import Family, layer_names
 from bertcli.models.rope import GLOBAL, RotaryConfig
 from bertcli.network import encoder, rotary
-from bertcli.network.encoder import LayerNorm
+from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
-from bertcli.network.module import Module, parameter, part, parts
-from bertcli.network.ops import add, embed
+from bertcli.network.module import Module, parameter, part, parts, setting
+from bertcli.network.ops import add, embed, experts, softmax
 from bertcli.network.rotary import Attention, Gated, Positions
 from bertcli.tracing.dispatch import Array
 
@@ -47,11 +53,57 @@ class Encoder(rotary.Layers):
     layers: tuple[EncoderLayer, ...] = parts("L")
 
 
+class Plain(encoder.FeedForward):
+    """act(x W_1ᵀ + b_1) W_2ᵀ + b_2"""
+
+    intermediate: Linear = part(outputs="F", inputs="H", bias="mlp_fc1_bias")
+    output: Linear = part(outputs="H", inputs="F", bias="mlp_fc2_bias")
+
+
+class Experts(Module):
+    """Σ_e share_e act(x W_eᵀ) V_e + b over the few experts with the largest shares, which softmax(x Rᵀ) gives"""
+
+    router: Linear = part(outputs="X", inputs="H", bias=False)
+    inner: Array = parameter("I H")
+    outer: Array = parameter("I H")
+    bias: Array = parameter("H")
+    top: int = setting("moe_top_k")
+    activation: str = setting("hidden_act")
+
+    def forward(self, x: Array) -> Array:
+        """[token, hidden] -> [token, hidden]"""
+        shares = softmax(self.router(x))
+        return experts(x, shares, self.inner, self.outer, self.bias, top=self.top, activation=self.activation)
+
+
+class NomicLayer(Module):
+    """EncoderLayer, whose feed-forward layer is gated, plain, or one of experts"""
+
+    attention: Attention = part(bias="qkv_proj_bias")
+    attention_norm: LayerNorm = part(features="H", bias=True)
+    feed_forward: Gated | None = part(when="gated_layers", bias="mlp_fc2_bias")
+    plain: Plain | None = part(when="plain_layers")
+    experts: Experts | None = part(when="expert_layers")
+    feed_forward_norm: LayerNorm = part(features="H", bias=True)
+
+    def forward(self, x: Array, context: Array, batch: Packed, positions: Positions) -> Array:
+        """x [query, hidden], context [key, hidden], both at these positions -> [query, hidden]"""
+        x = self.attention_norm(add(x, self.attention(x, context, batch, positions)))
+        within: Any = self.experts or self.plain or self.feed_forward
+        return self.feed_forward_norm(add(x, within(x)))
+
+
+class NomicEncoder(rotary.Layers):
+    """L encoder layers, one after the other"""
+
+    layers: tuple[NomicLayer, ...] = parts("L")
+
+
 class NomicBert(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()
-    encoder: Encoder = part(bias=False)
+    encoder: NomicEncoder = part()
     pooler: Pooler | None = part()
     mlm: MaskedLM | None = part(features="H")
     classifier: Classifier | None = part()
@@ -77,10 +129,17 @@ class NomicBertConfig(RotaryConfig):
     parallel_block: bool = choice(False)
     use_rms_norm: bool = choice(False)
     causal: bool = choice(False)
-    qkv_proj_bias: bool = choice(False)
-    mlp_fc1_bias: bool = choice(False)
-    mlp_fc2_bias: bool = choice(False)
-    moe_every_n_layers: int = choice(0)
+    qkv_proj_bias: bool = False
+    mlp_fc1_bias: bool = False
+    mlp_fc2_bias: bool = False
+    is_gated: bool = True
+    moe_every_n_layers: int = count(0, least=0)  # of so many layers the second has experts
+    num_experts: int = count(8, "X")
+    moe_top_k: int = count(1)
+    moe_normalize_expert_weights: bool = choice(False)
+    expert_choice_router: bool = choice(False)
+    num_shared_experts: int = choice(0)
+    ffn_div: int = choice(1)
     model_type: str = "nomic_bert"
 
     names: ClassVar[Mapping[str, str]] = {  # of older files
@@ -97,11 +156,45 @@ class NomicBertConfig(RotaryConfig):
 
     @classmethod
     def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Older files' keys under their newer names."""
+        """Older files' keys under their newer names; an activation that is no gate's is that of plain layers."""
         values = renamed(data, cls.names)
-        if values.get("hidden_act") == "swiglu":
-            values["hidden_act"] = "silu"
-        return super().prepared(values)
+        older = values.get("hidden_act") if data.get("activation_function") is not None else "swiglu"
+        gates = {"swiglu": "silu", "geglu": "gelu"}
+        values["hidden_act"] = gates.get(str(values.get("hidden_act")), values.get("hidden_act"))
+        return super().prepared({**values, "is_gated": older in gates})
+
+    def check(self) -> None:
+        super().check()
+        if self.is_gated and self.mlp_fc1_bias:
+            raise BertcliError("mlp_fc1_bias is true; bertcli runs NomicBERT's gated layers without it.")
+        if self.moe_every_n_layers and self.moe_top_k > self.num_experts:
+            raise BertcliError(f"moe_top_k is {self.moe_top_k}; there are {self.num_experts} experts.")
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        sizes = super().sizes
+        return sizes | {"I": sizes["X"] * sizes["F"]}
+
+    @property
+    def expert_layers(self) -> tuple[bool, ...]:
+        """Of every layer, whether it has experts."""
+        every = self.moe_every_n_layers
+        return tuple(every > 0 and n % every == 1 for n in range(self.num_hidden_layers))
+
+    @property
+    def gated_layers(self) -> tuple[bool, ...]:
+        """Of every layer, whether its feed-forward layer is gated."""
+        return tuple(self.is_gated and not has_experts for has_experts in self.expert_layers)
+
+    @property
+    def plain_layers(self) -> tuple[bool, ...]:
+        """Of every layer, whether its feed-forward layer is BERT's."""
+        return tuple(not (self.is_gated or has_experts) for has_experts in self.expert_layers)
+
+    @property
+    def idle_parameters(self) -> int:
+        idle = (self.num_experts - self.moe_top_k) * 2 * self.intermediate_size * self.hidden_size
+        return sum(self.expert_layers) * idle
 
     @property
     def max_tokens(self) -> int:
@@ -123,7 +216,11 @@ feed_forward.intermediate   mlp.gate_proj              mlp.fc12
 feed_forward.gate           mlp.up_proj                mlp.fc11
 feed_forward.output         mlp.down_proj              mlp.fc2
 feed_forward_norm           post_mlp_layernorm         norm2
+plain.intermediate          mlp.fc1                    mlp.fc1
+plain.output                mlp.fc2                    mlp.fc2
+experts.router              mlp.router.layer           mlp.router.layer
 """
+EXPERT = r"encoder\.layers\.(\d+)\.experts\."
 FAMILY = Family(
     types={"nomic_bert": "NomicBert"},
     config=NomicBertConfig,
@@ -133,6 +230,9 @@ FAMILY = Family(
         (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1", r"emb_ln.\1"),
         *EMBEDDINGS,
         *layer_names(LAYER, "layers", "encoder.layers"),
+        (EXPERT + "inner", r"encoder.layers.\1.mlp.experts.mlp.w1"),
+        (EXPERT + "outer", r"encoder.layers.\1.mlp.experts.mlp.w2"),
+        (EXPERT + "bias", r"encoder.layers.\1.mlp.experts.bias"),
         *POOLER,
         (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.layer_norm.\1"),
         *MLM,
@@ -140,7 +240,23 @@ FAMILY = Family(
     ),
     base_pooler=False,
     own_code=True,
-    variants={"nomic-embed-text": NomicBertConfig()},
+    variants={
+        "nomic-embed-text": NomicBertConfig(),
+        "nomic-embed-text-v2-moe": NomicBertConfig(
+            vocab_size=250048,
+            type_vocab_size=1,
+            layer_norm_eps=1e-5,
+            hidden_act="gelu",
+            qkv_proj_bias=True,
+            mlp_fc1_bias=True,
+            mlp_fc2_bias=True,
+            is_gated=False,
+            moe_every_n_layers=2,
+            moe_top_k=2,
+            pad_token_id=1,
+            rope_parameters={GLOBAL: Rope(rope_theta=10000.0)},
+        ),
+    },
     prompts=("search_query: ", "search_document: "),
 )
 WORDS = """
@@ -149,4 +265,19 @@ Embeddings
   Embeddings.segment embed | b) segment embedding   | Segment embeddings | E_type
   Embeddings.segment add   | c) sum                 | Embedding sum
   Embeddings.norm norm     | d) layer normalization | Embedding output
+2 Add & norm
+  NomicLayer.attention add          | a) residual            | Sub-layer sum
+  NomicLayer.attention_norm norm    | b) layer normalization | Norm 1 output
+3 Feed-forward
+  Plain.intermediate linear         | a) linear 1 + {act}    | Intermediate        | W_1
+  Plain.output linear               | b) linear 2            | FFN output          | W_2
+3 Experts
+  Experts.router linear             | a) router              | Router logits       | R
+  Experts.router softmax            | b) softmax             | Shares
+  Experts.inner experts             | c) experts + {act}     | FFN output          | W, V
+4 Add & norm
+  NomicLayer.feed_forward add       | a) residual            | Sub-layer sum 2
+  NomicLayer.plain add              | a) residual            | Sub-layer sum 2
+  NomicLayer.experts add            | a) residual            | Sub-layer sum 2
+  NomicLayer.feed_forward_norm norm | b) layer normalization | Encoder layer output
 """

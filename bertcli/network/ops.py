@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine import kernels
+from bertcli.engine.experts import mixture
 from bertcli.engine.kernels import empty_tokens, product, take_rows
 from bertcli.engine.threads import each as each
 from bertcli.tracing.dispatch import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced
@@ -115,6 +116,32 @@ def project(x: Array, weight: Array, bias: Array | None = None, *, activation: s
 def project_heads(x: Array, weights: Array) -> Array:
     """x W_h for every head h."""
     return x @ weights
+
+
+def _expert_macs(sizes: Mapping[str, int], arguments: Mapping[str, Any]) -> int:
+    """Of two products of every token with each of the experts that it goes to."""
+    inner = sizes["rows"] // sizes["expert"]
+    top: int = arguments["top"]
+    return 2 * sizes["token"] * top * sizes["hidden"] * inner
+
+
+def _expert_work(arguments: Mapping[str, Any]) -> int:
+    """Of sums by experts and their activation, for every number of the result."""
+    shares, inner = untraced(arguments["shares"]), untraced(arguments["inner"])
+    hidden = len(inner) // shares.shape[1]
+    activated = kernels.ACTIVATIONS[arguments["activation"]].work * hidden // inner.shape[1]
+    return int(arguments["top"]) * (2 + int(activated))
+
+
+@op(
+    "token hidden, token expert, rows hidden, rows hidden, hidden -> token hidden", macs=_expert_macs, work=_expert_work
+)
+def experts(x: Array, shares: Array, inner: Array, outer: Array, bias: Array, *, top: int, activation: str) -> Array:
+    """Σ_e share_e activation(x W_eᵀ) V_e + bias over the `top` experts with the largest shares, as they are.
+
+    `inner` (W) and `outer` (V) have the rows of one expert after the other; a token needs those of its own only.
+    """
+    return mixture(x, shares, inner, outer, bias, top, activation)
 
 
 @op("batch head query size, batch head key size -> batch head query key", contracts=True, work=1)

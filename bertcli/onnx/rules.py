@@ -85,6 +85,22 @@ def project_heads(x: Tensor, weights: Tensor) -> Tensor:
     return x @ weights.unsqueezed(1)  # [head, 1, hidden, size]: for every sentence
 
 
+def experts(
+    x: Tensor, shares: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, *, top: int, activation: str
+) -> Tensor:
+    """All experts, of which those that a token does not go to have the share 0."""
+    batch, token, count = shares.dims
+    size = inner.dims[0].size // count.size
+    larger = shares.unsqueezed(2).node("Greater", shares.unsqueezed(3)).cast().node("ReduceSum", [3], keepdims=0)
+    kept = larger.node("Less", float(top)).node("Where", shares, 0.0)
+    hidden = activated(x @ x.graph.matrix(inner), activation)
+    by_expert = hidden.reshaped([batch, token, inner.dims[0]], [batch, token, count, Dim(size)])
+    weighted = (by_expert * kept.unsqueezed(3)).reshaped(
+        [batch, token, count, Dim(size)], [batch, token, inner.dims[0]]
+    )
+    return weighted @ outer + bias
+
+
 def scores(q: Tensor, k: Tensor, *, terms: float = 1) -> Tensor:
     return _scaled(q, terms) @ k.permuted(0, 1, 3, 2)
 

@@ -107,6 +107,7 @@ class Op(Generic[P]):
     and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
     `work(arguments)` is the number of element-wise operations per number of the result, which is written over the
     argument `over`, if any. At work it needs `beside` more arrays of the result's size; -1: the result is only a view.
+    An op that is several products has `macs(sizes, arguments)`, their multiply-accumulates from the sizes of its axes.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Op(Generic[P]):
         work: Callable[[Mapping[str, Any]], int],
         over: str | None,
         beside: int,
+        macs: Callable[[Mapping[str, int], Mapping[str, Any]], int] | None = None,
     ) -> None:
         self.compute = compute
         self.name = compute.__name__
@@ -126,6 +128,7 @@ class Op(Generic[P]):
         self.work = work
         self.over = over
         self.beside = beside
+        self.macs = macs
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> "Array":
         watcher = _current.get()
@@ -144,10 +147,11 @@ def op(
     work: int | Callable[[Mapping[str, Any]], int] = 0,
     over: str | None = None,
     beside: int = 0,
+    macs: Callable[[Mapping[str, int], Mapping[str, Any]], int] | None = None,
 ) -> "Callable[[Callable[P, Array]], Op[P]]":
     """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape and cost."""
     rule = work if callable(work) else lambda arguments: work
-    return lambda compute: Op(compute, signature, contracts, rule, over, beside)
+    return lambda compute: Op(compute, signature, contracts, rule, over, beside, macs)
 
 
 class Signature(NamedTuple):

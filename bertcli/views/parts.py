@@ -10,9 +10,9 @@ from bertcli.tracing.dispatch import Array, Module, Op
 LAYERS, ATTENTION, FEED_FORWARD, HEADS = KINDS = ("layers", "attention", "feed-forward", "heads")
 WEIGHTS = "weights"
 OF_OPS = {"attend": HEADS, "softmax": WEIGHTS}
-LAYER = re.compile(
-    r"(?:.*\.)?layers\.\d+(?:\.(attention|feed_forward))?"
-)  # the path of an encoder layer, or of its part
+# The path of an encoder layer, or of its part; experts and plain layers stand where others have a gated one.
+LAYER = re.compile(r"(?:.*\.)?layers\.\d+(?:\.(attention|feed_forward|plain|experts))?")
+NAMES = {None: LAYERS, "attention": ATTENTION}
 
 
 class PartWatcher:
@@ -38,13 +38,13 @@ class PartWatcher:
         self._encoder: Module = network.encoder  # type: ignore[attr-defined]
         self._see, self._first, self._state, self._whole = see, first, state, whole
         found = ((LAYER.fullmatch(path), item) for path, item in walk(network))
-        self._parts = {id(item): (match[1] or LAYERS).replace("_", "-") for match, item in found if match}
+        self._parts = {id(item): NAMES.get(match[1], FEED_FORWARD) for match, item in found if match}
         self._begun = 0
         self._layer: int | None = None  # that the pass is in
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result: Array = op.compute(*arguments, **keywords)
-        if self._layer is not None and op.name in OF_OPS:
+        if self._layer is not None and op.name in OF_OPS and result.ndim == 4:  # not a router's shares
             self._see(OF_OPS[op.name], self._layer, result)
         return result
 

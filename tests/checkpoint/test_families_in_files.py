@@ -97,7 +97,14 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({**NOMIC, "prenorm": True}, "prenorm is true; bertcli runs NomicBERT with false"),
         ({**NOMIC, "rotary_emb_interleaved": True}, "rotary_emb_interleaved is true"),
         ({**NOMIC, "rotary_emb_fraction": 0.5}, "rotary_emb_fraction is 0.5; bertcli runs NomicBERT with 1.0"),
-        ({**NOMIC, "moe_every_n_layers": 2}, "moe_every_n_layers is 2"),
+        (
+            {**NOMIC, "moe_every_n_layers": 2, "moe_normalize_expert_weights": True},
+            "moe_normalize_expert_weights is tr",
+        ),
+        ({**NOMIC, "moe_every_n_layers": 2, "expert_choice_router": True}, "expert_choice_router is true"),
+        ({**NOMIC, "moe_every_n_layers": 2, "num_shared_experts": 1}, "num_shared_experts is 1"),
+        ({**NOMIC, "moe_every_n_layers": 2, "moe_top_k": 9}, "moe_top_k is 9; there are 8 experts"),
+        ({**NOMIC, "mlp_fc1_bias": True}, "mlp_fc1_bias is true; bertcli runs NomicBERT's gated layers without it"),
         (
             {**NOMIC, "rope_parameters": {"rope_type": "proportional"}},
             "'proportional'; bertcli runs NomicBERT with def",

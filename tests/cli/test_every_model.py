@@ -25,7 +25,7 @@ from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import KINDS as TOKENIZERS
 from helpers.tokenizer_kinds import write_kind, write_qwen
 from helpers.vocabulary import pieces, write_tokenizer_json
-from reference.family_cases import CAUSAL, MOSAIC, ROPES, WINDOWS
+from reference.family_cases import CAUSAL, EXPERTS, MOSAIC, ROPES, WINDOWS
 
 import bertcli
 from bertcli.cli.app import application
@@ -46,7 +46,7 @@ def family(folder: Path, name: str, head: str = "model", tokenizer: str = "", **
     folder.mkdir()
     if tokenizer == "qwen":
         size = write_qwen(folder)
-    elif tokenizer in TOKENIZERS:
+    elif tokenizer in (*TOKENIZERS, "t5"):
         size = write_kind(folder, tokenizer)
     else:
         write_tokenizer_json(folder, pieces())
@@ -100,6 +100,9 @@ MODELS: dict[str, Callable[[Path], Path]] = {
         for head in ("mlm", "classifier", "token_classifier", "qa")
     },
     **{f"adapter of {case}": partial(adapter, case=case) for case in ("bert", "bert labels of tokens", "modernbert")},
+    "nomic with experts": partial(family, name="nomic_bert", old="experts", sizes={"L": 4}, config=EXPERTS),
+    "qwen2 embedder": partial(write_qwen_folder, family="qwen2", is_causal=False),
+    **{kind: partial(family, name=kind, tokenizer="t5") for kind in ("t5", "umt5")},
     "router": write_router,
     **{
         f"{rope['rope_type']} in {name}": partial(

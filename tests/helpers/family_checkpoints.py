@@ -391,7 +391,21 @@ norm cls.predictions.transform.LayerNorm H
 tensor cls.predictions.bias V
 {NOMIC_HEADS}
 """
+NOMIC_EXPERTS = """
+tensor .embeddings.word_embeddings.weight V H
+tensor .embeddings.token_type_embeddings.weight 1 H
+norm .emb_ln H
+linear .encoder.layers.N.attn.Wqkv 3H H
+linear .encoder.layers.N.attn.out_proj H H
+linear .encoder.layers.{0,2}.mlp.fc1 F H
+linear .encoder.layers.{0,2}.mlp.fc2 H F
+tensor .encoder.layers.{1,3}.mlp.router.layer.weight X H
+tensor .encoder.layers.{1,3}.mlp.experts.mlp.{w1,w2} I H
+tensor .encoder.layers.{1,3}.mlp.experts.bias H
+norm .encoder.layers.N.{norm1,norm2} H
+"""
 DIALECTS = {  # other names, and what else there is
+    "experts": NOMIC_EXPERTS,
     "code": JINA.replace("gated_layers", "up_gated_layer").replace("mlp.wo", "mlp.down_layer").replace(
         "norm .encoder.layer.N.mlp.layernorm H",
         "norm .encoder.layer.N.{attention.self.layer_norm_q,attention.self.layer_norm_k,layer_norm_1,layer_norm_2} H",
@@ -541,6 +555,8 @@ SIZES = {
     "Q": 32,
     "M": 32,
     "D": 16,
+    "X": 4,
+    "I": 256,
 }
 
 

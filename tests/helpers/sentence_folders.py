@@ -81,6 +81,7 @@ def write_gemma(folder: Path) -> Path:
 
 def write_t5(folder: Path, family: str) -> Path:
     """sentence-t5 and gtr-t5 in the layout that is published: the mean, a Dense layer without bias, length 1."""
+    folder.mkdir(parents=True, exist_ok=True)
     size = write_kind(folder, "t5", tokenizer_class="T5Tokenizer", model_max_length=40)
     make_family(folder, family, sizes={"V": size, "H": WIDTH})
     layer = Dense(24, False, "torch.nn.modules.linear.Identity")

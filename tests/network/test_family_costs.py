@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.analysis.trace.recorder import run_shapes
@@ -24,6 +25,18 @@ def test_families_cost_what_pytorch_counts(case: dict[str, Any]) -> None:
     totals = run_shapes(model, case["batch"], case["sequence"]).totals
     assert totals.matmul_flops == case["matmul_flops"] + _positions_beyond(model, case["batch"], case["sequence"])
     assert totals.params == expected
+
+
+def test_families_with_experts_say_what_a_token_uses() -> None:
+    model = bertcli.variant("nomic-embed-text-v2-moe")
+    (case, *_) = [case for case in CASES if case["variant"] == "nomic-embed-text-v2-moe"]
+    idle = 6 * 6 * 2 * 3072 * 768  # of 6 layers, 6 of 8 experts, two matrices each
+    arguments = ("--variant", "nomic-embed-text-v2-moe")
+    record = json.loads(run("params", *arguments, "--format", "json").out)
+    assert record["active_params"] == case["params"] - idle == bertcli.params(model).total_params - idle
+    assert f"Active params: {case['params'] - idle:,} (those that a token uses)" in run("params", *arguments).out
+    told = run("trace", *arguments, "--batch-size", "1", "--seq-len", "16").out
+    assert f"Params: {case['params']:,}, of which a token uses {case['params'] - idle:,}" in told
 
 
 def _positions_beyond(model: Model, batch: int, sequence: int) -> int:

@@ -74,6 +74,14 @@ MOSAIC = {  # which says nothing of the form of its layers
 }  # fmt: skip
 CAUSAL = {"use_bidirectional_attention": False}
 WINDOWS = {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}
+EXPERTS = {  # nomic-embed-text-v2-moe's keys, which are those of older files
+    **dict.fromkeys(key for key in FAMILIES["nomic_bert"].keys if key != "vocab_size"),
+    "layer_norm_eps": None, "n_embd": 32, "n_layer": 4, "n_head": 2, "n_inner": 64, "n_positions": 64,
+    "type_vocab_size": 1, "layer_norm_epsilon": 1e-5, "activation_function": "gelu",
+    "rotary_emb_base": 10000.0, "qkv_proj_bias": True, "mlp_fc1_bias": True, "mlp_fc2_bias": True,
+    "moe_every_n_layers": 2, "num_experts": 4, "moe_top_k": 2, "moe_normalize_expert_weights": False,
+    "expert_choice_router": False, "num_shared_experts": 0, "ffn_div": 1,
+}  # fmt: skip
 WIDE = {"num_key_value_heads": 1, "head_dim": 24}
 NARROW = {"A": 3, "D": 8, "Q": 24}  # heads do not share the hidden size
 CASES: dict[str, Case] = {
@@ -131,6 +139,19 @@ CASES: dict[str, Case] = {
     **every_head("nomic_bert", segments=True),
     "nomic_bert.old-names": Case("nomic_bert", "mlm", {"seed": 90, "old": True}, segments=True),
     "nomic_bert.limit": Case("nomic_bert", "model", {"seed": 91, "config": {"rope_parameters": ROPE}}, lengths=(64, 3)),
+    "nomic_bert.experts": Case(
+        "nomic_bert", "model", {"seed": 93, "old": "experts", "sizes": {"L": 4}, "config": EXPERTS}, lengths=(7, 1, 40)
+    ),
+    "nomic_bert.three-of-five": Case(
+        "nomic_bert",
+        "model",
+        {
+            "seed": 94,
+            "old": "experts",
+            "sizes": {"L": 4, "X": 5, "I": 320},
+            "config": EXPERTS | {"num_experts": 5, "moe_top_k": 3},
+        },
+    ),
     **every_head("gte"),
     "gte.old-names": Case("gte", "classifier", {"seed": 95, "old": True}),
     "gte.old-mlm": Case("gte", "mlm", {"seed": 96, "old": True, "config": {"type_vocab_size": 0}}),

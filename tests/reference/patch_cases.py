@@ -4,7 +4,7 @@ from pathlib import Path
 
 from helpers.family_checkpoints import make_family
 from helpers.tokenizer_kinds import KINDS, write_kind
-from helpers.vocabulary import pieces, write_vocabulary
+from helpers.vocabulary import pieces, write_tokenizer_json
 
 TYPES = ("bert", "roberta", "modernbert")
 A, B = "the king drank hot {mask} and a dog sat", "the queen drank hot {mask} and a dog sat"
@@ -21,6 +21,6 @@ def folder_of(folder: Path, family: str, head: str = "mlm") -> Path:
     if kind in KINDS:
         size = write_kind(folder, kind)
     else:
-        write_vocabulary(folder, pieces())
+        write_tokenizer_json(folder, pieces())
         size = len(pieces())
     return make_family(folder, family, head, sizes={"V": size}, seed=5)

@@ -1,7 +1,8 @@
 """Record what transformers makes of each family's checkpoints, in an environment with torch and transformers:
 `python tests/reference/record_families.py [family …]` (recorded with transformers 5.23.0, torch 2.13.0).
 JinaBERT and MosaicBERT, which transformers lacks, are those of alibi_oracle.py; with `--published FOLDER` their
-encoders are the published code, which is not kept here. The recorded numbers of these come from that.
+encoders are the published code, which is not kept here. The recorded numbers of these come from that. NomicBERT with
+experts is that of nomic_oracle.py.
 
 One file a family, `families/NAME.npz`. Eager attention, float32, one thread.
 """
@@ -22,7 +23,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from helpers.family_checkpoints import FAMILIES, architecture, make_family  # noqa: E402
-from reference import alibi_oracle  # noqa: E402
+from reference import alibi_oracle, nomic_oracle  # noqa: E402
 from reference.family_cases import CASES, COLUMNS, Case, recorded_rows  # noqa: E402
 
 transformers.logging.set_verbosity_error()
@@ -34,6 +35,8 @@ def load(folder: Path, case: Case) -> Any:
     """The transformers model; a tensor that is missing, unknown or of another shape is an error."""
     if case.family == "jina_bert":
         return alibi_oracle.load(folder, case.head, case.checkpoint.get("old", "jina"))
+    if case.checkpoint.get("old") == "experts":
+        return nomic_oracle.load(folder)
     kind = getattr(transformers, architecture(case.family, case.head))
     model, report = kind.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from helpers.family_checkpoints import FAMILIES, architecture  # noqa: E402
-from reference import alibi_oracle  # noqa: E402
+from reference import alibi_oracle, nomic_oracle  # noqa: E402
 
 from bertcli.models.registry import variants  # noqa: E402
 
@@ -56,6 +57,8 @@ def counted(config: Any, head: str, batch: int, sequence: int) -> dict[str, int]
         keys["feed_forward_proj"] = "gated-gelu" if config.is_gated else "relu"
     if config.model_type == "jina_bert":
         return oracle_counted(config, head, batch, sequence)
+    if getattr(config, "moe_every_n_layers", 0):
+        return experts_counted(config, batch, sequence)
     settings = transformers.AutoConfig.for_model(**keys)
     device = "cpu" if config.model_type == "deberta" else "meta"  # its code looks at numbers
     with torch.device(device), torch.no_grad(), FlopCounterMode(display=False) as counter:
@@ -75,6 +78,29 @@ def oracle_counted(config: Any, head: str, batch: int, sequence: int) -> dict[st
         model(torch.zeros((batch, sequence), dtype=torch.long))
     params = sum(parameter.numel() for parameter in model.parameters())
     return {"params": params, "matmul_flops": int(counter.get_total_flops())}
+
+
+def experts_counted(config: Any, batch: int, sequence: int) -> dict[str, int]:
+    """NomicBERT with experts: all parameters, and the products of the experts that a token goes to.
+
+    PyTorch computes all experts on the meta device: counted are those of a model that has as many as a token goes to,
+    and the router's products with the others.
+    """
+    keys = {
+        "n_embd": config.hidden_size, "n_layer": config.num_hidden_layers, "n_head": config.num_attention_heads,
+        "n_inner": config.intermediate_size, "vocab_size": config.vocab_size, "layer_norm_epsilon": 1e-5,
+        "type_vocab_size": config.type_vocab_size, "moe_every_n_layers": config.moe_every_n_layers,
+        "rotary_emb_base": 10000.0, "moe_top_k": config.moe_top_k,
+    }  # fmt: skip
+    with torch.device("meta"), torch.no_grad():
+        whole = nomic_oracle.Model(SimpleNamespace(**keys, num_experts=config.num_experts))
+        few = nomic_oracle.Model(SimpleNamespace(**keys, num_experts=config.moe_top_k))
+        with FlopCounterMode(display=False) as counter:
+            few(torch.zeros((batch, sequence), dtype=torch.long))
+    others = (config.num_experts - config.moe_top_k) * config.hidden_size * batch * sequence
+    layers = sum(layer.has_experts for layer in whole.encoder["layers"])
+    params = sum(parameter.numel() for parameter in whole.parameters())
+    return {"params": params, "matmul_flops": int(counter.get_total_flops()) + 2 * others * layers}
 
 
 def main() -> None:

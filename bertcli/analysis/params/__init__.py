@@ -47,7 +47,8 @@ def params(
 
         counted += tuple(rows_beside(model))
     if seq_len is None or batch_size is None:
-        return Summary(model.name, counted, style)
+        return Summary(model.name, counted, style, idle=model.config.idle_parameters)
     from bertcli.analysis.params.memory import memory
 
-    return Summary(model.name, counted, style, memory(model, batch_size, seq_len, dtype))
+    taken = memory(model, batch_size, seq_len, dtype)
+    return Summary(model.name, counted, style, taken, model.config.idle_parameters)

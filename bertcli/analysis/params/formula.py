@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
-ORDER = "LAVPKTUECHQMDFW"  # of the symbols within a product
+ORDER = "LAVPKTUECHQMDFWXI"  # of the symbols within a product
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Product = tuple[str, ...]

@@ -69,6 +69,7 @@ class Summary(View):
     rows: tuple[Row, ...]
     style: str = "tree"
     memory: "Memory | None" = None  # of a pass, if its size was given
+    idle: int = 0  # parameters that a token does not use: those of the experts that it does not go to
 
     @property
     def total_params(self) -> int:
@@ -86,7 +87,9 @@ class Summary(View):
     @property
     def record(self) -> dict[str, Any]:
         memory = {} if self.memory is None else {"memory": self.memory.record}
-        return {"model": self.model, "rows": [row.record for row in self.rows], **asdict(self.totals), **memory}
+        active = {"active_params": self.total_params - self.idle} if self.idle else {}
+        rows = [row.record for row in self.rows]
+        return {"model": self.model, "rows": rows, **asdict(self.totals), **active, **memory}
 
     def document(self) -> Document:
         return summary_document(self)
@@ -337,6 +340,7 @@ def summary_document(summary: Summary, formulas: bool = False) -> Document:
     rows = [[cell(row, totals.total_params) for _, cell in shown] for row in summary.rows]
     below = [
         f"Total params: {totals.total_params:,}",
+        *([f"Active params: {totals.total_params - summary.idle:,} (those that a token uses)"] if summary.idle else ()),
         f"Trainable params: {totals.trainable_params:,}",
         f"Non-trainable params: {totals.non_trainable_params:,}",
         f"Size: {size_in_bytes(totals.total_bytes)}; in float16 {_unit(2 * totals.total_params)}, "

@@ -74,6 +74,7 @@ RULES: dict[str, Rule] = {
     "linear": _affine,
     "project": _affine,
     "project_heads": "x · y",
+    "experts": lambda s: f"∑_{{e ∈ top {s['top']}}} y_e · {s['activation'].split('_')[0]} ( x · W_e ) · V_e + b",
     "scores": _scores,
     "bucket_scores": _scores,
     "softmax": "{exp x_i}÷{∑_j exp x_j}",

@@ -106,7 +106,8 @@ class Trace(Tracer, Account):
         words = words_for(self._places(op), ran.arguments, part, called) or Words("", op.name, op.name)
         origins = [origin for operand in operands for origin in operand.source if not isinstance(origin, str)]
         sources = [origin.home if isinstance(origin, Weight) else origin for origin in origins]
-        macs = prod(ran.signature.sizes(ran.operands).values()) if op.contracts else 0
+        sizes = ran.signature.sizes(ran.operands)
+        macs = op.macs(sizes, ran.arguments) if op.macs else prod(sizes.values()) if op.contracts else 0
         shown = show(words.output, output.axes)
         size = prod(shown.shape)
         work = op.work(ran.arguments)

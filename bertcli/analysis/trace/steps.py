@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -361,8 +362,17 @@ def _measures(step: Step, total: float | None) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------ what stands below, and CSV
 
 
+def _idle(step: Step) -> int:
+    """How many parameters of a step a token does not use: those of the experts that it does not go to."""
+    if step.op != "experts":
+        return 0
+    _, shares, inner, outer = step.inputs
+    experts = int(shares.shape[-1] or 1)
+    return int(prod(inner.shape) + prod(outer.shape)) * (experts - int(step.settings["top"])) // experts
+
+
 def _totals(trace: Account) -> list[str]:
-    totals = trace.totals
+    totals, idle = trace.totals, sum(map(_idle, trace.steps))
     values = [value for step in trace.steps for value in (*step.inputs, step.output)]
     used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
     sizes = {"B": trace.batch, "S": trace.sequence} | {name: trace.sizes[name] for name in trace.sizes if name in used}
@@ -370,7 +380,7 @@ def _totals(trace: Account) -> list[str]:
     whole = "; attention is counted whole, also where tokens are not seen" * any(s.op == "within" for s in trace.steps)
     below = [
         f"{trace.model}: {symbols}",
-        f"Params: {totals.params:,}",
+        f"Params: {totals.params:,}" + (f", of which a token uses {totals.params - idle:,}" if idle else ""),
         f"MACs: {totals.macs:,} (multiply-accumulates of matrix products{whole})",
         f"FLOPs: {totals.matmul_flops:,} of matrix products, {totals.flops:,} with element-wise operations",
         f"Activations: {totals.activation_bytes:,} bytes (every output, as float32)",

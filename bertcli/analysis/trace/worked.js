@@ -253,6 +253,21 @@ const RULES = {
     const around = range(wide).map(k => cell.row + k - Math.floor(wide / 2)).map(row => row < 0 || row >= rows ? null : cell.whole(0, row));
     return multiplied(cell, i => around[i % wide] ? around[i % wide][Math.floor(i / wide)] : 0, inputs * wide);
   },
+  experts: cell => {
+    const {top, activation} = cell.settings, x = cell.whole(0), shares = Array.from(cell.whole(1));
+    const chosen = range(shares.length).sort((a, b) => shares[b] - shares[a] || a - b).slice(0, top).sort((a, b) => a - b);
+    const [inner, outer] = [2, 1].map(i => [cell.parameterFromEnd(i), cell.pass.table(cell.parameterFromEnd(i))]);
+    for (const [path, table] of [inner, outer]) if (!table) throw new Missing("weights", cell.step, path);
+    const size = cell.step.inputs[2].shape[0] / shares.length;
+    const dot = (row, other) => total(Float64Array.from(row, (one, i) => one * other[i]));
+    const of = e => total(Float64Array.from(range(size), j => {
+      const [w, v] = [inner, outer].map(([, table]) => table.at(e * size + j));
+      if (!w || !v) throw new Missing("weights", cell.step, inner[0]);
+      return ACTIVATIONS[activation](dot(x, w)) * v[cell.feature];
+    }));
+    const found = [...chosen.map(e => shares[e] * of(e)), cell.vector(cell.parameterFromEnd(0))];
+    return made(found, i => i < chosen.length ? `expert ${chosen[i] + 1}: share ${number(shares[chosen[i]])} · its output` : "bias b");
+  },
   scores: cell => {
     const q = cell.ofHead(0, cell.row), k = cell.ofHead(1, cell.column);
     return dotted(cell, q, k, (cell.settings.terms || 1) * q.length);

@@ -1,0 +1,25 @@
+"""Feed-forward layers of experts: each token goes to a few of them (Shazeer et al. 2017)."""
+
+import numpy as np
+
+from bertcli.engine.kernels import empty_tokens, product
+from bertcli.tracing.dispatch import Array
+
+
+def mixture(x: Array, shares: Array, inner: Array, outer: Array, bias: Array, top: int, activation: str) -> Array:
+    """The op `experts`: for each expert the products of the tokens that go to it."""
+    count = shares.shape[1]
+    size = len(inner) // count
+    # Stable: of equal shares the first, whatever else is in the batch.
+    chosen = np.argsort(-shares, axis=1, kind="stable")[:, :top]
+    out = empty_tokens(*x.shape)
+    out[...] = bias
+    for expert in range(count):
+        (rows,) = np.nonzero((chosen == expert).any(axis=1))
+        if not len(rows):
+            continue
+        own = slice(expert * size, (expert + 1) * size)
+        hidden = product(x.T[:, rows].T, inner[own], None, activation)
+        result = product(hidden, outer[own].T, None, None)
+        out.T[:, rows] += result.T * shares[rows, expert]
+    return out
