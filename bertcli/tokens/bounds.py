@@ -1,4 +1,4 @@
-"""What a tokenizer.json may not hold, since the library would end the process, which nothing can catch.
+"""Refuses a tokenizer.json at which the library would end the process, which nothing can catch.
 
 The bytes are looked at before the library sees them. What makes it panic, or costs much time or memory, is not looked
 for: nothing of such a file executes, and a panic is one line (`library.py`).

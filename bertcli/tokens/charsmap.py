@@ -1,4 +1,4 @@
-"""Whether the library, which otherwise ends the process, can be given a sentencepiece model's map of characters."""
+"""Checks a sentencepiece model's map of characters: a damaged one would end the process within the library."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where a chat template puts a query and a document: what stands before, between and after them.
+"""Chat templates of rerankers: the text that stands before, between and after a query and a document.
 
 Templates are programs in Jinja, and there is no machine for these here. Read is as much as rerankers with LogitScore
 need: text, `{% set NAME = MESSAGE %}`, `{{ NAME }}` and `{{ MESSAGE }}`, where MESSAGE is what the first message of a
@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import JSON_LIMIT, Folder, read_whole, unusable
-from bertcli.tokens.template import Framing, Listed, Original, Side, Slot
+from bertcli.tokens.template import Listed, Original, Side, Template, TemplateToken
 
 FILE = "chat_template.jinja"
 PAIR = ("query", "document")  # the roles whose messages a pair becomes; a third one, "system", has the model's prompt
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where one text stands in another, in characters."""
+    """The characters of a text within another one."""
 
     start: int
     end: int
@@ -67,13 +67,13 @@ class ChatTemplate(NamedTuple):
                 f"{file} has a chat template with {error}, and bertcli reads no more of Jinja than texts and the "
                 "messages of query, document and system: write it with these alone, or use another model."
             ) from None
-        places = [place for place, part in enumerate(parts) if part.is_role]
-        roles = [parts[place].text for place in places]
+        positions = [position for position, part in enumerate(parts) if part.is_role]
+        roles = [parts[position].text for position in positions]
         if sorted(roles) != sorted(PAIR):
             raise unusable(
                 file, f"has a chat template that takes {', '.join(roles) or 'nothing'} of query and document"
             )
-        first, second = places
+        first, second = positions
         texts = (parts[:first], parts[first + 1 : second], parts[second + 1 :])
         before, between, after = ("".join(part.text for part in some) for some in texts)
         return cls(before, between, after, document_first=roles[0] == "document")
@@ -92,9 +92,9 @@ class ChatTemplate(NamedTuple):
         pairs = zip(reversed(one.ids), reversed(other.ids), strict=False)
         return [id for id, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)][::-1]
 
-    def framing(self, whole: Side, original: Original, ending: Sequence[int]) -> Framing:
-        """Where query and document lie in the tokens of the whole text, of which the last are `ending`."""
-        return _within(whole, self.of(original.text, original.pair or "")[1], original.max_length, ending)
+    def apply(self, whole: Side, original: Original, ending: Sequence[int]) -> Template:
+        """The template of the tokens of the whole text, of which the last are `ending`."""
+        return _template_of(whole, self.of(original.text, original.pair or "")[1], original.max_length, ending)
 
 
 def template_of(folder: Folder) -> str | None:
@@ -151,7 +151,7 @@ def _between(text: str, earlier: str, later: str) -> str:
 
 
 def _message(expression: str, prompt: str) -> Part:
-    """What the first message of a role says; ValueError for anything else."""
+    """The first message of a role. Errors: ValueError for any other expression."""
     found = MESSAGE.fullmatch(expression)
     if found and found["role"] in PAIR:
         return Part(found["role"], is_role=True)
@@ -160,34 +160,34 @@ def _message(expression: str, prompt: str) -> Part:
     raise ValueError(shown(expression.strip()))
 
 
-def _within(whole: Side, spans: Sequence[Span], room: int | None, ending: Sequence[int]) -> Framing:
-    """The framing of a text and its pair that stand in a third text, at `spans`: what is of neither is the frame.
+def _template_of(whole: Side, spans: Sequence[Span], room: int | None, ending: Sequence[int]) -> Template:
+    """The template of a text and its pair that stand in a third text, at `spans`; tokens of neither are special.
 
     A piece that is only partly of one of the two is a token of that. Where `room` tokens fit, the last of the two is
     cut, and `ending` are the tokens after it. Errors: BertcliError if there is no room for any of its tokens.
     """
     tokens, before = Listed.of(whole), 0
-    places, sides = [range(0)] * len(spans), [Listed([], [], [])] * len(spans)
+    positions, sides = [range(0)] * len(spans), [Listed([], [], [])] * len(spans)
     for side, (start, end) in sorted(enumerate(spans), key=lambda item: item[1]):
         if start < end:
             first = max(before, sum(last <= start for _, last in tokens.offsets))
             before = max(first, sum(first < end for first, _ in tokens.offsets))
             some = slice(first, before)
             inside = [(max(i, start) - start, min(j, end) - start) for i, j in tokens.offsets[some]]
-            places[side], sides[side] = range(first, before), Listed(tokens.ids[some], inside, tokens.word_ids[some])
+            positions[side], sides[side] = range(first, before), Listed(tokens.ids[some], inside, tokens.word_ids[some])
     cut = room is not None and len(tokens) >= room
     stop = room - len(ending) if room is not None and cut else len(tokens)
-    if cut and max(places, key=lambda some: some.stop).start >= stop:
+    if cut and max(positions, key=lambda some: some.stop).start >= stop:
         raise BertcliError(
             f"There is no room for the second text in {room} tokens: shorten the first, or raise --max-length."
         )
-    of = {place: side for side, some in enumerate(places) for place in some}
-    frame = [
-        Slot(of.get(place), id, 0)
-        for place, id in enumerate(tokens.ids[:stop])
-        if place not in of or place == places[of[place]].start
+    of = {position: side for side, some in enumerate(positions) for position in some}
+    template = [
+        TemplateToken(of.get(position), id, 0)
+        for position, id in enumerate(tokens.ids[:stop])
+        if position not in of or position == positions[of[position]].start
     ]
-    frame += [Slot(None, id, 0) for id in ending if cut]
-    return Framing(
-        tuple(frame), tuple(sides), tuple(slice(max(0, min(some.stop, stop) - some.start)) for some in places)
+    template += [TemplateToken(None, id, 0) for id in ending if cut]
+    return Template(
+        tuple(template), tuple(sides), tuple(slice(max(0, min(some.stop, stop) - some.start)) for some in positions)
     )

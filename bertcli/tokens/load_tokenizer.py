@@ -21,7 +21,7 @@ NAMES = (
 )
 
 # Classes that put special tokens around a text where tokenizer.json does not say so; others take it as it is.
-FRAMED = (
+ADDING_SPECIAL = (
     "", "bert", "distilbert", "electra", "mpnet", "roberta", "xlmroberta", "camembert", "albert", "debertav2", "esm",
 )  # fmt: skip
 
@@ -33,17 +33,17 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
 
     A tokenizer.json that exists but cannot be read is an error; no other file is used instead. Special tokens in a text
     are recognized, and [CLS] and [SEP] are put around it unless file or class say otherwise. A tokenizer that is not
-    `framed` is tokenizer.json as it is.
+    `adds_special` is tokenizer.json as it is.
     """
     path, file = folder.path, folder.file("tokenizer.json")
-    if not settings.framed:
+    if not settings.adds_special:
         return _from_json(folder.reading(file.name))
-    framed = settings.kind in FRAMED
+    adds_special = settings.class_name in ADDING_SPECIAL
     if os.path.lexists(file):
         backend = _from_json(folder.reading(file.name))
         _overrule(backend, settings, file)
     else:
-        framed = True
+        adds_special = True
         from bertcli.tokens.slow import open_vocabulary  # most folders have a tokenizer.json
 
         with library_errors(f"The tokenizer in {path} cannot be made of its files", AT_OPENING):
@@ -52,14 +52,14 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
 
         append_tokens(backend, settings, special_tokens(backend, settings), path)
     _add_special_tokens(backend, settings)
-    if settings.lowered:
-        from bertcli.tokens.missing_tokens import lower_first
+    if settings.lowercase_first:
+        from bertcli.tokens.missing_tokens import add_lowercase
 
-        lower_first(backend)
-    if backend.post_processor is None and framed:
-        from bertcli.tokens.missing_tokens import frame
+        add_lowercase(backend)
+    if backend.post_processor is None and adds_special:
+        from bertcli.tokens.missing_tokens import add_template
 
-        frame(backend, special_tokens(backend, settings), path)
+        add_template(backend, special_tokens(backend, settings), path)
     backend.encode_special_tokens = settings.split_special
     return backend
 
@@ -95,17 +95,17 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
     What it leaves out has the class's default. PreTrainedTokenizerFast takes tokenizer.json as it is.
     """
     lower, prefix = settings.flag("do_lower_case", True), settings.flag("add_prefix_space", False)
-    wanted: dict[str, dict[str, bool]] = {}
-    if settings.kind in ("bert", "distilbert", "electra", "mpnet"):
-        wanted["normalizer"] = {"lowercase": lower, "strip_accents": settings.flag("strip_accents", lower)}
-        if settings.kind != "mpnet":
-            wanted["normalizer"]["handle_chinese_chars"] = settings.flag("tokenize_chinese_chars", True)
-    elif settings.kind == "roberta":
+    expected: dict[str, dict[str, bool]] = {}
+    if settings.class_name in ("bert", "distilbert", "electra", "mpnet"):
+        expected["normalizer"] = {"lowercase": lower, "strip_accents": settings.flag("strip_accents", lower)}
+        if settings.class_name != "mpnet":
+            expected["normalizer"]["handle_chinese_chars"] = settings.flag("tokenize_chinese_chars", True)
+    elif settings.class_name == "roberta":
         trim = settings.flag("trim_offsets", True)
-        wanted["pre_tokenizer"] = {"add_prefix_space": prefix}
-        wanted["post_processor"] = {"add_prefix_space": prefix, "trim_offsets": trim}
+        expected["pre_tokenizer"] = {"add_prefix_space": prefix}
+        expected["post_processor"] = {"add_prefix_space": prefix, "trim_offsets": trim}
     changes, lowercase = [], getattr(backend.normalizer, "lowercase", None)
-    for name, values in wanted.items():
+    for name, values in expected.items():
         part = getattr(backend, name)
         for key, value in values.items():
             current = getattr(part, key, value)
@@ -130,7 +130,7 @@ def _add_special_tokens(backend: Backend, settings: Settings) -> None:
             token.special = token.special or token.content in named
             _add(backend, token)
     contents = {token.content for token in backend.get_added_tokens_decoder().values()}
-    words = [*special_tokens(backend, settings).values(), *settings.marked]
+    words = [*special_tokens(backend, settings).values(), *settings.markers]
     known = [
         AddedToken(word, normalized=False, special=True) for word in words if backend.token_to_id(word) is not None
     ]

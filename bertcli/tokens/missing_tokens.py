@@ -1,4 +1,4 @@
-"""What a tokenizer's files leave out, and its class or its model adds."""
+"""Tokens and steps that a tokenizer's files leave out, and its class or its model adds."""
 
 import json
 from collections.abc import Mapping
@@ -23,11 +23,12 @@ def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, st
         token.special = token.special or token.content in special.values()
         (backend.add_special_tokens if token.special else backend.add_tokens)([token])
     mask = settings.named.get("mask", "[MASK]")
-    if settings.kind == "debertav2" and backend.token_to_id(mask) is None:  # as the only one, it may lack the mask
+    # The only class whose vocabulary may lack the mask.
+    if settings.class_name == "debertav2" and backend.token_to_id(mask) is None:
         backend.add_special_tokens([mask])
 
 
-def frame(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
+def add_template(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
     """[CLS] A [SEP] and [CLS] A [SEP] B [SEP], as BERT has it; <s> A </s> and <s> A </s></s> B </s>, as RoBERTa has."""
     first, last = special["cls"], special["sep"]
     ids = [(token, backend.token_to_id(token)) for token in (first, last)]
@@ -42,7 +43,7 @@ def frame(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
     )
 
 
-def lower_first(backend: Backend) -> None:
+def add_lowercase(backend: Backend) -> None:
     """Put Lowercase before the normalizer, unless it is one of its steps, as sentence-transformers does it."""
     normalizer = backend.normalizer
     state = {} if normalizer is None else json.loads(normalizer.__getstate__())

@@ -1,4 +1,4 @@
-"""What the small files beside a tokenizer say: tokenizer_config.json, special_tokens_map.json and added_tokens.json."""
+"""Settings of a tokenizer: tokenizer_config.json, special_tokens_map.json and added_tokens.json."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,42 +21,33 @@ FLAGS = (
 )  # fmt: skip
 
 OF_MODELS = {"nomic_bert": "bert", "ernie": "bert", "gte": "xlm-roberta"}  # whose tokenizers are those of others
-# Classes, as `kind` has them, that give segments in transformers 4 and none in 5 where model_input_names is not set:
-# then the version that wrote the files decides.
+# Class names. Without model_input_names some give no segments; others do so in transformers 4 and not in 5, where the
+# version that wrote the files decides.
 WITHOUT_SEGMENTS = ("roberta", "xlmroberta", "camembert", "mpnet", "esm", "gemma")  # unless model_input_names is set
 DISPUTED = ("pretrained", "tokenizersbackend", "albert")
 
 
 class Settings(NamedTuple):
-    """The settings of a tokenizer; those that files omit are left to the tokenizer's class.
+    """The settings of a tokenizer; those that files omit are left to the tokenizer's class."""
 
-    `kind` is that class in lower case without "Tokenizer" and "Fast", or where none is named the model's type without
-    dashes: both are "xlmroberta". `named` holds the special tokens by role, and `special` those of any role or none,
-    which a tokenizer that lacks them is given. `added` are tokens by id, `described` if tokenizer_config.json lists
-    them. Words that are `marked` are special tokens where the vocabulary has them. `cut_left` and `fill_left` are None
-    where nothing is said. Where texts are `lowered`, that comes before anything else; with `split_special` special
-    tokens in a text are read like any words. `has_segments` is false where the model is given no segments (`disputed`
-    if transformers 4 and 5 do not agree), and `framed` where no special tokens are put around a text. Pairs of texts
-    are put into `chat`, where there is one.
-    """
-
-    kind: str = ""
-    tokenizer_class: str | None = None
+    # The class in lower case without "Tokenizer" and "Fast"; if none is named, the model's type without dashes.
+    class_name: str = ""
+    tokenizer_class: str | None = None  # as it is written
     flags: Mapping[str, bool] = {}
-    named: Mapping[str, str] = {}
-    added: Mapping[int, AddedToken] = {}
-    described: bool = False
-    special: tuple[AddedToken, ...] = ()
-    marked: tuple[str, ...] = ()
+    named: Mapping[str, str] = {}  # special tokens by role
+    added: Mapping[int, AddedToken] = {}  # tokens by id
+    described: bool = False  # tokenizer_config.json lists them, with ids
+    special: tuple[AddedToken, ...] = ()  # of any role or none; added to a tokenizer that lacks them
+    markers: tuple[str, ...] = ()  # words that are special tokens where the vocabulary has them
     max_length: int | None = None
-    cut_left: bool | None = None
+    cut_left: bool | None = None  # None: not said
     fill_left: bool | None = None
-    lowered: bool = False
-    split_special: bool = False
-    has_segments: bool = True
-    disputed: bool = False
-    framed: bool = True
-    chat: "ChatTemplate | None" = None
+    lowercase_first: bool = False  # before anything else is done to a text
+    split_special: bool = False  # special tokens in a text are read like any words
+    has_segments: bool = True  # the model is given segments of pairs
+    disputed: bool = False  # transformers 4 and 5 do not agree on that
+    adds_special: bool = True  # special tokens are put around a text
+    chat: "ChatTemplate | None" = None  # a pair is put into this template
 
     def flag(self, name: str, default: bool) -> bool:
         return self.flags.get(name, default)
@@ -76,22 +67,22 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
     name = config.get("tokenizer_class") or model.get("tokenizer_class")
     tokenizer_class = name if isinstance(name, str) else None
     of_model = str(model.get("model_type", ""))
-    kind = (
+    class_name = (
         (tokenizer_class or OF_MODELS.get(of_model, of_model).replace("-", ""))
         .removesuffix("Fast")
         .removesuffix("Tokenizer")
         .lower()
     )
-    if kind == "esm":  # whose last token is called its end
+    if class_name == "esm":  # whose last token is called its end
         special.setdefault("sep_token", special.get("eos_token"))
     values = {role: special[f"{role}_token"] for role in SPECIAL if special.get(f"{role}_token") is not None}
     tokens = {role: _token(value, file, f"{role}_token") for role, value in values.items()}
     extra = _extra(special, file)
     inputs, version = config.get("model_input_names"), str(model.get("transformers_version", ""))
-    disputed = not isinstance(inputs, list) and kind in DISPUTED
-    written_by_5 = kind == "tokenizersbackend" or version.startswith(("5.", "6."))
+    disputed = not isinstance(inputs, list) and class_name in DISPUTED
+    written_by_5 = class_name == "tokenizersbackend" or version.startswith(("5.", "6."))
     return Settings(
-        kind=kind,
+        class_name=class_name,
         tokenizer_class=tokenizer_class,
         flags={name: config.flag(name, False) for name in FLAGS if config.get(name) is not None},
         named={role: token.content for role, token in tokens.items() if role in ROLES},
@@ -100,11 +91,11 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
         special=(*tokens.values(), *extra),
         max_length=_max_length(config.get("model_max_length", config.get("max_len")), file),
         cut_left=_is_left(config, "truncation_side", file),
-        fill_left=_is_left({"padding_side": "left" if kind == "gemma" else None} | config, "padding_side", file),
+        fill_left=_is_left({"padding_side": "left" if class_name == "gemma" else None} | config, "padding_side", file),
         split_special=config.flag("split_special_tokens", False),
         has_segments="token_type_ids" in inputs
         if isinstance(inputs, list)
-        else kind not in WITHOUT_SEGMENTS and not (disputed and written_by_5),
+        else class_name not in WITHOUT_SEGMENTS and not (disputed and written_by_5),
         disputed=disputed,
     )
 

@@ -33,9 +33,9 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
 
     Errors: BertcliError for a class whose files cannot be read, and for files that are missing or damaged.
     """
-    files, build = KINDS.get(settings.kind, KINDS["bert"])
+    files, build = CLASSES.get(settings.class_name, CLASSES["bert"])
     names = {*folder.names}
-    if settings.kind not in KINDS and settings.tokenizer_class is not None:
+    if settings.class_name not in CLASSES and settings.tokenizer_class is not None:
         raise BertcliError(
             f"{folder.path} asks for a {shown(settings.tokenizer_class)}, which bertcli reads only from a "
             "tokenizer.json, and has none."
@@ -43,8 +43,8 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
     if not names.issuperset(files):
         raise lacks_tokenizer(str(folder.path), names, " with ".join(files))
     backend = build(*map(folder.reading, files), settings)
-    mask = settings.named.get("mask", "[MASK]" if settings.kind in ("albert", "deberta") else "<mask>")
-    if settings.kind in SPACED_MASKS and backend.token_to_id(mask) is not None:
+    mask = settings.named.get("mask", "[MASK]" if settings.class_name in ("albert", "deberta") else "<mask>")
+    if settings.class_name in SPACED_MASKS and backend.token_to_id(mask) is not None:
         backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])
     return backend
 
@@ -192,7 +192,7 @@ def _read(file: Path) -> "Model":
 
 
 # The files that each class of tokenizers is made from, and how.
-KINDS: dict[str, tuple[tuple[str, ...], Callable[..., Backend]]] = {
+CLASSES: dict[str, tuple[tuple[str, ...], Callable[..., Backend]]] = {
     **dict.fromkeys(("bert", "distilbert", "electra", "mpnet"), (("vocab.txt",), _word_pieces)),
     "esm": (("vocab.txt",), _letters),
     "roberta": (("vocab.json", "merges.txt"), _byte_pairs),
@@ -240,7 +240,7 @@ class Model(NamedTuple):
 
 
 def parse_model(data: bytes) -> Model:
-    """What a `.model` file holds. Errors: ValueError for a damaged one, and for any kind of model but Unigram."""
+    """Read a `.model` file. Errors: ValueError for a damaged one, and for any type of model but Unigram."""
     pieces: list[Piece] = []
     specs: dict[int, dict[int, Value]] = {2: {}, 3: {}}
     for number, value in _fields(data):
@@ -275,31 +275,31 @@ def _bytes(value: Value) -> bytes:
 
 def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """The number and value of each field in a message."""
-    place = 0
-    while place < len(data):
-        tag, place = _number(data, place)
+    position = 0
+    while position < len(data):
+        tag, position = _number(data, position)
         value: Value
         if tag & 7 == NUMBER:
-            value, place = _number(data, place)
+            value, position = _number(data, position)
         elif tag & 7 == BYTES:
-            size, place = _number(data, place)
-            value, place = data[place : place + size], place + size
-        elif tag & 7 == FLOAT and place + 4 <= len(data):
-            (value,), place = struct.unpack_from("<f", data, place), place + 4
+            size, position = _number(data, position)
+            value, position = data[position : position + size], position + size
+        elif tag & 7 == FLOAT and position + 4 <= len(data):
+            (value,), position = struct.unpack_from("<f", data, position), position + 4
         else:
-            raise ValueError(f"no field ends with byte {place}")
-        if place > len(data):
+            raise ValueError(f"no field ends with byte {position}")
+        if position > len(data):
             raise ValueError("it ends within a field")
         yield tag >> 3, value
 
 
-def _number(data: bytes, place: int) -> tuple[int, int]:
-    """The whole number at a place, and the place after it."""
-    if place < len(data) and data[place] < 128:  # most are this short
-        return data[place], place + 1
+def _number(data: bytes, position: int) -> tuple[int, int]:
+    """The whole number at a position, and the position after it."""
+    if position < len(data) and data[position] < 128:  # most are this short
+        return data[position], position + 1
     value = 0
-    for i, byte in enumerate(data[place : place + 10]):
+    for i, byte in enumerate(data[position : position + 10]):
         value |= (byte & 127) << 7 * i
         if byte < 128:
-            return value, place + i + 1
+            return value, position + i + 1
     raise ValueError("it ends within a number")

@@ -1,4 +1,4 @@
-"""What a tokenizer makes of a text: tokens, framed by special tokens, after truncation."""
+"""Tokens of a text: those of its own, the special tokens that a template puts around them, and which were cut off."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,11 +8,12 @@ from tokenizers import Encoding
 
 from bertcli.errors import BertcliError
 
-Cut = Literal["longest", "text", "pair"]  # what loses tokens: the longer side first, the text alone, the pair alone
+# The side that loses tokens where a text is too long: the longer one first, the text alone, the pair alone.
+Cut = Literal["longest", "text", "pair"]
 
 
-class Slot(NamedTuple):
-    """One place in the frame that a tokenizer puts around texts: a special token, or (side 0 or 1) a text."""
+class TemplateToken(NamedTuple):
+    """A part of a template: a special token (side None), or the place of a text (side 0) or its pair (side 1)."""
 
     side: int | None
     id: int
@@ -20,7 +21,7 @@ class Slot(NamedTuple):
 
 
 class Original(NamedTuple):
-    """What tokens were made from: the texts, the most tokens there may be, and which side is cut."""
+    """The input of an encoding: text, pair, the most tokens there may be, and which side is cut."""
 
     text: str
     pair: str | None
@@ -47,38 +48,41 @@ class Listed:
 Side = Encoding | Listed  # the tokens of one text, without special tokens
 
 
-class Framing(NamedTuple):
-    """The frame, the library's result for each text in it, and which of these tokens were kept."""
+class Template(NamedTuple):
+    """A template applied to texts: its tokens, the library's result for each text, and the slice that was kept."""
 
-    frame: tuple[Slot, ...]
+    tokens: tuple[TemplateToken, ...]
     sides: tuple[Side, ...]
     kept: tuple[slice, ...]
 
     @property
     def special_count(self) -> int:
-        return sum(slot.side is None for slot in self.frame)
+        return sum(token.side is None for token in self.tokens)
 
-    def places(self) -> Iterator[tuple[Slot, Side | None, slice]]:
-        """The slots in their order, each with the text that fills it, if any, and the tokens kept of that."""
-        for slot in self.frame:
-            yield (slot, None, slice(0)) if slot.side is None else (slot, self.sides[slot.side], self.kept[slot.side])
+    def parts(self) -> Iterator[tuple[TemplateToken, Side | None, slice]]:
+        """Each token of the template; for a text also the library's result, and the slice of it that was kept."""
+        for token in self.tokens:
+            if token.side is None:
+                yield token, None, slice(0)
+            else:
+                yield token, self.sides[token.side], self.kept[token.side]
 
     def numbers(self) -> tuple[list[int], list[int]]:
         """Ids and segments of all tokens."""
         ids: list[int] = []
         segments: list[int] = []
-        for slot, side, kept in self.places():
-            new = [slot.id] if side is None else side.ids[kept]
+        for token, side, kept in self.parts():
+            new = [token.id] if side is None else side.ids[kept]
             ids += new
-            segments += [slot.segment] * len(new)
+            segments += [token.segment] * len(new)
         return ids, segments
 
 
 class Maker(Protocol):
-    """What made tokens and can make them again: a tokenizer."""
+    """The tokenizer that made tokens and can make them again."""
 
-    def framing(self, original: Original) -> Framing:
-        """Where the tokens of a text lie in it."""
+    def apply(self, original: Original) -> Template:
+        """The template filled with a text and its pair, if there is one."""
 
     def piece(self, id: int) -> str:
         """The piece with this id."""
@@ -98,10 +102,10 @@ class Tokens:
     lost_masks: int
     _original: Original | None  # None for a window
     maker: Maker | None = None
-    _framing: Framing | None = None
+    _template: Template | None = None
 
     def with_tokenizer(self, tokenizer: Maker) -> "Tokens":
-        """The same tokens, linked to a tokenizer that would produce them again."""
+        """A copy that is linked to a tokenizer, which would produce these tokens again."""
         return replace(self, maker=tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -113,8 +117,8 @@ class Tokens:
 
     @property
     def first(self) -> int:
-        """How many tokens of the text that is read in windows come before this one."""
-        return int(self.framed().kept[-1].start)
+        """The number of tokens of the text that come before this window."""
+        return int(self.template().kept[-1].start)
 
     @property
     def pieces(self) -> list[str]:
@@ -139,24 +143,24 @@ class Tokens:
     def sides(self) -> list[int | None]:
         """0 for tokens of the text, 1 for those of its pair, None for the special tokens put around them."""
         result: list[int | None] = []
-        for slot, side, kept in self.framed().places():
-            result += [slot.side] * (1 if side is None else len(side.ids[kept]))
+        for token, side, kept in self.template().parts():
+            result += [token.side] * (1 if side is None else len(side.ids[kept]))
         return result
 
     def _of_texts(self, attribute: str) -> list[Any]:
-        """What the library says of each token of the texts; None for the special tokens put around them."""
+        """An attribute of the library's result for each token; None for special tokens of the template."""
         result: list[Any] = []
-        for _, side, kept in self.framed().places():
+        for _, side, kept in self.template().parts():
             result += [None] if side is None else getattr(side, attribute)[kept]
         return result
 
-    def framed(self) -> Framing:
-        """Where the tokens lie in the texts."""
-        if self._framing is not None:
-            return self._framing
+    def template(self) -> Template:
+        """The applied template; of tokens that were unpickled it is made again."""
+        if self._template is not None:
+            return self._template
         assert self.maker is not None
         assert self._original is not None
-        return self.maker.framing(self._original)
+        return self.maker.apply(self._original)
 
 
 def kept_parts(lengths: list[int], room: int | None, original: Original, from_left: bool) -> tuple[slice, ...]:

@@ -18,7 +18,7 @@ from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
 from bertcli.tokens.load_tokenizer import open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
-from bertcli.tokens.template import Cut, Framing, Listed, Original, Side, Slot, Tokens, kept_parts
+from bertcli.tokens.template import Cut, Listed, Original, Side, Template, TemplateToken, Tokens, kept_parts
 
 if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
@@ -30,7 +30,7 @@ logger = logging.getLogger("bertcli")
 
 
 class Spelling(NamedTuple):
-    """How pieces read alone or after a space, and right after a letter, where they may bring a space of their own."""
+    """The spelling of pieces: alone or after a space, and right after a letter, where they may bring a space."""
 
     alone: str
     following: str
@@ -48,12 +48,14 @@ class Tokenizer:
         self._segments_disputed = settings.disputed and takes_segments
         self._rows = config.vocab_size if config else None
         self._check_vocabulary()
-        unframed = (Slot(0, 0, 0),), (Slot(0, 0, 0), Slot(1, 0, 0))
-        self._frames = (self._frame(paired=False), self._frame(paired=True)) if settings.framed else unframed
+        bare = (TemplateToken(0, 0, 0),), (TemplateToken(0, 0, 0), TemplateToken(1, 0, 0))
+        self._templates = (
+            (self._tokens_around(paired=False), self._tokens_around(paired=True)) if settings.adds_special else bare
+        )
         self._segments = config.segment_count if config and self._has_segments else None
-        self._check_segments(self._frames[False])
-        for slot in chain(*self._frames):
-            self._check_id(slot.id, "around texts")
+        self._check_segments(self._templates[False])
+        for token in chain(*self._templates):
+            self._check_id(token.id, "around texts")
 
     @classmethod
     def open(cls, layout: Layout, config: Config | None = None) -> "Tokenizer":
@@ -64,14 +66,14 @@ class Tokenizer:
         embedding matrix.
         """
         transformer, place, static = layout.limits, layout.tokenizer, layout.is_static
-        settings = Settings(framed=False) if static else read_settings(place, transformer.tokenizer)
+        settings = Settings(adds_special=False) if static else read_settings(place, transformer.tokenizer)
         markers: tuple[str, ...] = ()
         if layout.is_late:
             from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
 
             markers = late_interaction(layout).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
-        settings = settings._replace(marked=tuple(words), lowered=transformer.lower_case)
+        settings = settings._replace(markers=tuple(words), lowercase_first=transformer.lower_case)
         if transformer.chat:
             from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 
@@ -100,7 +102,7 @@ class Tokenizer:
         return cls(backend, settings, config)
 
     def cutting(self, side: Literal["left", "right"]) -> "Tokenizer":
-        """The same tokenizer, which cuts texts at this side whatever its files say."""
+        """A copy that cuts texts at this side, whatever the files say."""
         other = copy(self)
         other._settings = self._settings._replace(cut_left=side == "left")
         return other
@@ -113,7 +115,7 @@ class Tokenizer:
         if not (folder / "tokenizer.json").exists():
             self._backend.save(str(folder / "tokenizer.json"))
         stated = Folder(folder).optional("tokenizer_config.json")
-        generic = "BertTokenizer" if self._settings.kind in ("", "bert") else "PreTrainedTokenizerFast"
+        generic = "BertTokenizer" if self._settings.class_name in ("", "bert") else "PreTrainedTokenizerFast"
         settings: dict[str, Any] = {
             "tokenizer_class": self._settings.tokenizer_class or generic,
             "model_input_names": ["input_ids", "attention_mask"] + (["token_type_ids"] if self._has_segments else []),
@@ -139,12 +141,12 @@ class Tokenizer:
 
     @property
     def fills_left(self) -> bool:
-        """Whether a text that is filled up with tokens has them at its beginning."""
+        """True if padding comes before a text, not after it."""
         return bool(self._settings.fill_left)
 
     @property
     def chat(self) -> "ChatTemplate | None":
-        """What a pair of texts is put into; None where special tokens are put around them."""
+        """The chat template of pairs; None if special tokens are put around them."""
         return self._settings.chat
 
     @property
@@ -192,17 +194,17 @@ class Tokenizer:
 
     @property
     def prefix(self) -> str | None:
-        """What marks a piece that continues a word, as WordPiece's `##`; None for tokenizers that mark none."""
+        """The mark of a piece that continues a word, as WordPiece's `##`; None for tokenizers without one."""
         return getattr(self._backend.model, "continuing_subword_prefix", None) or None
 
     @cached_property
     def space(self) -> str | None:
-        """What marks a piece that includes the space before it: Ġ (byte-level) or ▁; None where pieces have none."""
+        """The mark of a piece that includes the space before it: Ġ (byte-level) or ▁; None where pieces have none."""
         pieces = "".join(self._backend.encode("a a", add_special_tokens=False).tokens)
         return next((mark for mark in SPACES if mark in pieces), None)
 
     def spelling(self, pieces: Sequence[str]) -> Spelling:
-        """How pieces read, without the marks of word pieces but for that of one that stands alone."""
+        """Spell pieces without the marks of word pieces; one that stands alone keeps its mark."""
         if self.space is not None:
             return Spelling(self.spelled(pieces), self.spelled(["a", *pieces])[1:])
         continued = [piece.removeprefix(self.prefix or "##") for piece in pieces]
@@ -217,11 +219,11 @@ class Tokenizer:
     # --------------------------------------------------------------------------------------------------- encoding
 
     def special_count(self, paired: bool) -> int:
-        """How many special tokens are put around a text, or around a pair."""
-        return sum(slot.side is None for slot in self._frames[paired])
+        """The number of special tokens around a text, or around a pair."""
+        return sum(token.side is None for token in self._templates[paired])
 
     def prompt_length(self, prompt: str) -> int:
-        """How many tokens a prompt takes at the beginning of a text: [CLS] counts, what ends a text does not.
+        """Count the tokens that a prompt takes at the beginning of a text: [CLS] counts, what ends a text does not.
 
         Those of the prompt alone: where its last word and the text's first make one piece, that is not seen, as in
         sentence-transformers.
@@ -253,7 +255,7 @@ class Tokenizer:
         if max_length is not None:
             self.check_length(max_length, paired=bool(seconds))
         if seconds:
-            self._check_segments(self._frames[True])
+            self._check_segments(self._templates[True])
         if seconds and self._segments_disputed:
             self._segments_disputed = False  # logged once
             segment, version, other_version = (1, 4, 5) if self._has_segments else (0, 5, 4)
@@ -277,21 +279,21 @@ class Tokenizer:
         size = self.vocab_size if self._rows is None else min(self.vocab_size, self._rows)
         if wrong := [id for id in ids if not 0 <= id < size]:
             raise BertcliError(f"The id {shown(wrong[0])} is none of the vocabulary, whose ids are 0 to {size - 1}.")
-        frame = self._frames[False]
-        at = next(number for number, slot in enumerate(frame) if slot.side is not None)
-        before, after = ([slot.id for slot in some] for some in (frame[:at], frame[at + 1 :]))
+        template = self._templates[False]
+        at = next(number for number, token in enumerate(template) if token.side is not None)
+        before, after = ([token.id for token in some] for some in (template[:at], template[at + 1 :]))
         inner = [*ids]
         if before + after and inner[:at] == before and inner[len(inner) - len(after) :] == after:
             inner = inner[at : len(inner) - len(after)]
         side = Listed(inner, [(0, 0)] * len(inner), [None] * len(inner))
         return self._tokens((side,), Original("", None, max_length))
 
-    def framing(self, original: Original) -> Framing:
-        """Where the tokens of a text lie in it."""
-        return self._framing(tuple(self._backend_batch(self._sources(original))), original)
+    def apply(self, original: Original) -> Template:
+        """The template filled with a text and its pair, if there is one."""
+        return self._applied(tuple(self._backend_batch(self._sources(original))), original)
 
     def _sources(self, original: Original) -> list[str]:
-        """What is tokenized: the text, the text and its pair, or the one text that a chat template makes of the two."""
+        """The texts to tokenize: the text, the text and its pair, or the one that a chat template makes of the two."""
         if original.pair is None:
             return [original.text]
         return [original.text, original.pair] if self.chat is None else [self.chat.of(original.text, original.pair)[0]]
@@ -301,22 +303,22 @@ class Tokenizer:
         """The tokens that a pair in a chat template ends with, whatever it is."""
         return [] if self.chat is None else self.chat.ending(self._backend_batch)
 
-    def _framing(self, sides: tuple[Side, ...], original: Original) -> Framing:
+    def _applied(self, sides: tuple[Side, ...], original: Original) -> Template:
         if original.pair is not None and self.chat is not None:
-            return self.chat.framing(sides[0], original, self._ending)
+            return self.chat.apply(sides[0], original, self._ending)
         paired = len(sides) == 2
         room = None if original.max_length is None else original.max_length - self.special_count(paired)
         kept = kept_parts([*map(len, sides)], room, original, bool(self._settings.cut_left))
-        return Framing(self._frames[paired], sides, kept)
+        return Template(self._templates[paired], sides, kept)
 
     def _tokens(self, sides: tuple[Side, ...], original: Original) -> Tokens:
-        framing = self._framing(sides, original)
-        ids, segments = framing.numbers()
+        template = self._applied(sides, original)
+        ids, segments = template.numbers()
         self._check_id(max(ids, default=0), "into a text")
-        lost = sum(map(len, framing.sides)) + framing.special_count - len(ids)
+        lost = sum(map(len, template.sides)) + template.special_count - len(ids)
         mask = self.id_of(self.mask_token) if lost else None
-        lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in framing.sides) - ids.count(mask)
-        return Tokens(ids, segments, lost, lost_masks, original, self, framing)
+        lost_masks = 0 if mask is None else sum(side.ids.count(mask) for side in template.sides) - ids.count(mask)
+        return Tokens(ids, segments, lost, lost_masks, original, self, template)
 
     def _backend_batch(self, texts: list[str]) -> list[Side]:
         try:
@@ -334,7 +336,7 @@ class Tokenizer:
     # ------------------------------------------------------------------------------------------------------ set-up
 
     def _check_vocabulary(self) -> None:
-        """Whether all pieces can have embeddings; ids past the last are found where they occur (listing is slow)."""
+        """Refuse more pieces than embeddings. Ids past the last are found where they occur: listing all is slow."""
         if not self.vocab_size:
             raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
         named = {token.content for token in self._settings.special}
@@ -353,24 +355,24 @@ class Tokenizer:
                 "only: tokenizer and weights do not belong together."
             )
 
-    def _check_segments(self, frame: tuple[Slot, ...]) -> None:
-        last = max(slot.segment for slot in frame)
+    def _check_segments(self, template: tuple[TemplateToken, ...]) -> None:
+        last = max(token.segment for token in template)
         if self._segments is not None and last >= self._segments:
             raise BertcliError(
                 f"The tokenizer gives segment {last}, but the model has {self._segments}: they do not belong together."
             )
 
-    def _frame(self, paired: bool) -> tuple[Slot, ...]:
-        """Where the tokenizer's own post-processor puts special tokens, found with texts of one token each."""
+    def _tokens_around(self, paired: bool) -> tuple[TemplateToken, ...]:
+        """Find where the post-processor puts special tokens, with texts of one token each."""
         words = [*self._special.values(), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
                 with library_errors("The tokenizer cannot put its special tokens around a text", AT_OPENING):
-                    framed = self._backend.encode(word, word if paired else None)
-                if sorted(side for side in framed.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
+                    result = self._backend.encode(word, word if paired else None)
+                if sorted(side for side in result.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
                     raise BertcliError("The tokenizer's template omits a text, or has it twice: fetch the model again.")
-                segments = framed.type_ids if self._has_segments else [0] * len(framed)
-                return tuple(map(Slot, framed.sequence_ids, framed.ids, segments))
+                segments = result.type_ids if self._has_segments else [0] * len(result)
+                return tuple(map(TemplateToken, result.sequence_ids, result.ids, segments))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
 
 

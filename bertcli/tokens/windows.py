@@ -11,32 +11,32 @@ def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:
     lost; offsets and words are those in the whole text. As the tokenizers library does it with a stride.
     Errors: BertcliError if there is no room for more tokens of the text than the overlap.
     """
-    framing = tokens.framed()
-    *whole, cut = map(len, framing.sides)
-    room = size - framing.special_count - sum(whole)
+    template = tokens.template()
+    *whole, cut = map(len, template.sides)
+    room = size - template.special_count - sum(whole)
     if cut > room and room <= overlap:
-        frame = "the special tokens and the first text" if whole else "the special tokens"
+        around = "the special tokens and the first text" if whole else "the special tokens"
         raise BertcliError(
-            f"A window of {size} tokens has room for {max(room, 0)} beside {frame}, but neighbors share "
+            f"A window of {size} tokens has room for {max(room, 0)} beside {around}, but neighbors share "
             f"{overlap}: choose larger windows, let them share less, or shorten the first text."
         )
-    framing = framing._replace(sides=tuple(map(Listed.of, framing.sides)))
+    template = template._replace(sides=tuple(map(Listed.of, template.sides)))
     windows = []
     for start in _starts(cut, room, overlap):
         kept = (*(slice(length) for length in whole), slice(start, start + room))
-        part = framing._replace(kept=kept)
+        part = template._replace(kept=kept)
         windows.append(Tokens(*part.numbers(), 0, 0, None, tokens.maker, part))
     return windows
 
 
 def tokens_in_windows(tokens: Tokens, size: int, overlap: int) -> int:
-    """How many tokens `windows_of` makes of a text, at most; the windows themselves are not made."""
-    framing = tokens.framed()
-    *whole, cut = map(len, framing.sides)
-    room = size - framing.special_count - sum(whole)
+    """Count the tokens of all windows that `windows_of` would make, at most."""
+    template = tokens.template()
+    *whole, cut = map(len, template.sides)
+    room = size - template.special_count - sum(whole)
     return min(size, len(tokens.ids)) * len(_starts(cut, room, overlap))
 
 
 def _starts(cut: int, room: int, overlap: int) -> range:
-    """Where windows begin in a text of `cut` tokens, of which each holds `room`."""
+    """The first token of each window in a text of `cut` tokens, where a window holds `room` of them."""
     return range(0, max(cut - overlap, 1), max(room - overlap, 1))
