@@ -17,6 +17,9 @@ PLAYED = Path(__file__).parent / "helpers" / "windows"
 TEXTS = ["Good hot tea.", "Bad cold tea.", "The film was a joy.", "She waited for hours.", "Nobody laughed."]
 LABELS = ["positive", "negative", "positive", "negative", "negative"]
 NUMBERS = re.compile(rb"[\d.,e+-]+")  # of which the page of a pass holds measured times
+# When a record was made, and the digest of a file of texts, whose lines end otherwise.
+VARYING = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?|\b[0-9a-f]{8,32}\b")
+VARYING_BYTES = re.compile(VARYING.pattern.encode())
 LEFT_ALONE = (".shard",)  # notes that hold the digest of the texts' file, whose lines end otherwise
 
 
@@ -145,8 +148,8 @@ FIRST_RUNS = {
     ],
     "params": [["params", "--variant", "tiny", "--format", "json"]],
     "onnx": [
-        ["export", "made/model.onnx"],
-        ["export", "made/model.onnx"],
+        ["export", "-o", "made/model.onnx"],
+        ["export", "-o", "made/model.onnx"],
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--engine", "onnx"],
         ["encode", "-i", "texts.txt", "-o", "w.npy", "--engine", "onnx", "--precision", "int8"],
     ],
@@ -163,12 +166,12 @@ def test_windows_gives_what_linux_gives(name: str, systems: tuple[System, System
     for arguments in FIRST_RUNS[name]:
         printed, expected = windows.run(*arguments), linux.run(*arguments)
         if "json" in arguments:
-            assert printed == expected
+            assert VARYING.sub("", printed) == VARYING.sub("", expected)
         else:
             assert readable(printed)
     assert windows.files.keys() == linux.files.keys()
     for file, content in linux.files.items():
-        assert windows.files[file] == content, file
+        assert VARYING_BYTES.sub(b"", windows.files[file]) == VARYING_BYTES.sub(b"", content), file
 
 
 def readable(text: str) -> bool:
@@ -186,7 +189,6 @@ TABLES = [
     ["heads", "Hot tea."],
     ["explain", "The film was a joy."],
     ["info"],
-    ["doctor"],
     ["similarity", "Hot tea.", "Cold tea."],
     ["neighbors", "tea"],
     ["patch", "She drank hot [MASK].", "She drank cold [MASK]."],
@@ -209,8 +211,8 @@ def test_tables_and_help_can_be_read_without_unicode(encoding: str, systems: tup
     _, windows = systems
     windows.environment["PYTHONIOENCODING"] = encoding
     commands = sorted(commands_with("--debug"))
-    help_pages = [["--version"], ["--help"], *([command, "--help"] for command in commands)]
-    printed = windows.printed([sys.executable, "-c", RUN_EACH, json.dumps([*help_pages, *TABLES])])
+    others = [["--version"], ["doctor"], ["--help"], *([command, "--help"] for command in commands)]
+    printed = windows.printed([sys.executable, "-c", RUN_EACH, json.dumps([*others, *TABLES])])
     assert not re.search(r".*(\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|�).*", printed)
     for command in commands:
         assert f"Usage: bertcli {command} " in printed

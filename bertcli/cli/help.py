@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from bertcli.report.encodable import encodable
 from bertcli.report.terminal import takes_escapes
 
 WIDEST = 100  # columns of prose on a wide terminal
@@ -131,7 +132,7 @@ def whole(command: Any, ctx: typer.Context) -> str:
         lines += [_heading(panel), *_described(rows, width, COMMAND), ""]
     for panel, members in groupby(options, key=_panel):
         lines += [_heading(panel), *_described(map(_row, members), width), ""]
-    return "\n".join(lines)
+    return encodable("\n".join(lines))  # click writes UTF-8 to a stream that is ASCII
 
 
 def short(command: Any, ctx: typer.Context) -> str:
@@ -146,14 +147,16 @@ def short(command: Any, ctx: typer.Context) -> str:
         for panel, rows in _commands(command):
             if panel != "Guide":  # the last line names it
                 lines += [_heading(panel), *(_brief(*row, width, COMMAND) for row in rows), ""]
-        return "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
+        return encodable(
+            "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
+        )
     arguments = [one for one in command.params if _is_argument(one) and not _hidden(one)]
     rows = [_row(one) for one in [*arguments, *used(command)]]
     shown = [_brief(name, _short_text(command.name, name, text), width) for name, text in rows]
     lines += [*example, "", *shown, ""] if example else [*shown, ""]
     count = sum(not _hidden(one) and not _is_argument(one) for one in command.get_params(ctx))
     others = f"all {count} options and more examples" if count > len(shown) else "more examples"
-    return "\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"])
+    return encodable("\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"]))
 
 
 def used(command: Any) -> list[Any]:
