@@ -23,7 +23,7 @@ from bertcli.errors import BertcliError, damaged
 from bertcli.serve.answers import Answer, written
 from bertcli.serve.door import Door
 from bertcli.serve.exchange import Exchange, busy
-from bertcli.serve.requests import Refused, parse_json
+from bertcli.serve.requests import LONG_BODY, Refused, parse_json
 from bertcli.serve.routes import Route, all_routes, has_openai_errors
 from bertcli.serve.served import Served
 from bertcli.serve.service import BODIES_HELD, Limits, Service
@@ -31,7 +31,6 @@ from bertcli.serve.service import BODIES_HELD, Limits, Service
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 ENDING = Refused(503, "The server is ending: ask another one.", code="draining")
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
-LONG_BODY = 65_536  # bytes; less is parsed in a millisecond
 
 
 class Server(Service):

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from bertcli.files.texts import Text
 from bertcli.serve.exchange import Exchange
-from bertcli.serve.requests import Refused, TruncatingRequest
+from bertcli.serve.requests import Listed, Refused, TruncatingRequest
 from bertcli.serve.served import Served
 from bertcli.tracing.dispatch import Array
 
@@ -19,7 +19,7 @@ Vector = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "numb
 TokenVectors = Annotated[
     Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "number"}}})
 ]
-Inputs = str | list[str] | list[int] | list[list[int]]
+Inputs = str | Listed[str] | Listed[int] | Listed[Listed[int]]
 
 
 class Cut(TypedDict):

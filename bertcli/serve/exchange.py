@@ -16,10 +16,11 @@ from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.serve.answers import Answer
 from bertcli.serve.requests import Refused, TruncatingRequest, validate
 from bertcli.serve.routes import Route
-from bertcli.serve.served import Served
+from bertcli.serve.served import Served, spec_of_use
 from bertcli.serve.service import Service
 from bertcli.serve.stream import Busy, Call, TooLarge, Value
 from bertcli.tasks.compute.task import Task
+from bertcli.tasks.options import Windows
 
 T = TypeVar("T")
 CHARACTERS_OF_COST = 32  # tokenizing so many takes about as long as computing a token of a small model
@@ -104,6 +105,9 @@ class Exchange:
         given = {name: value for name, value in {**cut, **options}.items() if value is not None}
         several = self._check_sizes(texts, given)
         estimate = sum(3 + (len(text.text) + len(text.pair or "")) // CHARACTERS_A_TOKEN for text in texts)
+        most = len(texts) * self.served.model.config.max_tokens
+        if not issubclass(spec_of_use(task).options, Windows):  # else they are cut
+            estimate = min(estimate, most)
         estimate += sum(map(len, ids or ()))
         self._wait_for(estimate)
 
@@ -172,7 +176,8 @@ class Exchange:
         service = self.service
         excess = service.waiting + tokens - service.limits.max_queue_tokens
         if service.waiting and excess > 0:
-            raise busy(self.served.speed.seconds(excess))
+            # What waits is done within the time that a request may take.
+            raise busy(min(self.served.speed.seconds(excess), service.limits.timeout))
         service.waiting += tokens
 
     def _note(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:

@@ -9,7 +9,7 @@ from bertcli.files.texts import Text
 from bertcli.order import best_first
 from bertcli.serve.embedding import listed, prompt_of
 from bertcli.serve.exchange import Exchange
-from bertcli.serve.requests import TruncatingRequest, either
+from bertcli.serve.requests import Listed, TruncatingRequest, either
 from bertcli.tasks.compute.batches import Numbers
 from bertcli.tasks.compute.rank import LOGIT
 from bertcli.tasks.compute.scores import sigmoid
@@ -24,7 +24,7 @@ class Document(BaseModel):
     text: str
 
 
-Documents = list[str | Document]
+Documents = Listed[str | Document]
 
 
 class RankingRequest(TruncatingRequest):

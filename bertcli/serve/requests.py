@@ -12,12 +12,25 @@ from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from bertcli.errors import shown
 
 R = TypeVar("R", bound="JsonObject")
+T = TypeVar("T")
 Schema = dict[str, Any]
+LONG_BODY = 65_536  # bytes; less is read in a millisecond
+MOST_VALUES = 2_000_000  # of a body: token ids are the most that there may be
+SPACE = re.compile(r"[ \t\n\r]*")
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half a pair
 WORDS = {  # how a message calls a type of JSON Schema
     "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
@@ -59,6 +72,8 @@ class RequestModel(JsonObject):
     )
 
 
+# One wrong entry is enough: pydantic would note each of millions.
+Listed = Annotated[list[T], Field(fail_fast=True)]
 Side = Annotated[Literal["left", "right"], BeforeValidator(_lower)]
 
 
@@ -78,7 +93,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     """The JSON object of a request's body. Errors: Refused."""
     try:
         text = body.decode()
-        value = _DECODER.decode(text)
+        value = _DECODER.decode(text) if len(body) <= LONG_BODY else _read_in_steps(text)
     except (ValueError, RecursionError) as error:  # of UTF-8, too
         raise Refused(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
@@ -89,6 +104,62 @@ def parse_json(body: bytes) -> dict[str, Any]:
         except UnicodeEncodeError:
             why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character."
             raise Refused(422, why, code="wrong_shape") from None
+    return value
+
+
+def _read_in_steps(text: str) -> Any:
+    """What a long JSON text holds, value by value: the json module keeps other threads waiting until it is done.
+
+    Errors: ValueError; Refused for more values than any request needs.
+    """
+    count = 0
+
+    def skip(at: int) -> int:
+        return SPACE.match(text, at).end()  # type: ignore[union-attr]
+
+    def read(at: int) -> tuple[Any, int]:
+        nonlocal count
+        count += 1
+        if count > MOST_VALUES:
+            raise Refused(422, f"The body has more than {MOST_VALUES:,} values: send less at once.", code="too_many")
+        opening = text[at : at + 1]
+        if opening == "[":
+            return read_list(skip(at + 1))
+        if opening == "{":
+            return read_object(skip(at + 1))
+        return _DECODER.raw_decode(text, at)
+
+    def read_list(at: int) -> tuple[list[Any], int]:
+        values: list[Any] = []
+        while text[at : at + 1] != "]" or values:
+            value, at = read(at)
+            values.append(value)
+            at = skip(at)
+            if text[at : at + 1] == "]":
+                break
+            at = skip(expect(",", at))
+        return values, at + 1
+
+    def read_object(at: int) -> tuple[dict[str, Any], int]:
+        pairs: list[tuple[str, Any]] = []
+        while text[at : at + 1] != "}" or pairs:
+            name, at = _DECODER.raw_decode(text, at) if text[at : at + 1] == '"' else ("", expect('"', at))
+            value, at = read(skip(expect(":", skip(at))))
+            pairs.append((name, value))
+            at = skip(at)
+            if text[at : at + 1] == "}":
+                break
+            at = skip(expect(",", at))
+        return _each_name_once(pairs), at + 1
+
+    def expect(mark: str, at: int) -> int:
+        if text[at : at + 1] != mark:
+            raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
+        return at + 1
+
+    value, at = read(skip(0))
+    if skip(at) != len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
     return value
 
 

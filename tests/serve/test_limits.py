@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -25,6 +26,7 @@ from tokenizers import Tokenizer as Backend
 import bertcli
 from bertcli.folder.hub import find_model
 from bertcli.model import Model
+from bertcli.serve.requests import parse_json
 from bertcli.serve.routes import ROUTES
 from bertcli.serve.service import Limits
 
@@ -74,6 +76,56 @@ def test_wrong_bodies(running: Running, body: bytes, status: int, code: str) -> 
     answer = running.ask("/v1/embeddings", body)
     assert (answer.status, answer.body["error"]["code"]) == (status, code)
     assert len(answer.body["error"]["message"]) < 400
+
+
+VALUES: list[Any] = [
+    {"a": [], "b": {}, "c": [1, -2.5e3, True, None, "x\n\u00e9"]},
+    [[[]]],
+    [{"d": [{"e": "f"}]}],
+    "end",
+]
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (" ,\n\t ", " : ")])
+def test_long_bodies_are_read_as_short_ones_are(separators: tuple[str, str]) -> None:
+    body = {"values": VALUES, "long": "y" * 70_000, "more": {"g": VALUES}}
+    assert parse_json(json.dumps(body, separators=separators).encode()) == body
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "]",
+        "]}x",
+        "], }",
+        '], "a"}',
+        '], "a": 1, "a": 2}',
+        "], 1: 2}",
+        '], "a": NaN}',
+        ", ]}",
+        '], "a" 1}',
+        "[}",
+        '"a": 1}',
+    ],
+)
+def test_long_bodies_that_are_no_json(running: Running, end: str) -> None:
+    answer = running.ask("/embed", b'{"inputs": ["' + b"y" * 70_000 + b'"' + end.encode())
+    assert (answer.status, answer.body["error_type"]) == (400, "bad_json")
+
+
+def test_millions_of_values_are_refused_while_others_are_answered(sentence: Model) -> None:
+    """In the wrong form, for a field that could take them in another: nothing keeps a list of what is wrong."""
+    with serving([sentence]) as running, ThreadPoolExecutor(1) as client:
+        for body in (b'{"inputs": [' + b"1," * 3_000_000 + b"1]}", b'{"inputs": [["a"' + b',""' * 3_000_000 + b"]]}"):
+            asked = client.submit(running.ask, "/embed", body)
+            slowest = 0.0
+            while not asked.done():
+                begun = time.monotonic()
+                assert running.ask("/health").status == 200
+                slowest = max(slowest, time.monotonic() - begun)
+            assert (asked.result().status, asked.result().body["error_type"]) == (422, "too_many")
+            assert slowest < 0.5
 
 
 def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:

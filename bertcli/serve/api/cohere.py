@@ -12,6 +12,7 @@ from bertcli.serve.api.openai import in_base64
 from bertcli.serve.embedding import EMBEDDERS, Vector, VectorRequest, WithCuts
 from bertcli.serve.exchange import Exchange, Usage
 from bertcli.serve.ranking import RANKERS, RankingRequest
+from bertcli.serve.requests import Listed
 from bertcli.serve.routes import route
 from bertcli.tracing.dispatch import Array
 
@@ -45,8 +46,8 @@ def _truncate(value: object) -> object:
 
 
 class EmbedRequest(VectorRequest):
-    texts: list[str] = Field(description="The texts.")
-    embedding_types: list[EmbeddingType] = Field(
+    texts: Listed[str] = Field(description="The texts.")
+    embedding_types: Listed[EmbeddingType] = Field(
         ["float"], description="In which forms vectors are given; int8 has the scale of each vector, binary its signs."
     )
     truncate: Annotated[Literal["NONE", "START", "END"], BeforeValidator(_truncate)] = Field(  # type: ignore[assignment]

@@ -15,7 +15,7 @@ from pydantic import Field, create_model
 from bertcli.files.texts import Text
 from bertcli.serve.embedding import listed
 from bertcli.serve.exchange import Exchange
-from bertcli.serve.requests import JsonObject, Refused, TruncatingRequest, either
+from bertcli.serve.requests import JsonObject, Listed, Refused, TruncatingRequest, either
 from bertcli.serve.routes import ROUTES, Route
 from bertcli.serve.served import spec_of_use
 from bertcli.tasks.options import declared, kinds_of
@@ -32,7 +32,7 @@ NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 class TextsRequest(TruncatingRequest):
     """Texts, and the options of a task, as Python or transformers call them."""
 
-    inputs: str | list[str] | dict[str, Any] | list[dict[str, Any]] | list[list[str]] = Field(
+    inputs: str | Listed[str] | dict[str, Any] | Listed[dict[str, Any]] | Listed[Listed[str]] = Field(
         description="A text, or several; {question, context} for answer, {text, text_pair} for a pair."
     )
     parameters: Any = Field(None, description="Options of the task.")
@@ -73,7 +73,7 @@ def request_model(use: str) -> type[TextsRequest]:
 def _read_type(hint: Any) -> Any:
     """The type of an option as JSON has it: a list for what may be gone through."""
     read = [
-        list[get_args(kind)[0]] if get_origin(kind) in (Iterable, Sequence) else kind  # type: ignore[misc]
+        Listed[get_args(kind)[0]] if get_origin(kind) in (Iterable, Sequence) else kind  # type: ignore[misc]
         for kind in kinds_of(hint)
         if kind is not NoneType
     ]

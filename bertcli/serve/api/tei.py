@@ -11,7 +11,7 @@ from bertcli.serve.api.tasks import TextsRequest, answer_texts, request_model
 from bertcli.serve.embedding import EMBEDDERS, Inputs, TokenVectors, Vector, VectorRequest, cosines, listed
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.ranking import RANKERS, Documents, RankingRequest
-from bertcli.serve.requests import Refused, RequestModel, either
+from bertcli.serve.requests import Listed, Refused, RequestModel, either
 from bertcli.serve.routes import paths_for, route
 from bertcli.serve.served import Served
 
@@ -35,7 +35,7 @@ class Sentences(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
     source_sentence: str
-    sentences: list[str]
+    sentences: Listed[str]
 
 
 class SimilarityRequest(VectorRequest):
@@ -62,13 +62,13 @@ class Token(TypedDict):
 
 
 class TokenizeRequest(RequestModel):
-    inputs: str | list[str] = Field(description="A text, or several.")
+    inputs: str | Listed[str] = Field(description="A text, or several.")
     add_special_tokens: bool = Field(True, description="Whether [CLS], [SEP] and their like are among them.")
     prompt_name: str | None = Field(None, description="The model's prompt of this name is put before each text.")
 
 
 class DecodeRequest(RequestModel):
-    ids: list[int] | list[list[int]] = Field(description="Ids of the vocabulary, of one text or of several.")
+    ids: Listed[int] | Listed[Listed[int]] = Field(description="Ids of the vocabulary, of one text or of several.")
     skip_special_tokens: bool = Field(True, description="Whether [CLS], [SEP] and their like are left out.")
 
 
