@@ -17,7 +17,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    FailFast,
     Field,
     ValidationError,
     model_validator,
