@@ -21,7 +21,7 @@ from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
     from bertcli.classifier import Classifier
-    from bertcli.engine.padded import Padded
+    from bertcli.engine.padded_batch import Padded
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
     from bertcli.network.after_pooling import Dense, LayerNorm
@@ -329,7 +329,7 @@ class LoadedModel:
         """A batch as users pass it, checked and packed. Errors: BertcliError."""
         if not self.has_weights and not watched():
             raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
-        from bertcli.engine.padded import Padded  # which the tasks do without
+        from bertcli.engine.padded_batch import Padded  # which the tasks do without
 
         config = self.config
         return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)

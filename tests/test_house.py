@@ -22,7 +22,7 @@ ORDER = [
         "lean",
         "errors",
         "platforms",
-        "order",
+        "ranking",
         "report",
         "tracing",
         "engine",

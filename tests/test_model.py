@@ -64,7 +64,7 @@ def test_forward_of_nothing_is_nothing(made: Made) -> None:
 
 
 def test_only_the_rows_asked_for_are_the_same_rows(made: Made) -> None:
-    from bertcli.engine.padded import pack_padded
+    from bertcli.engine.padded_batch import pack_padded
 
     network = bertcli.load(made()).network
     ids = np.arange(5, 5 + 24).reshape(4, 6)

@@ -13,7 +13,7 @@ from bertcli.files.held import Vectors
 from bertcli.files.kinds import format_of
 from bertcli.files.stored import Numbers, StoredVectors
 from bertcli.files.vectors import quantize, stored_width
-from bertcli.order import ROUNDING, best_first
+from bertcli.ranking import ROUNDING, best_first
 
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64
 Scores = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 
 from bertcli._version import __version__
 from bertcli.engine.packing import Packed
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, Parameter, parameters
 from bertcli.network.traced_tree import twins

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from bertcli.files.texts import Text
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.serve.embedding import listed, prompt_of
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Listed, TruncatingRequest, either

@@ -18,7 +18,7 @@ from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, shown
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.page import LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
 from bertcli.report.plots import line_chart

@@ -9,7 +9,7 @@ import pytest
 from helpers.terminal import bertcli as run
 
 import bertcli
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.tracing.dispatch import Module, Op, watching

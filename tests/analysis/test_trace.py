@@ -19,7 +19,7 @@ import bertcli
 from bertcli.analysis.trace import Step, Trace
 from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.engine.packing import Packed
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.models.bert import BertConfig

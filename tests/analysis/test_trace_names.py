@@ -11,7 +11,7 @@ from helpers.family_checkpoints import FAMILIES, make_family
 import bertcli
 from bertcli.analysis.trace import Trace
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, transposed
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.model import Model
 from bertcli.models import esm
 from bertcli.models.registry import family, variants

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 import bertcli as library
 from bertcli.analysis.trace import Step
 from bertcli.analysis.trace.steps import folded
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 
 TEXT = "The king went home."
 KEYS = ["index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes"]

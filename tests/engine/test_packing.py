@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine import local, packing
 from bertcli.engine.packing import Packed
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.engine.threads import each
 from bertcli.network.ops import attend, scores, softmax
 from bertcli.tracing.dispatch import Array, Integers

@@ -10,7 +10,7 @@ from helpers.family_checkpoints import FAMILIES, make_family
 from reference.family_cases import CASES
 
 import bertcli
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.model import Model
 from bertcli.models.config import Config
 from bertcli.models.registry import families, variant_config, variants

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import bertcli
 from bertcli.engine.packing import Packed
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.functional import feed_forward, gelu, layer_norm, masked_lm_loss, scaled_dot_product_attention, softmax
 from bertcli.model import Model
 from bertcli.models.textbook import TextbookConfig

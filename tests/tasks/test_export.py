@@ -20,7 +20,7 @@ from reference.cases import network_cases
 from reference.family_cases import CASES as FAMILIES
 
 import bertcli
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.models.textbook import TextbookConfig
 from bertcli.network.module import parameters

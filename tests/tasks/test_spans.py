@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.order import ROUNDING
+from bertcli.ranking import ROUNDING
 from bertcli.tasks.answer import AnswerOptions
 from bertcli.tasks.compute.answer import ContextToken, ContextWindow, Span, answers
 

@@ -18,7 +18,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.scores import softmax

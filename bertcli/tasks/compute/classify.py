@@ -20,7 +20,7 @@ from bertcli.errors import BertcliError, shown, shown_object
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed
-from bertcli.engine.padded import pack_padded
+from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, shown
 from bertcli.files.formats import check_output
 from bertcli.files.shards import writing

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.loaded_model import LoadedModel
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
 from bertcli.tasks.compute.masked import MaskedSentence
 

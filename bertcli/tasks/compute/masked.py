@@ -7,7 +7,7 @@ import numpy as np
 
 from bertcli.engine.packing import Packed, pack
 from bertcli.loaded_model import LoadedModel
-from bertcli.order import ROUNDING, best_first
+from bertcli.ranking import ROUNDING, best_first
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tracing.dispatch import Array
 

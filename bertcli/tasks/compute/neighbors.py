@@ -7,7 +7,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_count, shown
 from bertcli.loaded_model import LoadedModel
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.tasks.compute.batches import check_finite
 from bertcli.tokens import Tokenizer
 

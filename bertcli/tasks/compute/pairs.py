@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
-from bertcli.order import ROUNDING
+from bertcli.ranking import ROUNDING
 from bertcli.tasks.compute.guesses import Guess, guesses, scored
 from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.score import Metric

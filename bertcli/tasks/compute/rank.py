@@ -18,7 +18,7 @@ from bertcli.errors import BertcliError, check_choice, shown
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.sentence.config import SentenceConfig
 from bertcli.sentence.late_interaction import LateInteraction
 from bertcli.sentence.layers import read_cross_encoder

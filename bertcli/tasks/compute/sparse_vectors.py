@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
-from bertcli.order import best_first
+from bertcli.ranking import best_first
 from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
 from bertcli.tasks.compute.task import Record, Window
 from bertcli.tokens import Tokenizer

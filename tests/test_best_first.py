@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.order import ROUNDING, best_first
+from bertcli.ranking import ROUNDING, best_first
 
 
 def test_scores_that_differ_by_rounding_keep_their_order() -> None:
