@@ -231,10 +231,10 @@ def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, perce
     _, correct, taken = (
         np.pad(values, [(0, 0)] * (values.ndim - 1) + [(1, 0)]) for values in Cuts.of(confidence, right, counts)
     )
-    wanted = [taken[:, -1] * percent / 100 for percent in percents]
+    covered = [taken[:, -1] * percent / 100 for percent in percents]
     return [
         ratio([np.interp(most, *curve) for most, *curve in zip(some, taken, correct, strict=True)], some)
-        for some in wanted
+        for some in covered
     ]
 
 

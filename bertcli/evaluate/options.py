@@ -84,7 +84,7 @@ class Evaluate(Reading):
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
     run: str | None = option(
-        None, "FILE", "A TREC run: judged itself, beside models; for rank the candidates.", panel="Input"
+        None, "FILE", "A TREC run: evaluated itself, beside models; for rank the candidates.", panel="Input"
     )
     vectors: str | None = option(
         None, "FILE", "The corpus's vectors, made by encode, in the corpus's order.", panel="Input"

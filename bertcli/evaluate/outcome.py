@@ -137,13 +137,13 @@ class Results:
         return figures
 
 
-def _with_columns(array: NDArray[Any], has: Names, wanted: Names) -> NDArray[Any]:
+def _with_columns(array: NDArray[Any], has: Names, names: Names) -> NDArray[Any]:
     """A two-dimensional array with these columns, zeros where it has none of the name; any other array as it is."""
-    if array.ndim != 2 or [*has] == [*wanted]:
+    if array.ndim != 2 or [*has] == [*names]:
         return array
     places = {name: i for i, name in enumerate(has)}
     nothing = np.zeros(len(array), array.dtype)
-    return np.stack([array[:, places[name]] if name in places else nothing for name in wanted], axis=1)
+    return np.stack([array[:, places[name]] if name in places else nothing for name in names], axis=1)
 
 
 def mean_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:

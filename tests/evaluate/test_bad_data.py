@@ -143,7 +143,7 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     empty, none = tmp_path / "empty.csv", tmp_path / "none.jsonl"
     empty.write_text("text,label\n")
     none.write_text("")
-    assert "has no texts that can be used, so there is nothing to judge" in bertcli("evaluate", empty).error
+    assert "has no texts that can be used, so there is nothing to evaluate" in bertcli("evaluate", empty).error
     assert "has no texts that can be used" in bertcli("evaluate", none).error
     assert "Cannot read" in bertcli("evaluate", tmp_path / "missing.csv").error
     empty.write_text("text,label\nGood.,positive\n")

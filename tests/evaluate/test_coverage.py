@@ -16,11 +16,12 @@ import pytest
 
 from bertcli.evaluate import metrics
 from bertcli.evaluate.bootstrap import Account, Resampling, estimate
+from bertcli.evaluate.comparison import differences
 from bertcli.evaluate.evaluators.classification import single_label_account, single_label_figures
 from bertcli.evaluate.evaluators.masked import mask_account, mask_figures, token_loss
 from bertcli.evaluate.evaluators.similarity import correlations, pair_account, pair_figures
 from bertcli.evaluate.evaluators.tagging import figures as tag_figures
-from bertcli.evaluate.outcome import mean_account, mean_figures
+from bertcli.evaluate.outcome import Outcome, Results, mean_account, mean_figures
 
 Random = np.random.Generator
 Arrays = list[Any]
@@ -278,6 +279,38 @@ def test_clusters_cover_where_independent_texts_would_not() -> None:
             held[clustered] += figure.low <= 2 / 3 <= figure.high
     assert held[True] / REPEATS > 0.92 - 0.05
     assert held[False] / REPEATS < 0.85
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("n", [60, 600])
+def test_two_equal_models_seldom_differ(n: int) -> None:
+    """An A/A test: p is 0.05 or less in about 5 % of data sets, by exchanges (60 texts) and by parts (600)."""
+    random = np.random.default_rng(49)
+    repeats, seen = 60, dict.fromkeys(("macro_f1", "mcc", "brier"), 0)
+    for _ in range(repeats):
+        truth = random.integers(2, size=n)
+        models = [Results(_classifier(name, truth, random), np.arange(n)) for name in "ab"]
+        resampling = Resampling(n)
+        figures = [estimate(model.figures, model.account, resampling, "texts") for model in models]
+        for one in differences(models[0], figures[0], models[1], figures[1], resampling):
+            if one["metric"] in seen:
+                seen[one["metric"]] += one["p"] <= 0.05
+    for metric, count in seen.items():
+        assert count / repeats <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / repeats), metric
+    assert max(seen.values()) > 0
+
+
+def _classifier(name: str, truth: Any, random: Random) -> Outcome:
+    """A model that knows as much of these labels as any other, and errs elsewhere."""
+    logits = random.normal(size=(len(truth), 2)) + 1.5 * np.eye(2)[truth]
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    family = FAMILIES["classification"]
+    arrays = [p, metrics.one_hot(p.argmax(axis=1), 2), metrics.one_hot(truth, 2)]
+    nothing = np.zeros(len(truth))
+    return Outcome(
+        name=name, figures_from=family.figures_from, arrays=arrays, columns=("no", "yes"), account=family.account,
+        usable=nothing == 0, badness=nothing, expected=[], found=[],
+    )  # fmt: skip
 
 
 def test_figures_without_an_interval_have_none() -> None:

@@ -14,8 +14,8 @@ from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
 
 import bertcli as library
-from bertcli.evaluate.bootstrap import Resampling
-from bertcli.evaluate.comparison import FLIPS, permuted
+from bertcli.evaluate.bootstrap import Resampling, estimate
+from bertcli.evaluate.comparison import FLIPS, differences, permuted
 from bertcli.evaluate.evaluators import classification, masked, similarity, tagging
 from bertcli.evaluate.figures import FIGURES, OF_TASK
 from bertcli.evaluate.metrics import Figures
@@ -185,6 +185,25 @@ def test_p_of_a_mean_is_the_share_of_sign_flips_that_differ_as_much() -> None:
     found = permuted(results_of(a), results_of(b), ["mrr"], Resampling(10))
     assert 0.02 < exact < 0.9
     assert found["mrr"] == pytest.approx(exact, abs=3 * np.sqrt(exact * (1 - exact) / FLIPS))
+
+
+def test_p_of_many_items_is_that_of_their_parts() -> None:
+    """Of a mean a part's share of the difference is the mean difference in it: flips of these, written out."""
+    random = np.random.default_rng(6)
+    a, b = random.random(600), random.random(600) + 0.02
+    parts = np.array([(b - a)[part::200].mean() for part in range(200)])
+    signs = np.random.default_rng(7).choice([-1, 1], size=(20_000, 200))
+    expected = (np.abs((signs * parts).mean(axis=1)) >= abs(parts.mean())).mean()
+    outcomes = [
+        Outcome("m", **means_of({"mrr": some}), usable=some > -1, badness=some, expected=[], found=[])
+        for some in (a, b)
+    ]
+    first, second = (Results(outcome, np.arange(600)) for outcome in outcomes)
+    resampling = Resampling(600)
+    of_a, of_b = (estimate(one.figures, one.account, resampling, "texts") for one in (first, second))
+    (found,) = differences(first, of_a, second, of_b, resampling)
+    assert 0.02 < expected < 0.9
+    assert found["p"] == pytest.approx(expected, abs=0.02)
 
 
 def test_two_models_with_their_labels_in_another_order_are_compared_by_name(made: Made, tmp_path: Path) -> None:

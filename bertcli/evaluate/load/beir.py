@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError
+from bertcli.errors import shown as quoted
 from bertcli.evaluate.load.labelled import LeftOut, Relevance, Row
 from bertcli.evaluate.load.tables import number
 from bertcli.evaluate.options import Evaluate
@@ -37,7 +38,7 @@ class Corpus:
             id = str(row.id)
             if id in last_row_of:
                 first = next(earlier.place for earlier in self._rows() if str(earlier.id) == id)
-                left_out.add(f"{row.place}: the id {shown(id)} stands in {first}, too.")
+                left_out.add(f"{row.place}: the id {quoted(id)} stands in {first}, too.")
                 self.superseded.add(last_row_of[id])
             last_row_of[id] = index
             self.rows = index + 1
@@ -66,7 +67,7 @@ class Corpus:
             entry[key] = f"{entry[key]}: {texts.get(entry[key], '')[:LONGEST_SHOWN]}"
 
 
-def read_folder(folder: str, wanted: Evaluate, left_out: LeftOut) -> tuple[list[Row], Corpus]:
+def read_folder(folder: str, options: Evaluate, left_out: LeftOut) -> tuple[list[Row], Corpus]:
     """The queries of a folder, and its corpus."""
     corpus = Corpus(f"{folder}/corpus.jsonl", left_out)
     queries: dict[str, Row] = {}
@@ -76,20 +77,20 @@ def read_folder(folder: str, wanted: Evaluate, left_out: LeftOut) -> tuple[list[
             continue
         id = str(row.id)
         if id in queries:
-            left_out.add(f"{row.place}: the id {shown(id)} stands in {queries[id].text.place}, too.")
+            left_out.add(f"{row.place}: the id {quoted(id)} stands in {queries[id].text.place}, too.")
         fields = row.label
-        group = None if wanted.by is None else str(fields.get(wanted.by, ""))
-        if wanted.cluster is not None and fields.get(wanted.cluster) is None:
-            raise BertcliError(f"{row.place}: there is no {shown(wanted.cluster)} (--cluster).")
-        cluster = None if wanted.cluster is None else str(fields[wanted.cluster])
+        group = None if options.by is None else str(fields.get(options.by, ""))
+        if options.cluster is not None and fields.get(options.cluster) is None:
+            raise BertcliError(f"{row.place}: there is no {quoted(options.cluster)} (--cluster).")
+        cluster = None if options.cluster is None else str(fields[options.cluster])
         queries[id] = Row(row._replace(id=None), group, cluster)
-    return read_queries(f"{folder}/qrels/{wanted.split}.tsv", BEIR, wanted, left_out, queries, {*corpus.ids}), corpus
+    return read_queries(f"{folder}/qrels/{options.split}.tsv", BEIR, options, left_out, queries, {*corpus.ids}), corpus
 
 
 def read_queries(
     qrels: str,
     width: int,
-    wanted: Evaluate,
+    options: Evaluate,
     left_out: LeftOut,
     queries: Mapping[str, Row] | None = None,
     documents: Collection[str] | None = None,
@@ -102,14 +103,14 @@ def read_queries(
     seen: dict[tuple[str, str], str] = {}
     for place, query, document, gain in numbers_in(qrels, width, left_out):
         if queries is not None and query not in queries:
-            left_out.add(f"{place}: queries.jsonl has no query {shown(query)}.")
+            left_out.add(f"{place}: queries.jsonl has no query {quoted(query)}.")
         elif documents is not None and document not in documents:
-            left_out.add(f"{place}: corpus.jsonl has no document {shown(document)}.")
+            left_out.add(f"{place}: corpus.jsonl has no document {quoted(document)}.")
         else:
             _put(gains, seen, place, query, document, gain, left_out)
     run: dict[str, dict[str, float]] = {}
     seen = {}
-    for place, query, document, score in numbers_in(wanted.run, RUN, left_out) if wanted.run else ():
+    for place, query, document, score in numbers_in(options.run, RUN, left_out) if options.run else ():
         _put(run, seen, place, query, document, score, left_out)
     rows = {query: Row(Text(query, None, qrels)) if queries is None else queries[query] for query in gains}
     labelled = []
@@ -131,7 +132,7 @@ def _put(
     """Add the number of a query's document; `seen` remembers the places, so that a second one can be refused."""
     first = seen.setdefault((query, document), place)
     if first != place:
-        left_out.add(f"{place}: the query {shown(query)} and document {shown(document)} stand in {first}, too.")
+        left_out.add(f"{place}: the query {quoted(query)} and document {quoted(document)} stand in {first}, too.")
     numbers.setdefault(query, {})[document] = number
 
 

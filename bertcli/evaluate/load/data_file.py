@@ -76,7 +76,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
     _check_options(file, task, options)
     kept = [row for row in rows if _usable(row, left_out)]
     if not kept:
-        raise BertcliError(f"{file} has no texts that can be used, so there is nothing to judge.")
+        raise BertcliError(f"{file} has no texts that can be used, so there is nothing to evaluate.")
     groups = [str(row.group) for row in kept] if options.by is not None else []
     clusters = [str(row.cluster) for row in kept] if options.cluster is not None else []
     return Labelled(file, task, why, [row.text for row in kept], left_out, corpus, groups, clusters, note)
