@@ -1,1 +1,1 @@
-"""From a model's name to its folder, and what that says of itself."""
+"""From a model's name to its folder, and to the layout of that."""

@@ -1,4 +1,4 @@
-"""What the folder of an adapter (LoRA, peft) says: its base, and settings that are applied or refused."""
+"""The settings of an adapter (LoRA, peft): its base, and what is applied or refused."""
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import Folder, JsonSettings

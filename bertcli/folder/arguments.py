@@ -56,7 +56,7 @@ def read_arguments(config: JsonSettings) -> Arguments:
 
 
 def _tokenizer_settings(config: JsonSettings) -> JsonSettings:
-    """What the tokenizer is opened with."""
+    """Settings in place of those in tokenizer_config.json."""
     for key in TOKENIZER_ARGUMENTS:
         value = config.get(key)
         if not value:

@@ -1,4 +1,4 @@
-"""Where the Hugging Face cache keeps a model, and what a model in it lacks.
+"""The Hugging Face cache: the place of a model in it, and the files that a model lacks.
 
 `models--ORGANIZATION--NAME/refs/REVISION` holds a commit, `snapshots/COMMIT/` the files. The cache is read without the
 Hub client, so a cached model needs neither its import nor the network.
@@ -17,7 +17,7 @@ from bertcli.folder.missing_files import has_tokenizer
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
-    """Where the Hugging Face cache is; environment variables are read as the Hub client reads them."""
+    """The folder of the Hugging Face cache; environment variables are read as the Hub client reads them."""
     if cache_dir is not None:
         return Path(cache_dir).expanduser()
     setting = os.environ.get

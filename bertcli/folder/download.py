@@ -119,7 +119,7 @@ def _quiet(progress: bool) -> Iterator[None]:
 
 
 def _explained(error: Exception, repo: str, revision: str | None) -> str:
-    """What went wrong and what to do, in one line."""
+    """Explain an error of the Hub client: what went wrong and what to do, in one line."""
     hub = constants.ENDPOINT or "An empty HF_ENDPOINT"
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, errors.GatedRepoError):

@@ -87,7 +87,7 @@ class JsonSettings(dict[str, Any]):
         return values[0] if value is None else str(value)
 
     def refused(self, key: str, why: str = "") -> BertcliError:
-        """What to raise for a setting that bertcli does not apply."""
+        """The error for a setting that bertcli does not apply."""
         return unusable(self.file, f"has the {key} {shown(self.get(key))}{why}")
 
 
@@ -97,12 +97,12 @@ def read_object(path: Path) -> JsonSettings:
 
 
 def unusable(path: Path, what: str) -> BertcliError:
-    """What to raise for a file that is sound, but asks for what bertcli does not do."""
+    """The error for a file that is sound, but asks for something that bertcli does not do."""
     return BertcliError(f"{path} {what}: use another model.")
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name that a file gives is that of something next to it, or empty."""
+    """True for the name of something next to a file, and for an empty one; false for any path."""
     return name not in (".", "..") and name.isprintable() and not any(mark in name for mark in '/\\:"')
 
 
@@ -187,7 +187,7 @@ class Folder:
         return Folder, (self.path, self.base, self.adapter)
 
     def resolved(self) -> "Folder":
-        """The same folder by its absolute path, with what was read of it."""
+        """A copy by the absolute path, with all that was read."""
         whole = self._at(self.path.resolve(), self._inner)
         whole.base, whole.adapter = self.base and self.base.resolved(), self.adapter and self.adapter.resolved()
         return whole
@@ -236,7 +236,7 @@ class Folder:
         return paths
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file, or a link that should lead to one: that it leads nowhere is an error later."""
+        """True if there is such a file, or a link to one. A link that leads nowhere is an error when it is read."""
         return os.path.lexists(self.file(name))
 
     def value(self, name: str) -> Any:
@@ -251,7 +251,7 @@ class Folder:
         return JsonSettings(self.value(name), self.file(name))
 
     def optional(self, name: str) -> JsonSettings:
-        """The same; empty where there is no such file."""
+        """The JSON object in a file; empty if there is no such file."""
         return self.object(name) if self.has(name) else JsonSettings({}, self.file(name))
 
 

@@ -1,4 +1,4 @@
-"""What a model's folder consists of: its network, its tokenizer, and its sentence-transformers modules in their order.
+"""The layout of a model's folder: network, tokenizer, and the sentence-transformers modules in their order.
 
 A folder is understood once, when it is opened: a Layout says where things are, and whoever loads weights, a tokenizer
 or sentence settings takes it. `modules.json` lists the modules; each has a folder with a config.json. A listed module
@@ -34,13 +34,13 @@ PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tenso
 
 
 class Module(NamedTuple):
-    kind: str
+    type: str
     path: str
 
 
 @lean_dataclass
 class Layout:
-    """Where the parts of a model are. Made by `Layout.of`, from files that are read once.
+    """The places of a model's parts. Made by `Layout.of`, from files that are read once.
 
     `transformer_path` is the folder of the network within `folder`, empty where it is beside modules.json. A network
     that `is_static` is nothing but a table of vectors. `entries` are what modules.json lists; of a Router, which
@@ -57,36 +57,37 @@ class Layout:
 
     @classmethod
     def of(cls, folder: Folder) -> "Layout":
-        """The layout of a folder. Errors: BertcliError for a damaged modules.json, and a Router without documents."""
+        """Understand a folder. Errors: BertcliError for a damaged modules.json, and a Router without documents."""
         is_routed = folder.has(MODULES_FILE) and folder.has(ROUTER_FILE)
         entries = _entries_in(folder, is_routed)
         base = None if folder.base is None else cls.of(folder.base)
         path, is_static = "", False
-        if entries and _kind(entries[0]) in NETWORKS:  # whatever else is listed, `modules` refuses
+        # Any other module in the first place is refused by `modules`, once somebody needs them.
+        if entries and _type(entries[0]) in NETWORKS:
             module = _module(entries[0], folder.file(MODULES_FILE))
-            path, is_static = module.path, module.kind == "StaticEmbedding"
+            path, is_static = module.path, module.type == "StaticEmbedding"
         return cls(folder, path, is_static, is_routed, tuple(entries), base)
 
     def resolved(self) -> "Layout":
-        """The same layout of the folder by its absolute path."""
+        """A copy for the folder by its absolute path."""
         return replace(self, folder=self.folder.resolved(), base=self.base and self.base.resolved())
 
     @cached_property
     def transformer(self) -> Folder:
-        """Where the network and its configuration are, but for those of a base."""
+        """The folder of the network and its configuration; those of an adapter's base are in `base`."""
         return self.folder.within(self.transformer_path)
 
     @cached_property
     def tokenizer(self) -> Folder:
-        """Where the tokenizer's files are: an adapter's own come first, a base's last."""
+        """The folder of the tokenizer's files: an adapter's own come first, a base's last."""
         folders = (self.folder.adapter, self.transformer, self.folder.base)
         with_tokenizer = (folder for folder in folders if folder is not None and has_tokenizer(folder.names))
         return self.transformer if self.is_static else next(with_tokenizer, self.transformer)
 
     @cached_property
-    def kinds(self) -> list[str]:
+    def module_types(self) -> list[str]:
         """The names of the modules' classes."""
-        return [_kind(entry) for entry in self.entries]
+        return [_type(entry) for entry in self.entries]
 
     @cached_property
     def modules(self) -> list[Module]:
@@ -96,17 +97,17 @@ class Layout:
         """
         file = self.folder.file(MODULES_FILE)
         modules = [_module(entry, file) for entry in self.entries]
-        kinds = [module.kind for module in modules]
-        masked = MASK in kinds or not self.is_pylate
-        order = " ".join(kinds if masked else [*kinds, MASK])
-        if not MODULE_ORDER.fullmatch(order) and (kinds or self.folder.has(MODULES_FILE)):
+        types = [module.type for module in modules]
+        masked = MASK in types or not self.is_pylate
+        order = " ".join(types if masked else [*types, MASK])
+        if not MODULE_ORDER.fullmatch(order) and (types or self.folder.has(MODULES_FILE)):
             supported = "one Transformer, one Pooling, then Dense and Normalize, or one and SpladePooling or LogitScore"
-            raise unusable(file, f"lists the modules {', '.join(kinds)}; bertcli supports {supported}, in this order")
+            raise unusable(file, f"lists the modules {', '.join(types)}; bertcli supports {supported}, in this order")
         return modules
 
     @cached_property
     def settings(self) -> JsonSettings:
-        """What config_sentence_transformers.json says; empty where there is none."""
+        """The object in config_sentence_transformers.json; empty without that file."""
         return self.folder.optional(MODEL_FILE)
 
     @cached_property
@@ -116,7 +117,7 @@ class Layout:
 
     @property
     def query_prompt(self) -> str:
-        """What a cross-encoder wants before the first text of a pair; nothing for any other model."""
+        """The prompt of a cross-encoder, before the first text of a pair; empty for any other model."""
         return self.prompts.default if self.settings.get("model_type") == "CrossEncoder" else ""
 
     @cached_property
@@ -126,31 +127,31 @@ class Layout:
 
     @cached_property
     def limits(self) -> Transformer:
-        """How texts are read; a static model's file does not count, nor does one without modules.json."""
+        """Settings of the Transformer module. A static model's file does not count, nor one without modules.json."""
         if self.is_static or self.transformer_file is None or not self.entries:
             return Transformer()
         return read_transformer(self.transformer.object(self.transformer_file))
 
     @property
     def is_pylate(self) -> bool:
-        """Whether a model was saved by PyLate."""
+        """True if PyLate saved the model."""
         return self.settings.get("model_type") == "ColBERT" or "query_prefix" in self.settings
 
     @property
     def is_stanford(self) -> bool:
-        """Whether a model of late interaction has Stanford's files, and no modules."""
+        """True if a model of late interaction has Stanford's files, and no modules."""
         return not self.entries and not self.is_pylate
 
     @cached_property
     def is_late(self) -> bool:
-        """Whether a model is one of late interaction."""
-        if not self.kinds and STANFORD in str(self.folder.optional("config.json").get("architectures")):
+        """True for a model of late interaction."""
+        if not self.module_types and STANFORD in str(self.folder.optional("config.json").get("architectures")):
             return True
-        return MASK in self.kinds or self.is_pylate
+        return MASK in self.module_types or self.is_pylate
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known that a model has a modules.json, or that it has none.
+        """True if it is known that a model has a modules.json, or that it has none.
 
         transformers does not fetch modules.json. A snapshot in the Hub's cache that lacks it may still have one on the
         Hub, unless the client left the mark that it asked in vain.
@@ -163,15 +164,15 @@ class Layout:
         """Files of the modules that the folder lacks, as paths within it."""
         names = []
         for module in self.modules:
-            if module.kind in IN_FOLDERS:
+            if module.type in IN_FOLDERS:
                 names.append(f"{module.path}/config.json")
-            if module.kind in ("Dense", "LayerNorm") and weights_file(self.folder.within(module.path)) is None:
+            if module.type in ("Dense", "LayerNorm") and weights_file(self.folder.within(module.path)) is None:
                 names.append(f"{module.path}/{SINGLE_FILE}")
         return [name for name in names if not self.folder.file(name).is_file()]
 
 
 def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
-    """What modules.json lists; without it, nothing, or what config.json says if it is model2vec's."""
+    """The list in modules.json. Without that file it is empty, or follows from config.json if that is model2vec's."""
     if not folder.has(MODULES_FILE):
         config = folder.optional("config.json")
         if config.get("model_type") != "model2vec":
@@ -191,18 +192,18 @@ def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
     config = folder.object(ROUTER_FILE)
     types, structure = config.get("types"), config.get("structure")
     route = structure.get("document") if isinstance(structure, dict) else None
-    if not modules or _kind(modules[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
+    if not modules or _type(modules[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
         raise unusable(config.file, "has no route for documents")
     return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
 
 
 def _module(entry: Any, file: Path) -> Module:
-    kind, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
-    if not isinstance(kind, str) or not isinstance(path, str):
+    named, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(named, str) or not isinstance(path, str):
         raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
-    name = _kind(entry)
+    name = _type(entry)
     if name not in MODULES:
-        raise unusable(file, f"lists the module {shown(kind)}, which bertcli does not support")
+        raise unusable(file, f"lists the module {shown(named)}, which bertcli does not support")
     if path == "." and name in NETWORKS:
         path = ""
     if not is_plain(path):
@@ -214,8 +215,8 @@ def _module(entry: Any, file: Path) -> Module:
     return Module(name, path)
 
 
-def _kind(entry: Any) -> str:
+def _type(entry: Any) -> str:
     """The name of a module's class; empty for a class that is not of sentence-transformers."""
-    kind = entry.get("type") if isinstance(entry, dict) else None
-    package, _, name = kind.rpartition(".") if isinstance(kind, str) else ("", "", "")
-    return name if package.startswith("sentence_transformers.") or kind == PYLATE else ""
+    named = entry.get("type") if isinstance(entry, dict) else None
+    package, _, name = named.rpartition(".") if isinstance(named, str) else ("", "", "")
+    return name if package.startswith("sentence_transformers.") or named == PYLATE else ""

@@ -1,4 +1,4 @@
-"""What a model's folder has, and what to say of what it lacks."""
+"""Errors for a folder that lacks weights or a tokenizer: what it is instead, and what to do."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ SAVE = "load it with transformers and call save_pretrained, which writes model.s
 MERGE = "load both with it, merge the adapter into the model, and save that whole"
 
 # How the name of a file ends, what it tells of the model, and what to do, in the order in which they are looked for.
-OTHER_KINDS = (
+OTHER_TYPES = (
     ("gliner_config.json", "is a model of GLiNER", "use its own library"),
     ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model", MERGE),
     ("router_config.json", "is a Router of sentence-transformers without a route for documents", "use another model"),
@@ -31,24 +31,24 @@ TOKENIZER_FILES = (
 
 
 def has_tokenizer(names: Collection[str]) -> bool:
-    """Whether files of these names, in one folder, may hold a tokenizer."""
+    """True if files of these names, in one folder, may hold a tokenizer."""
     return any(all(name in names for name in files) for files in TOKENIZER_FILES)
 
 
 def lacks_weights(where: str, names: Collection[str], what: str = "no weights", advice: str = ADVICE) -> BertcliError:
-    """What to raise where there are no weights that bertcli reads, or not even a configuration (`what`)."""
-    kinds = OTHER_KINDS if {*names}.intersection(WEIGHT_FILES) else OTHER_KINDS + OTHER_FORMATS
-    for ending, kind, way_out in kinds:
+    """The error for a folder without weights that bertcli reads, or without even a configuration (`what`)."""
+    types = OTHER_TYPES if {*names}.intersection(WEIGHT_FILES) else OTHER_TYPES + OTHER_FORMATS
+    for ending, type, way_out in types:
         name = next((name for name in sorted(names) if name.endswith(ending)), None)
         if name is not None:
-            return BertcliError(f"{where} {kind} ({name}), which bertcli does not read: {way_out}.")
+            return BertcliError(f"{where} {type} ({name}), which bertcli does not read: {way_out}.")
     tokenizer = "" if has_tokenizer({name.rpartition("/")[2] for name in names}) else " and no tokenizer"
     return BertcliError(f"{where} has {what}{tokenizer}: {advice}.")
 
 
-def lacks_tokenizer(where: str, names: Collection[str], *wanted: str) -> BertcliError:
-    """What to raise where files of these names hold no tokenizer; `wanted` are those of its class, if that is known."""
+def lacks_tokenizer(where: str, names: Collection[str], *needed: str) -> BertcliError:
+    """The error for files that hold no tokenizer; `needed` are those of its class, if that is known."""
     if "bpe.codes" in names:
         return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
-    vocabularies = wanted or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
+    vocabularies = needed or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
     return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}.")

@@ -14,7 +14,7 @@ class Prompts(NamedTuple):
 
 
 def read_prompts(config: JsonSettings) -> Prompts:
-    """What config_sentence_transformers.json says of prompts."""
+    """Read the prompts in config_sentence_transformers.json."""
     file = config.file
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):

@@ -1,4 +1,4 @@
-"""What the Transformer module of a sentence-transformers folder says: limit of tokens, lower case, how it is opened."""
+"""Settings of the Transformer module of a sentence-transformers folder: limit of tokens, lower case, tokenizer."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Transformer(NamedTuple):
 
 
 def read_transformer(config: JsonSettings) -> Transformer:
-    """What the Transformer module's file says. Errors: BertcliError for a setting that is not applied."""
+    """Read the Transformer module's file. Errors: BertcliError for a setting that is not applied."""
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)

@@ -294,7 +294,7 @@ def _length(graph: Graph) -> Tensor:
 
 
 def pooled(hidden: Tensor, modes: Sequence[str]) -> Tensor:
-    """[batch, sequence, hidden] -> [batch, modes · hidden]: of sentence.MODES, side by side."""
+    """[batch, sequence, hidden] -> [batch, modes · hidden]: of sentence.pooling.MODES, side by side."""
     batch, _, width = hidden.dims
     vectors, *others = (_pooled(hidden, mode) for mode in modes)
     vectors = vectors.node("Concat", *others, axis=1) if others else vectors

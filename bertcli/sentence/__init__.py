@@ -1,1 +1,1 @@
-"""What sentence-transformers folders have besides a network: pooling, layers, late interaction, sparse vectors."""
+"""Sentence settings of a folder: pooling, layers after the network, late interaction, sparse vectors."""

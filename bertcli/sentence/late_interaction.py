@@ -15,7 +15,7 @@ CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does n
 
 
 class Role(NamedTuple):
-    """How queries are read, or documents: with `prompt` before them, cut to `length` tokens (None: the model's limit).
+    """Settings of queries, or of documents: `prompt` comes first, `length` cuts (None: the model's limit of tokens).
 
     Up to `filled` tokens they are followed by `token` (None: the mask token), which is scored, too; if not `attended`,
     no other token looks at it. The pieces `skipped` are not scored.
@@ -30,7 +30,7 @@ class Role(NamedTuple):
 
 
 class LateInteraction(NamedTuple):
-    """How both are read. `mean`: scores are divided by the number of the query's tokens.
+    """Settings of both. `mean`: scores are divided by the number of the query's tokens.
 
     `markers` are prompts, or begin them, that were one token each in training, whatever a tokenizer makes of such text.
     """
@@ -42,7 +42,7 @@ class LateInteraction(NamedTuple):
 
 
 def late_interaction(layout: Layout) -> LateInteraction:
-    """How the model in a folder of late interaction reads queries and documents."""
+    """Read how a model of late interaction reads queries and documents."""
     return _of_stanford(layout.folder.optional(METADATA)) if layout.is_stanford else _of_modules(layout)
 
 
@@ -54,7 +54,7 @@ def _of_modules(layout: Layout) -> LateInteraction:
         marker = config.text(f"{name}_prefix")
         prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
-    mask = next((folder.within(module.path) for module in layout.modules if module.kind == MASK), None)
+    mask = next((folder.within(module.path) for module in layout.modules if module.type == MASK), None)
     if mask is None:
         skipped = config.words("skiplist_words", [*string.punctuation])
         expansion = None
@@ -80,7 +80,7 @@ def _of_modules(layout: Layout) -> LateInteraction:
 
 
 def _of_stanford(config: JsonSettings) -> LateInteraction:
-    """What `artifact.metadata` says, or the defaults of ColBERT."""
+    """Read artifact.metadata; what it leaves out has ColBERT's defaults."""
     markers = [config.text(f"{key}_token_id", f"[unused{n}]") for n, key in enumerate(("query", "doc"))]
     length = config.positive("query_maxlen") or CANONICAL
     attended = config.flag("attend_to_mask_tokens", False)

@@ -1,4 +1,4 @@
-"""What few sentence-transformers folders have after the network: Dense, LayerNorm, LogitScore, an activation."""
+"""Layers that few sentence-transformers folders have after the network: Dense, LayerNorm, LogitScore, an activation."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -107,7 +107,7 @@ def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> s
 
 
 def read_cross_encoder(layout: Layout) -> str:
-    """What the logit of a cross-encoder with one label goes through: "identity", "sigmoid" or "tanh".
+    """The activation of the logit of a cross-encoder with one label: "identity", "sigmoid" or "tanh".
 
     Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid.
     Errors: BertcliError naming the file, for any other class than these three of torch.nn.

@@ -1,4 +1,4 @@
-"""The routes of a Router of sentence-transformers that are not for documents: queries without a pass of a network.
+"""Tables for queries, on a route of a Router of sentence-transformers: no pass of a network is needed.
 
 `SparseStaticEmbedding` is a table: the weight of a query for a piece of the vocabulary is that piece's number, if it
 occurs in the query. Source of the files' meaning: sentence-transformers 6.
@@ -14,11 +14,11 @@ from bertcli.folder.router import weights_by_piece
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_tensors
 
-TABLE, WEIGHTS = "SparseStaticEmbedding", "weight"
+WEIGHTS = "weight"
 
 
 class QueryTable(NamedTuple):
-    """What a table's module holds: `weights` [vocabulary], or by piece; and its folder, which has its tokenizer."""
+    """A table of weights [vocabulary], or by piece, and its folder, which has its tokenizer."""
 
     folder: Folder
     weights: Array | dict[str, float]

@@ -17,8 +17,9 @@ from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.sentence.config import SentenceConfig, SparsePooling, read_sentence_config
+from bertcli.sentence.config import SentenceConfig, read_sentence_config
 from bertcli.sentence.layers import read_cross_encoder
+from bertcli.sentence.sparse import SparsePooling
 
 HIDDEN = 32  # of the checkpoints that `make` makes
 TORCH = "torch.nn.modules.activation."

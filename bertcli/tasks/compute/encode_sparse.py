@@ -15,7 +15,7 @@ from bertcli.engine.packing import Packed
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
-from bertcli.sentence.config import SparsePooling
+from bertcli.sentence.sparse import SparsePooling
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.compute.prepared import prepare
@@ -60,7 +60,7 @@ class SpladeTask(SparseTask):
         for first, last in pairwise(packed.offsets.tolist()):
             weights = self._weights(hidden[first:last], packed)
             (indices,) = np.nonzero(weights)
-            yield largest(indices, weights[indices], self.pooling.most)
+            yield largest(indices, weights[indices], self.pooling.max_active)
 
     def _weights(self, hidden: Array, packed: Packed) -> Array:
         """The weight of each entry [vocabulary] from the hidden states of one text [token, hidden]."""

@@ -74,7 +74,7 @@ def plan(model: LoadedModel, wanted: RankOptions) -> "RankTask":
 
 def _check_template(model: LoadedModel) -> None:
     """Refuse a chat template that sentence-transformers would put pairs into, though no file says so."""
-    if model.layout is not None and not model.layout.kinds and template_of(model.layout.transformer):
+    if model.layout is not None and not model.layout.module_types and template_of(model.layout.transformer):
         raise BertcliError(
             f"{model.name} has a chat template and no modules.json that says whether pairs go through it: save the "
             "model with CrossEncoder.save_pretrained, or remove the template to have pairs read as they are."

@@ -33,7 +33,7 @@ def plan_queries(model: LoadedModel, wanted: EncodeSparseOptions) -> "SparseQuer
     own = model.sentence
     assert own.sparse is not None
     prompt, route = own.prompts.get(wanted.prompt_name, own.prompt), wanted.prompt_name
-    return SparseQueries(model, wanted.reading, None, 0, wanted.words, own.sparse.most, route, prompt=prompt)
+    return SparseQueries(model, wanted.reading, None, 0, wanted.words, own.sparse.max_active, route, prompt=prompt)
 
 
 @lean_dataclass
