@@ -19,7 +19,7 @@ GIVEN = ["--estimate", "--gflops", "100", "--gbps", "20"]
 
 def test_estimate_of_a_product_of_a_norm_and_of_a_look_up() -> None:
     trace = run_shapes(bertcli.variant("base"), 2, 64)
-    estimate(trace, Rates(100, 20))
+    estimate(trace, rates_of(100, 20))
     steps = {step.path: step for step in trace.steps}
 
     product = steps["encoder.layers.3.feed_forward.intermediate"].estimate
@@ -35,7 +35,7 @@ def test_estimate_of_a_product_of_a_norm_and_of_a_look_up() -> None:
     assert norm is not None
     assert norm[:2] == (4 * (rows * hidden + 2 * hidden), 4 * rows * hidden)
     assert norm.bound == "memory"
-    assert norm.estimated_seconds == pytest.approx(2 * 4 * 7 * rows * hidden / 20e9 + CALL)
+    assert norm.estimated_seconds == pytest.approx((4 * 2 * hidden + 2 * 4 * 7 * rows * hidden) / 20e9 + CALL)
 
     table = steps["embeddings.token"].estimate
     assert table is not None
@@ -44,10 +44,10 @@ def test_estimate_of_a_product_of_a_norm_and_of_a_look_up() -> None:
 
 def test_estimate_totals_are_sums_and_few_tokens_are_bound_by_memory() -> None:
     trace = run_shapes(bertcli.variant("large"), 1, 4)
-    estimate(trace, Rates(1000, 20))
+    estimate(trace, rates_of(1000, 20))
     record = trace.record()
     assert record["totals"]["estimated_seconds"] == pytest.approx(sum(s["estimated_seconds"] for s in record["steps"]))
-    assert record["totals"]["rates"] == {"gflops": 1000, "gbps": 20}
+    assert record["totals"]["rates"] == rates_of(1000, 20)._asdict()
     assert sum(step["written_bytes"] for step in record["steps"]) == record["totals"]["activation_bytes"]
     assert {step["bound"] for step in record["steps"]} == {"memory"}
     weights = 4 * 24 * 12 * 1024**2
@@ -56,7 +56,7 @@ def test_estimate_totals_are_sums_and_few_tokens_are_bound_by_memory() -> None:
 
 def test_estimate_measures_the_rates_that_are_not_given() -> None:
     given, measured = rates_of(3.0, 4.0), rates_of(3.0, None)
-    assert given == Rates(3, 4)
+    assert given == Rates(3, 4, 4, CALL)
     assert measured.gflops == 3
     assert measured.gbps > 0.1
     for rate in (0.0, -1.0, float("nan"), float("inf")):
@@ -79,6 +79,29 @@ def test_estimate_on_the_command_line() -> None:
     assert "estimated_seconds" not in {**plain["steps"][0], **plain["totals"]}
     assert run("trace", "--variant", "tiny", "--gflops", "3").status == 2
     assert "above 0" in run("trace", "--variant", "tiny", "--estimate", "--gflops", "-1", "--gbps", "1").error
+
+
+def test_estimate_tells_weights_from_memory_and_passes_in_the_cache_apart() -> None:
+    trace = run_shapes(bertcli.variant("base"), 8, 128)
+    estimate(trace, Rates(100, 20, 50, 1e-6, cores=2))
+    steps = {step.path: step.estimate for step in trace.steps}
+    rows, hidden, inner = 8 * 128, 768, 3072
+    product, norm = steps["encoder.layers.3.feed_forward.intermediate"], steps["encoder.layers.3.attention_norm"]
+    assert product is not None
+    assert norm is not None
+    weights, activations = 4 * (hidden * inner + inner), 4 * rows * (hidden + inner)
+    seconds = 2 * rows * hidden * inner / 100e9 + weights / 20e9
+    seconds += (activations + 2 * 4 * 6 * rows * inner) / (2 * 50e9) + 1e-6  # a bias, and GELU's 5
+    assert product.estimated_seconds == pytest.approx(seconds)
+    seconds = 4 * 2 * hidden / 20e9 + 2 * 4 * 7 * rows * hidden / (2 * 50e9) + 1e-6
+    assert norm.estimated_seconds == pytest.approx(seconds)
+
+
+def test_estimate_measures_passes_and_calls_too() -> None:
+    measured = rates_of(None, None)
+    assert measured.elementwise_gbps > 0
+    assert 0 <= measured.call_seconds < 0.01
+    assert measured.cores >= 1
 
 
 def test_estimate_beside_measured_times() -> None:

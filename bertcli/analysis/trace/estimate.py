@@ -1,21 +1,35 @@
-"""How long each step of a pass must take on a machine, from two rates: of products, and of memory (Williams, Waterman
-and Patterson 2009, "Roofline").
+"""How long each step of a pass must take on a machine (Williams, Waterman and Patterson 2009, "Roofline").
 
-    seconds = 2 MACs / (products) + bytes / (memory) + CALL
+    seconds = 2 MACs / products + weights / memory + (activations + passes) / element-wise + call
 
-Of a product, bytes are those read and written, and those of two more passes over the result for every element-wise
-operation; of any other step the larger of the two, since its operations are such passes.
+products: floating-point operations a second of large matrix products. memory: bytes a second that come from memory, as
+weights do. element-wise: bytes a second of NumPy's passes over activations, which micro-batches keep in the cache:
+three to six times the rate of memory. Every element-wise operation reads and writes the result once (`passes`); of a
+step that multiplies no matrix, these are its activations. call: what calling an op costs however small it is.
 
-Products and memory take turns here: OpenBLAS copies a weight before it multiplies, and NumPy goes through memory once
-for each operation. CALL is what calling an op costs however small it is.
+These take turns here: OpenBLAS copies a weight before it multiplies, and NumPy makes one pass for each operation. All
+four are measured as the pass uses them. Of a machine of which only the first two are given, element-wise passes run at
+the rate of memory, so that its times are upper bounds.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 
+import numpy as np
+
+from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step
+from bertcli.engine.packing import LEAST_TOKENS
+from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
+from bertcli.loaded_model import LoadedModel
+from bertcli.network.ops import norm, softmax
 
-CALL = 40e-6  # seconds, measured
+CALL = 40e-6  # seconds, on a Zen 4; of a machine whose rates are given
+TOKENS, HIDDEN, HEADS, LENGTH = 800, 768, 12, 128  # of what element-wise passes are measured on: a micro-batch of base
+SHORT = 16  # tokens of a pass that is short enough for calls to count
+TRIES = 20  # of which the best counts
 
 
 def rates_of(gflops: float | None, gbps: float | None) -> Rates:
@@ -23,24 +37,68 @@ def rates_of(gflops: float | None, gbps: float | None) -> Rates:
     for name, rate in (("gflops", gflops), ("gbps", gbps)):
         if rate is not None and not 0 < rate < float("inf"):
             raise BertcliError(f"A rate ({name}) of {rate:g} is not possible: it must be a number above 0.")
-    if gflops is None or gbps is None:
-        from bertcli.doctor import matrix_rate, memory_rate
+    if gflops is not None and gbps is not None:
+        return Rates(gflops, gbps, gbps, CALL)
+    from bertcli.doctor import matrix_rate, memory_rate
 
-        gflops = matrix_rate() / 1e9 if gflops is None else gflops
-        gbps = memory_rate() / 1e9 if gbps is None else gbps
-    return Rates(gflops, gbps)
+    products = matrix_rate() / 1e9 if gflops is None else gflops
+    memory = memory_rate() / 1e9 if gbps is None else gbps
+    rates = Rates(products, memory, elementwise_rate() / 1e9, 0.0, thread_count())
+    return rates._replace(call_seconds=call_seconds(rates))
+
+
+def elementwise_rate() -> float:
+    """Bytes a second at which one core makes passes over activations, by the operations that their ops count."""
+    x = np.ones((TOKENS, HIDDEN), np.float32)
+    scores = np.zeros((1, HEADS, LENGTH, LENGTH), np.float32)
+    vector = np.ones(HIDDEN, np.float32)
+    arguments = {"weight": vector, "bias": vector}
+    passes = 2 * ITEM * (norm.work(arguments) * x.size + softmax.work({}) * scores.size)
+    seconds = _best_of(lambda: norm.compute(x, vector, vector, eps=1e-12))
+    seconds += _best_of(lambda: softmax.compute(scores))
+    return passes / seconds
+
+
+def call_seconds(rates: Rates) -> float:
+    """Seconds that calling an op takes: what the other rates leave unexplained of a short pass of a small model."""
+    model = LoadedModel.variant("mini", heads="none", weights=0, sizes={"vocab_size": 1000})
+    ids = np.ones((1, SHORT), int)
+    seconds = _best_of(lambda: model.forward(ids))
+    trace = run_shapes(model, 1, SHORT)
+    estimate(trace, rates)
+    explained = trace.totals.estimated_seconds or 0.0
+    return max(0.0, seconds - explained) / len(trace.steps)
+
+
+def _best_of(work: Callable[[], object]) -> float:
+    """Seconds of the fastest of several calls, when nothing else was in the way."""
+    times = []
+    for _ in range(TRIES):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
 
 
 def estimate(trace: Account, rates: Rates) -> None:
     """Give every step of a trace its estimate."""
     trace.rates = rates
-    trace.steps[:] = [replace(step, estimate=_estimated(step, rates)) for step in trace.steps]
+    tokens = (trace.batch or 1) * (trace.sequence or 1)
+    # A pass of few tokens is not divided: only its products are shared by the cores.
+    cores = rates.cores if tokens >= 2 * LEAST_TOKENS else 1
+    trace.steps[:] = [replace(step, estimate=_estimated(step, trace, rates, cores)) for step in trace.steps]
 
 
-def _estimated(step: Step, rates: Rates) -> Estimate:
-    moved, passes = step.read + step.bytes, 2 * ITEM * (step.flops - 2 * step.macs)
-    products = 2 * step.macs / (1e9 * rates.gflops)
-    memory = (moved + passes if step.macs else max(moved, passes)) / (1e9 * rates.gbps)
-    intensity = step.flops / max(1, moved)
+def _estimated(step: Step, trace: Account, rates: Rates, cores: int) -> Estimate:
+    weights = ITEM * sum(trace.consumed.get(path, 0) for path in step.sources if isinstance(path, str))
+    weights = min(weights, step.read)  # of a table the rows that are read
+    activations = step.read - weights + step.bytes
+    passes = 2 * ITEM * (step.flops - 2 * step.macs)
+    moved = activations + passes if step.macs else max(activations, passes)
+
+    seconds = 2 * step.macs / (1e9 * rates.gflops)
+    seconds += weights / (1e9 * rates.gbps)
+    seconds += moved / (1e9 * rates.elementwise_gbps * cores)
+    intensity = step.flops / max(1, step.read + step.bytes)
     bound = "products" if intensity > rates.gflops / rates.gbps else "memory"  # the ridge of the roofline
-    return Estimate(step.read, step.bytes, intensity, bound, products + memory + CALL)
+    return Estimate(step.read, step.bytes, intensity, bound, seconds + rates.call_seconds)

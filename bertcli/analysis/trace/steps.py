@@ -54,10 +54,13 @@ class Stats(ByName):
 
 
 class Rates(NamedTuple):
-    """What a machine does: billions of floating-point operations, and of bytes from memory, a second."""
+    """What a machine does: see estimate.py."""
 
-    gflops: float
-    gbps: float
+    gflops: float  # billions of operations a second, of products
+    gbps: float  # billions of bytes a second, from memory
+    elementwise_gbps: float  # billions of bytes a second, of passes over what the cache holds, by one core
+    call_seconds: float
+    cores: int = 1  # that share a pass of many tokens
 
 
 class Estimate(NamedTuple):
@@ -387,7 +390,7 @@ def _totals(trace: Account) -> list[str]:
     ]
     below += [] if totals.seconds is None else [f"Time: {1000 * totals.seconds:,.3f} ms"]
     if trace.rates is not None and totals.estimated_seconds is not None:
-        seconds, (gflops, gbps) = totals.estimated_seconds, trace.rates
+        seconds, (gflops, gbps, *_) = totals.estimated_seconds, trace.rates
         ridge = f"memory-bound below {gflops / gbps:.1f} FLOP/byte"
         below.append(f"Estimated: {1000 * seconds:,.3f} ms at {gflops:,.1f} GFLOP/s and {gbps:,.1f} GB/s ({ridge})")
         if trace.batch is not None:
