@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
     from bertcli.tasks.compute.search import search
-    from bertcli.views.diff import diff
-    from bertcli.views.explain import explain
-    from bertcli.views.heads import heads
-    from bertcli.views.lens import lens
-    from bertcli.views.patch import patch
+    from bertcli.views.compute.diff import diff
+    from bertcli.views.compute.explain import explain
+    from bertcli.views.compute.heads import heads
+    from bertcli.views.compute.lens import lens
+    from bertcli.views.compute.patch import patch
 
 # before anything here imports NumPy
 choose_kernel()
@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
-    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch"), "bertcli.views.{}"),
+    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch"), "bertcli.views.compute.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
     "Columns": "bertcli.columns", "merge": "bertcli.files.merge", "probe": "bertcli.evaluate.probe",

@@ -72,7 +72,7 @@ def diff(
         raise wrong("--common", "this is for --check.")
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.progress import counted
-    from bertcli.views.diff import OtherText, diff, diff_page
+    from bertcli.views.compute.diff import OtherText, diff, diff_page
 
     model = LoadedModel.load(models.model, revision=models.revision, **models.fetching)
     are_arrays = ending_of(models.versus) in SEVERAL and not Path(models.versus).is_dir()

@@ -37,7 +37,7 @@ def explain(
     """
     source = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, sample_for(wanted, texts))
-    from bertcli.views.explain import explain_page, explanations
+    from bertcli.views.compute.explain import explain_page, explanations
 
     views = explanations(opened, source, wanted)
     show_each(views, "explain", source, output, partial(explain_page, model=opened.name))

@@ -45,7 +45,7 @@ def heads(
     opened = open_model(model, sample_for(wanted, texts) if wanted.ablate else MASKED_SAMPLE)
     from bertcli.files.texts import Texts
     from bertcli.report.progress import counted
-    from bertcli.views.heads import heads, heads_page
+    from bertcli.views.compute.heads import heads, heads_page
 
     source = Texts(counted(rows, "heads", "texts", len(rows)))
     show_document(heads(opened, source, **vars(wanted)), shown, heads_page)

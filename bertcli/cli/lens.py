@@ -27,7 +27,7 @@ def lens(
     """
     source = begin(texts, threads, output.output, (*RECORDS, PAGE))
     opened = open_model(model, MASKED_SAMPLE)
-    from bertcli.views.lens import lens_page, lenses
+    from bertcli.views.compute.lens import lens_page, lenses
 
     views = lenses(opened, source, wanted)
     show_each(views, "lens", source, output, partial(lens_page, model=opened.name))

@@ -47,8 +47,8 @@ def patch(
     check_output(shown.output, (PAGE, ".json"))
     opened = open_model(model, sample_for(wanted, InputOptions([texts.a, texts.other_text])))
     from bertcli.report.progress import counted
-    from bertcli.views.parts import KINDS
-    from bertcli.views.patch import patch_page, patches
+    from bertcli.views.compute.parts import KINDS
+    from bertcli.views.compute.patch import patch_page, patches
 
     kinds = KINDS if ending_of(shown.output or "") == PAGE else (wanted.of,)
     asked = replace(wanted, b=texts.other_text)

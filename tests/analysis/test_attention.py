@@ -15,7 +15,7 @@ from bertcli.analysis.layers import LayerAndHead
 from bertcli.analysis.trace.recorder import inputs_of_text
 from bertcli.report.shades import Shaded
 from bertcli.tracing.dispatch import Array
-from bertcli.views.attention import Attention, shaded_lines
+from bertcli.views.compute.attention import Attention, shaded_lines
 
 TEXT = "The king </script><b> 中国"
 NASTY = [

@@ -17,10 +17,10 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views.heads import changes_without, heads_page, measures, silencing
+from bertcli.views.compute.heads import changes_without, heads_page, measures, silencing
+from bertcli.views.compute.parts import HEADS, PartWatcher
+from bertcli.views.compute.target import result_of, sentence_of
 from bertcli.views.options import Asked
-from bertcli.views.parts import HEADS, PartWatcher
-from bertcli.views.target import result_of, sentence_of
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")

@@ -11,7 +11,7 @@ from reference.view_cases import LABELS, MASKED, MASKS
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.views.lens import MOST_TABLES, lens_page
+from bertcli.views.compute.lens import MOST_TABLES, lens_page
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))["lens"]
 
@@ -47,7 +47,7 @@ def test_lens_all_tokens_are_looked_at_in_blocks(made: Made, monkeypatch: pytest
     (found,) = bertcli.lens(model, MASKED, all_tokens=True)
     tokens = model.tokenizer.encode([MASKED])[0]
     assert [(one.position, one.token_str) for one in found.masks] == list(enumerate(tokens.pieces))
-    monkeypatch.setattr("bertcli.views.lens.NUMBERS_TOGETHER", 1)
+    monkeypatch.setattr("bertcli.views.compute.lens.NUMBERS_TOGETHER", 1)
     (again,) = bertcli.lens(model, MASKED, all_tokens=True)
     for one, other in zip(found.masks, again.masks, strict=True):
         for layer, same in zip(one.layers, other.layers, strict=True):

@@ -17,10 +17,10 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.views import options
-from bertcli.views import patch as module
-from bertcli.views.parts import HEADS, KINDS, LAYERS
-from bertcli.views.patch import Patching, patch_page, patches, seen
-from bertcli.views.target import result_of, sentence_of
+from bertcli.views.compute import patch as module
+from bertcli.views.compute.parts import HEADS, KINDS, LAYERS
+from bertcli.views.compute.patch import Patching, patch_page, patches, seen
+from bertcli.views.compute.target import result_of, sentence_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "patch.json").read_text(encoding="utf-8"))
 LOVED, HATED = "I loved every minute of it.", "I hated every minute of it."

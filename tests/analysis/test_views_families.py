@@ -13,11 +13,11 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
 from bertcli.model import Model
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views.diff import Diff
-from bertcli.views.heads import silencing
+from bertcli.views.compute.diff import Diff
+from bertcli.views.compute.heads import silencing
+from bertcli.views.compute.parts import HEADS, PartWatcher
+from bertcli.views.compute.target import Sentence, result_of, sentence_of
 from bertcli.views.options import Asked
-from bertcli.views.parts import HEADS, PartWatcher
-from bertcli.views.target import Sentence, result_of, sentence_of
 
 TEXT = "the good king drank hot tea and a dog sat"
 

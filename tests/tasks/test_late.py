@@ -12,7 +12,7 @@ from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.views.explain import explain, explain_page
+from bertcli.views.compute.explain import explain, explain_page
 
 RECORDED = np.load(Path(__file__).parents[1] / "reference" / "late.npz")
 

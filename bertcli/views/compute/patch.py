@@ -32,8 +32,8 @@ from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.views import options
-from bertcli.views.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
-from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.compute.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
+from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
 
 TITLES = {
     LAYERS: "Residual stream after each layer",

@@ -34,9 +34,9 @@ from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.views import options
-from bertcli.views.attention import Attention, shaded_lines
-from bertcli.views.parts import HEADS, WEIGHTS, PartWatcher
-from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.compute.attention import Attention, shaded_lines
+from bertcli.views.compute.parts import HEADS, WEIGHTS, PartWatcher
+from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
 THUMB = (

@@ -27,8 +27,8 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tokens import Tokens
+from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
 from bertcli.views.options import ExplainOptions
-from bertcli.views.target import Result, Sentence, preparing, result_of, sentence_of
 
 MEANING = (
     "A word's contribution is the result for the text less the result for the text without the word: blue words speak "

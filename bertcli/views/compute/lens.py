@@ -28,7 +28,7 @@ from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.views import options
-from bertcli.views.target import mlm_log_probabilities
+from bertcli.views.compute.target import mlm_log_probabilities
 
 STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable

@@ -1,0 +1,1 @@
+"""The work of the views: what each measures, and its page."""
