@@ -26,8 +26,10 @@ from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
+from bertcli.views.registry import ViewSpec, view_spec, view_specs
 
-# Commands that are no task's, each a module of this package, by the groups of --help; a task's group is in its page.
+# Commands that are no task's and no view's, each a module of this package, by the groups of --help; the group of a task
+# or a view is in its spec.
 COMMANDS: dict[str, dict[str, str]] = {
     "Run": {},
     "Search": {
@@ -43,12 +45,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "doctor": "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
     },
     "Interpret": {
-        "explain": "Occlusion: which words speak for a result, and which against it.",
-        "lens": "Logit lens: what each layer would predict, and when the answer appears.",
-        "heads": "Attention heads: where each looks, and what the result loses without it.",
-        "patch": "Activation patching: which layer and token carry the difference between two texts.",
         "probe": "Linear probes: what each layer's states know about your labels; train a classifier from them.",
-        "diff": "Compare two models tensor by tensor and step by step; find where they first differ.",
     },
     "Evaluate and deploy": {
         "evaluate": "Measure a model on labelled texts, with confidence intervals; compare two models.",
@@ -76,9 +73,13 @@ def application(word: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["--help"]},
     )
     app.callback()(bert)
-    alone = spec(word) if word else None
+    alone = spec(word) or view_spec(word) if word else None
     other = any(word in commands for commands in COMMANDS.values())
-    tasks = [alone] if alone and alone.panel else [] if other else specs()
+    tasks: list[TaskSpec | ViewSpec] = []
+    if alone and alone.panel:
+        tasks = [alone]
+    elif not other:
+        tasks = [*specs(), *view_specs()]
     for panel, commands in COMMANDS.items():
         of_panel = [task for task in tasks if task.panel == panel]
         if word in HELP:
@@ -86,7 +87,10 @@ def application(word: str = "") -> typer.Typer:
                 app.command(name, help=help, rich_help_panel=panel)(lambda: None)
             continue
         for task in of_panel:
-            register_task(app, task)
+            if isinstance(task, ViewSpec):
+                register_view(app, task)
+            else:
+                register_task(app, task)
         for name in commands:
             if name == word or not (alone or other):
                 register(app, getattr(import_module(f"bertcli.cli.{name}"), name), panel)
@@ -186,6 +190,13 @@ def register_task(app: typer.Typer, task: TaskSpec) -> None:
     from bertcli.cli.tasks import groups_of, run
 
     _add(app, task.name, task.options.__doc__, groups_of(task), partial(run, task), task.panel)
+
+
+def register_view(app: typer.Typer, view: ViewSpec) -> None:
+    """Add the command of a view to the application; the docstring of its options is the help."""
+    from bertcli.cli.view import groups_of, run
+
+    _add(app, view.name, view.options.__doc__, groups_of(view), partial(run, view), view.panel)
 
 
 def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:

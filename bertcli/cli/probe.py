@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import open_model, set_threads
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, ThreadOptions, wrong
-from bertcli.cli.views import DocumentOptions, show_document
+from bertcli.cli.view import DocumentOptions, show_document
 from bertcli.evaluate.options import INSTEAD_OF_FOLDER, Evaluate, ProbeOptions
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.files.texts import Texts

@@ -18,7 +18,8 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import save_arrays
 from bertcli.folder.files import Folder
-from bertcli.views.compute.diff import Diff, Weights, diff_page, step_diff
+from bertcli.views.compute.diff import Diff, Weights, step_diff
+from bertcli.views.compute.diff import draw as diff_page
 from bertcli.weights.tensors import open_tensors
 
 REFERENCE = Path(__file__).parents[1] / "reference"

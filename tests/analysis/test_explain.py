@@ -12,7 +12,8 @@ from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECT
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.views.compute.explain import Explanation, explain_page
+from bertcli.views.compute.explain import Explanation
+from bertcli.views.compute.explain import draw as explain_page
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))
 NEAR = 1e-5

@@ -17,7 +17,8 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views.compute.heads import changes_without, heads_page, measures, silencing
+from bertcli.views.compute.heads import changes_without, measures, silencing
+from bertcli.views.compute.heads import draw as heads_page
 from bertcli.views.compute.parts import HEADS, PartWatcher
 from bertcli.views.compute.target import result_of, sentence_of
 from bertcli.views.options import Asked

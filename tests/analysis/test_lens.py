@@ -11,7 +11,8 @@ from reference.view_cases import LABELS, MASKED, MASKS
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.views.compute.lens import MOST_TABLES, lens_page
+from bertcli.views.compute.lens import MOST_TABLES
+from bertcli.views.compute.lens import draw as lens_page
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "views.json").read_text(encoding="utf-8"))["lens"]
 

@@ -19,8 +19,10 @@ from bertcli.model import Model
 from bertcli.views import options
 from bertcli.views.compute import patch as module
 from bertcli.views.compute.parts import HEADS, KINDS, LAYERS
-from bertcli.views.compute.patch import Patching, patch_page, patches, seen
+from bertcli.views.compute.patch import Patching, patches, seen
+from bertcli.views.compute.patch import draw as patch_page
 from bertcli.views.compute.target import result_of, sentence_of
+from bertcli.views.patch import PatchOptions
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "patch.json").read_text(encoding="utf-8"))
 LOVED, HATED = "I loved every minute of it.", "I hated every minute of it."
@@ -163,7 +165,7 @@ def test_patch_refuses_results_that_hardly_differ(made: Made, monkeypatch: pytes
 
 def test_patch_page_shows_all_kinds_and_marks_what_differs(made: Made) -> None:
     model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
-    asked = options.PatchOptions("the <b>queen</b> drank [MASK]", direction="both")
+    asked = PatchOptions("the <b>queen</b> drank [MASK]", direction="both")
     views = patches(model, "the <b>king</b> drank [MASK]", asked, KINDS)
     page = patch_page(views, "a model")
     assert page.count("<table>") == 8

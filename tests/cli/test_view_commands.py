@@ -12,6 +12,7 @@ from helpers.terminal import bertcli
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
 
 import bertcli as library
+from bertcli.views.registry import compute, view_spec, view_specs
 
 
 def test_explain_command_shows_the_text_and_a_table(made: Made) -> None:
@@ -227,3 +228,16 @@ def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
     assert [line.split()[:2] for line in lines[2:6]] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
     records = json.loads(bertcli("heads", "-m", made(**LABELS), TEXTS[0], "--format", "json").out)["heads"]
     assert [(one["layer"], one["head"]) for one in records] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def test_every_view_is_its_spec_and_its_work() -> None:
+    names = [spec.name for spec in view_specs()]
+    assert names == ["explain", "lens", "heads", "patch", "diff"]
+    for spec in view_specs():
+        work = compute(spec)
+        assert callable(work.measure)
+        assert callable(work.draw)
+        assert view_spec(spec.name) is not None
+        assert bertcli(spec.name, "--help").status == 0
+    for module in ("options", "registry", "compute", "nothing"):
+        assert view_spec(module) is None

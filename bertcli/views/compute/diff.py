@@ -400,7 +400,10 @@ def _small(number: float | None, none: str) -> str:
     return none if number is None else f"{number:.2e}" if number else "0"
 
 
-def diff_page(view: Diff | Weights) -> str:
+measure = diff
+
+
+def draw(view: Diff | Weights) -> str:
     """The steps with the size of their differences, and the weights that differ."""
     document = view.document()
     models = " and ".join(view.names)

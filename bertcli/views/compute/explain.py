@@ -28,7 +28,7 @@ from bertcli.tasks.options import takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tokens import Tokens
 from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
-from bertcli.views.options import ExplainOptions
+from bertcli.views.explain import ExplainOptions
 
 MEANING = (
     "A word's contribution is the result for the text less the result for the text without the word: blue words speak "
@@ -136,10 +136,10 @@ def explain(model: LoadedModel, texts: Values, wanted: ExplainOptions) -> list[E
     "mask" puts [MASK] in a word's place, "delete" leaves it out. Errors: BertcliError for a missing head, an unknown
     label or word, and a text that has no mask, or several, where a word is asked about.
     """
-    return list(explanations(model, from_values(texts, wanted.pairs), wanted))
+    return list(measure(model, from_values(texts, wanted.pairs), wanted))
 
 
-def explanations(model: LoadedModel, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
+def measure(model: LoadedModel, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
     """The same, computed a text at a time."""
     expect_model(model)
     late = None if model.path is None or model.classifier is not None else model.sentence.late
@@ -241,7 +241,7 @@ def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None)
     return in_micro_batches(sentences, batch_tokens, lambda batch: result.of([sentences[i] for i in batch]), masks)
 
 
-def explain_page(views: Sequence[Explanation], model: str = "") -> str:
+def draw(views: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, and the numbers beside each."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
     subject = f"which words speak for {views[0].meaning}" if len(views) == 1 else "which words speak for each result"

@@ -33,10 +33,10 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views import options
 from bertcli.views.compute.attention import Attention, shaded_lines
 from bertcli.views.compute.parts import HEADS, WEIGHTS, PartWatcher
 from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.heads import HeadsOptions
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
 THUMB = (
@@ -172,8 +172,8 @@ class Heads(View):
         return Document(columns, rows, below, self.record, self.record["heads"])
 
 
-@takes(options.HeadsOptions)
-def heads(model: LoadedModel, texts: Values, wanted: options.HeadsOptions) -> Heads:
+@takes(HeadsOptions)
+def heads(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
@@ -181,6 +181,11 @@ def heads(model: LoadedModel, texts: Values, wanted: options.HeadsOptions) -> He
     of which `token` is shown. `layer` ("3" or "3.2") adds the weights of that layer or head. Errors: BertcliError for
     no text, several with `rollout` or `layer`, a layer that is not there, and as in `explain`.
     """
+    return measure(model, texts, wanted)
+
+
+def measure(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
+    """The same, for the options as one."""
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
@@ -314,7 +319,7 @@ def silencing(layer: int, heads: Sequence[int]) -> Callable[[str, int, Array], N
     return see
 
 
-def heads_page(view: Heads) -> str:
+def draw(view: Heads) -> str:
     """A grid of layers and heads: the weights of the first text as pictures, and below each what it changes, or how far
     it looks; then all numbers."""
     by_place = _by_place(view)

@@ -27,8 +27,8 @@ from bertcli.report.terminal import Column, visible
 from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
-from bertcli.views import options
 from bertcli.views.compute.target import mlm_log_probabilities
+from bertcli.views.lens import LensOptions
 
 STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
@@ -121,16 +121,16 @@ class Lens(View):
         return Document(columns, rows, below, self.record, lines)
 
 
-@takes(options.LensOptions)
-def lens(model: LoadedModel, texts: Values, wanted: options.LensOptions) -> list[Lens]:
+@takes(LensOptions)
+def lens(model: LoadedModel, texts: Values, wanted: LensOptions) -> list[Lens]:
     """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
     """
-    return list(lenses(model, from_values(texts, wanted.pairs), wanted))
+    return list(measure(model, from_values(texts, wanted.pairs), wanted))
 
 
-def lenses(model: LoadedModel, texts: Texts, wanted: options.LensOptions) -> Iterator[Lens]:
+def measure(model: LoadedModel, texts: Texts, wanted: LensOptions) -> Iterator[Lens]:
     """The same, computed a text at a time."""
     expect_model(model)
     check_head(model, "mlm", "lens")
@@ -178,7 +178,7 @@ def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int
         yield LayerView(layer, predictions, rank, float(np.exp(row[answer])), max(0.0, float(kl)))
 
 
-def lens_page(views: Sequence[Lens], model: str = "") -> str:
+def draw(views: Sequence[Lens], model: str = "") -> str:
     """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
     numbers = NUMBERS if any(len(view.masks) <= MOST_TABLES for view in views) else ""

@@ -31,9 +31,9 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views import options
 from bertcli.views.compute.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
 from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.patch import PatchOptions
 
 TITLES = {
     LAYERS: "Residual stream after each layer",
@@ -251,8 +251,8 @@ def _nulls(values: Numbers) -> list[list[float | None]]:
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
-@takes(options.PatchOptions)
-def patch(model: LoadedModel, a: str, wanted: options.PatchOptions) -> Patch:
+@takes(PatchOptions)
+def patch(model: LoadedModel, a: str, wanted: PatchOptions) -> Patch:
     """What of the difference between the results of texts a and b comes with each place: `.effects`, `.record`.
 
     of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
@@ -267,7 +267,7 @@ def patch(model: LoadedModel, a: str, wanted: options.PatchOptions) -> Patch:
 def patches(
     model: LoadedModel,
     a: str,
-    wanted: options.PatchOptions,
+    wanted: PatchOptions,
     kinds: Sequence[str],
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
@@ -332,10 +332,21 @@ def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
     return pairs
 
 
+def measure(
+    model: LoadedModel,
+    a: str,
+    wanted: PatchOptions,
+    whole: bool = False,
+    counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+) -> list[Patch]:
+    """What is asked for, or with `whole` every kind of place, as a page shows them."""
+    return patches(model, a, wanted, KINDS if whole else (wanted.of,), counting)
+
+
 # ----------------------------------------------------------------------------------------------------------- the page
 
 
-def patch_page(views: Sequence[Patch], model: str = "") -> str:
+def draw(views: Sequence[Patch], model: str = "") -> str:
     """Both texts above each other, their differing pieces marked, and a heat map for each kind and direction."""
     view = views[0]
     texts = [

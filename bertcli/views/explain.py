@@ -1,19 +1,18 @@
-"""bertcli explain"""
+"""The view explain: its options, whose docstring is the help. Its work is in compute/explain.py."""
 
-from functools import partial
+from dataclasses import KW_ONLY
+from typing import Literal
 
-from bertcli.cli.classifier import LabelModelOptions
-from bertcli.cli.job import open_model
-from bertcli.cli.options import InputOptions, OutputOptions, ThreadOptions
-from bertcli.cli.views import begin, sample_for, show_each
-from bertcli.files.formats import PAGE, RECORDS
-from bertcli.views.options import ExplainOptions
+from bertcli.files.texts import Pairs
+from bertcli.lean import lean_dataclass
+from bertcli.tasks.options import option
+from bertcli.views.options import Asked
+from bertcli.views.registry import ViewSpec, sample_for
 
 
-def explain(
-    texts: InputOptions, model: LabelModelOptions, output: OutputOptions, threads: ThreadOptions, wanted: ExplainOptions
-) -> None:
-    """Show which words of a text speak for a result, and which against it.
+@lean_dataclass
+class ExplainOptions(Asked):
+    """Occlusion: which words speak for a result, and which against it.
 
     bertcli explain "I loved every minute of it."
     bertcli explain "I loved every minute of it." --label negative --method delete
@@ -35,9 +34,12 @@ def explain(
     terminal words are blue for, red against; a .html file is a page of all
     texts.
     """
-    source = begin(texts, threads, output.output, (*RECORDS, PAGE))
-    opened = open_model(model, sample_for(wanted, texts))
-    from bertcli.views.compute.explain import explain_page, explanations
 
-    views = explanations(opened, source, wanted)
-    show_each(views, "explain", source, output, partial(explain_page, model=opened.name))
+    pairs: Pairs = None
+    _: KW_ONLY
+    method: Literal["mask", "delete"] = option(
+        "mask", "METHOD", "mask (default): put [MASK] in a word's place; delete: leave the word out."
+    )
+
+
+SPEC = ViewSpec(ExplainOptions, sample=sample_for, each=True, takes_classifier=True, place=1)
