@@ -1,7 +1,7 @@
 """The settings of an adapter (LoRA, peft): its base, and what is applied or refused."""
 
 from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import Folder, JsonSettings
+from bertcli.folder.files import Folder, JsonSettings, is_plain
 
 CONFIG_FILE = "adapter_config.json"
 HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
@@ -12,6 +12,29 @@ HARMLESS = {"rank_pattern", "modules_to_save", "bias", "fan_in_fan_out", "lora_d
 HARMLESS |= {"layers_pattern", "megatron_core", "qalora_group_size", "runtime_config", "peft_version"}
 HARMLESS |= {"init_lora_weights", "eva_config"}
 KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # ways to begin that leave the base as it is
+
+
+# Of a folder of jina-embeddings-v5, whose config.json names the tasks; each has an adapter in a folder of its name.
+TASKS_TYPE, TASKS_FOLDER = "jina_embeddings_v5", "adapters"
+
+
+def task_adapters(folder: Folder) -> tuple[str, ...]:
+    """The tasks for which a folder has adapters; none in all folders but those of jina-embeddings-v5."""
+    if not (folder.path / TASKS_FOLDER).is_dir() or not folder.has("config.json"):
+        return ()
+    config = folder.object("config.json")
+    names = config.get("task_names")
+    if config.get("model_type") != TASKS_TYPE:
+        return ()
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_plain(name) and name for name in names):
+        raise config.refused("task_names", ", not a list of names of folders")
+    return tuple(names)
+
+
+def task_base(folder: Folder) -> Folder | None:
+    """The folder of jina-embeddings-v5 in which an adapter lies; None for any other adapter."""
+    above = Folder(folder.path.resolve().parents[1]) if folder.path.resolve().parent.name == TASKS_FOLDER else None
+    return above if above is not None and folder.path.resolve().name in task_adapters(above) else None
 
 
 def has_adapter(folder: Folder) -> bool:

@@ -29,7 +29,7 @@ from bertcli.folder.files import SINGLE_FILE, WEIGHT_FILES, Folder
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
-    r"|(modules|config_sentence_transformers|router_config|adapter_config)\.json|artifact\.metadata",
+    r"|(modules|config_sentence_transformers|router_config|(adapters/[\w-]+/|)adapter_config)\.json|artifact\.metadata",
     re.ASCII,
 )
 VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*missing_files.TOKENIZER_FILES[1:])))})", re.ASCII)

@@ -36,10 +36,18 @@ def find_model(
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
     folder = find_folder(model, revision=revision, **options)
+    if adapter is None and not folder.has(ADAPTER_FILE) and not (folder.path / "adapters").is_dir():
+        return folder
+    from bertcli.folder.adapter import TASKS_FOLDER, base_of, has_adapter, task_adapters, task_base
+
+    tasks = task_adapters(folder)
+    if adapter is not None and str(adapter) in tasks:
+        return Folder(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / str(adapter)))
+    if adapter is None and tasks and weights:
+        names = ", ".join(tasks)
+        raise BertcliError(f"{model} has an adapter for each task, and none of its own: choose --adapter {names}.")
     if adapter is None and not folder.has(ADAPTER_FILE):
         return folder
-    from bertcli.folder.adapter import base_of, has_adapter
-
     if adapter is not None:
         other = find_folder(str(adapter), **options)
         if not has_adapter(other):
@@ -47,6 +55,9 @@ def find_model(
         if has_adapter(folder):
             raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
         return Folder(folder.path, adapter=other)
+    above = task_base(folder)
+    if above is not None:
+        return Folder(above.path, adapter=folder)
     name, of_base = base_of(folder)
     inside = folder.path / name
     if is_plain(name) and inside.is_dir():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, shown
+from bertcli.folder.adapter import TASKS_FOLDER, task_adapters
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.prompts import Prompts, read_prompts
@@ -83,6 +84,11 @@ class Layout:
         folders = (self.folder.adapter, self.transformer, self.folder.base)
         with_tokenizer = (folder for folder in folders if folder is not None and has_tokenizer(folder.names))
         return self.transformer if self.is_static else next(with_tokenizer, self.transformer)
+
+    @cached_property
+    def task_adapters(self) -> tuple[str, ...]:
+        """The tasks of jina-embeddings-v5, whose code pools the last token and makes vectors of length 1."""
+        return task_adapters(self.folder)
 
     @cached_property
     def module_types(self) -> list[str]:
@@ -163,6 +169,8 @@ class Layout:
     def missing_files(self) -> list[str]:
         """Files of the modules that the folder lacks, as paths within it."""
         names = []
+        for task in self.task_adapters:
+            names += [f"{TASKS_FOLDER}/{task}/{name}" for name in ("adapter_config.json", "adapter_model.safetensors")]
         for module in self.modules:
             if module.type in IN_FOLDERS:
                 names.append(f"{module.path}/config.json")
@@ -179,6 +187,8 @@ def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
             return []
         types = ["StaticEmbedding", "Normalize"] if config.flag("normalize", False) else ["StaticEmbedding"]
         return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
+    if task_adapters(folder):  # lists one module, of its own code
+        return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in ("Transformer", "Normalize")]
     modules = folder.value(MODULES_FILE)
     if not isinstance(modules, list):
         raise BertcliError(

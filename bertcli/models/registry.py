@@ -29,6 +29,7 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
 }  # fmt: skip
 
 
+JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each task
 ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
 
 
@@ -144,6 +145,8 @@ def _model_type(data: Mapping[str, Any]) -> Any:
     model_type, classes = data.get("model_type"), texts(data, "architectures")
     if model_type in (None, "bert") and ALIBI & {key for key, value in data.items() if value is not None}:
         return "jina_bert"
+    if model_type == JINA_V5:
+        return "qwen3" if {"use_sliding_window", "max_window_layers"} & data.keys() else "eurobert"
     if model_type is not None or not classes:
         return "bert" if model_type is None else model_type
     starts = {start: model_type for member in families() for model_type, start in member.types.items()}

@@ -77,6 +77,8 @@ def read_sentence_config(layout: Layout) -> SentenceConfig:
     for module in layout.modules:
         reader.read(module)
     sentence = reader.config._replace(similarity=_similarity(layout, reader.config))
+    if layout.task_adapters:
+        sentence = sentence._replace(pooling=("lasttoken",), reason="lasttoken, as in jina-embeddings-v5's own code")
     _check_task(layout, sentence)
     if reader.output == SCORES:
         return sentence._replace(scores=tuple(reader.layers))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
-from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_qwen_folder, write_t5
+from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_jina, write_qwen_folder, write_t5
 from helpers.static_models import LAYOUTS, WIDTH, write_static
 from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
@@ -290,3 +290,35 @@ def test_a_dense_layer_with_a_sigmoid_is_that_of_its_sums(tmp_path: Path, engine
         found.append(np.load(tmp_path / f"{name}.npy"))
     np.testing.assert_allclose(found[1], 1 / (1 + np.exp(-found[0])), rtol=0, atol=1e-6)
     assert np.ptp(found[1]) > 0.01
+
+
+@pytest.mark.parametrize("case", GOLDEN["jina"])
+@pytest.mark.parametrize("engine", ["numpy", "onnx"])
+def test_jina_v5_takes_the_adapter_of_a_task(tmp_path: Path, case: str, engine: str) -> None:
+    family, task, prompt = case.split("/")
+    folder = write_jina(tmp_path / "jina", family)
+    assert missing(Folder(folder)) == []
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    arguments = ["--prompt-name", prompt, "--engine", engine, "--format", "jsonl"]
+    found = command("encode", "-m", folder, "--adapter", task, *texts, *arguments)
+    assert found.status == 0, found.error
+    vectors = [record["embedding"] for record in found.records]
+    np.testing.assert_allclose(vectors, GOLDEN["jina"][case], rtol=0, atol=1e-5)
+    inside = command("encode", "-m", folder / "adapters" / task, *texts, *arguments)
+    assert inside.out == found.out
+
+
+def test_jina_v5_asks_for_a_task(tmp_path: Path) -> None:
+    folder = write_jina(tmp_path / "jina", "qwen3")
+    told = "has an adapter for each task, and none of its own: choose --adapter retrieval, text-matching."
+    assert told in command("encode", "-m", folder, "hot tea").error
+    assert "There is no folder" in command("encode", "-m", folder, "--adapter", "./sorting", "hot tea").error
+    assert command("tokenize", "-m", folder, "hot tea").status == 0
+    documents = command("encode", "-m", folder, "--adapter", "retrieval", "hot tea", "--format", "jsonl")
+    assert "'Document: ' is prepended" in documents.err
+    assert "lasttoken, as in jina-embeddings-v5's own code" in documents.err
+    (folder / "adapters" / "retrieval" / "adapter_model.safetensors").unlink()
+    assert missing(Folder(folder)) == ["adapters/retrieval/adapter_model.safetensors"]
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"task_names": ["../x"]}), encoding="utf-8")
+    assert "has the task_names" in command("encode", "-m", folder, "hot tea").error

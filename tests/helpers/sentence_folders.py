@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from helpers.checkpoint_files import Dense, Sentence, write_sentence
-from helpers.checkpoints import weights
+import numpy as np
+from helpers.checkpoint_files import Dense, Sentence, write_safetensors, write_sentence
+from helpers.checkpoints import bell, weights
 from helpers.family_checkpoints import make_family
 from helpers.tokenizer_kinds import write_kind, write_qwen
 from helpers.vocabulary import pieces, write_tokenizer_json
@@ -87,4 +88,41 @@ def write_t5(folder: Path, family: str) -> Path:
     layer = Dense(24, False, "torch.nn.modules.linear.Identity")
     stored = [weights({"linear.weight": (24, WIDTH)}, seed=5)]
     write_sentence(folder, Sentence(("mean",), normalize=True, max_seq_length=LIMIT, dense=(layer,)), WIDTH, stored)
+    return folder
+
+
+JINA_TASKS = ("retrieval", "text-matching")
+JINA_PROMPTS = {"query": "Query: ", "document": "Document: "}
+JINA_KEYS = {"qwen3": {"use_sliding_window": False}, "eurobert": {"is_decoder": False}}
+
+
+def write_jina(folder: Path, family: str) -> Path:
+    """jina-embeddings-v5-text-small (Qwen3) and -nano (EuroBERT) in the layout that is published."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size = write_qwen(folder)
+    config = {
+        "model_type": "jina_embeddings_v5", "architectures": ["JinaEmbeddingsV5Model"], "task_names": [*JINA_TASKS],
+        "auto_map": {"AutoModel": "modeling_jina_embeddings_v5.JinaEmbeddingsV5Model"}, **JINA_KEYS[family],
+    }  # fmt: skip
+    make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64}, config=config, bare=True)
+    module = {"idx": 0, "name": "transformer", "path": "", "type": "custom_st.Transformer", "kwargs": ["task"]}
+    (folder / "modules.json").write_text(json.dumps([module]), encoding="utf-8")
+    settings = {"prompts": JINA_PROMPTS, "default_prompt_name": "document", "similarity_fn_name": "cosine"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    shapes = {"self_attn.q_proj": (32, 32), "self_attn.v_proj": (32, 32), "mlp.down_proj": (32, 64)}
+    for task in JINA_TASKS:
+        at = folder / "adapters" / task
+        at.mkdir(parents=True)
+        stored = {}
+        for layer in (0, 1):
+            for name, (out, inputs) in shapes.items():
+                stem = f"base_model.model.layers.{layer}.{name}"
+                for half, shape in (("A", (4, inputs)), ("B", (out, 4))):
+                    values = bell(task + stem + half, shape) * 0.3
+                    stored[f"{stem}.lora_{half}.weight"] = ("F32", values.astype(np.float32))
+        write_safetensors(at / "adapter_model.safetensors", stored)
+        told = {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "r": 4, "lora_alpha": 4, "bias": "none",
+                "base_model_name_or_path": f"jinaai/jina-embeddings-v5-text-{family}", "lora_dropout": 0.1,
+                "target_modules": [name.rpartition(".")[2] for name in shapes], "inference_mode": True}  # fmt: skip
+        (at / "adapter_config.json").write_text(json.dumps(told), encoding="utf-8")
     return folder

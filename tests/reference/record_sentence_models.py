@@ -1,7 +1,7 @@
 """Record what sentence-transformers makes of texts with static models and with other families, in sentence_models.json.
 
 `python tests/reference/record_sentence_models.py` with torch, transformers and sentence-transformers (recorded with
-transformers 5.24.0 and sentence-transformers 6.2.0).
+transformers 5.24.0, sentence-transformers 6.2.0, peft 0.21.2).
 """
 # mypy: disable-error-code="import-not-found"
 
@@ -13,17 +13,23 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+import tokenizers  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from helpers.sentence_folders import (  # noqa: E402
     FOLDERS,
     GEMMA_PROMPTS,
+    JINA_PROMPTS,
+    JINA_TASKS,
     QWEN_PROMPTS,
     write_folder,
     write_gemma,
+    write_jina,
     write_qwen_folder,
     write_t5,
 )
 from helpers.static_models import LAYOUTS, write_static  # noqa: E402
+from peft import PeftModel  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 
 torch.set_num_threads(1)
@@ -67,6 +73,33 @@ def t5() -> dict[str, list[list[float]]]:
     return found
 
 
+def jina() -> dict[str, list[list[float]]]:
+    """What its published code does, without it: the base of transformers, an adapter of peft, the last token."""
+    found = {}
+    bases = {
+        "qwen3": (transformers.Qwen3Config, transformers.Qwen3Model),
+        "eurobert": (transformers.EuroBertConfig, transformers.EuroBertModel),
+    }
+    for family, (config_class, model_class) in bases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = write_jina(Path(folder), family)
+            own = ("model_type", "architectures", "task_names", "auto_map")
+            raw = json.loads((path / "config.json").read_text(encoding="utf-8"))
+            config = config_class(**{key: value for key, value in raw.items() if key not in own})
+            backend = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+            backend.enable_truncation(config.max_position_embeddings)
+            for task in JINA_TASKS:
+                base = model_class.from_pretrained(path, config=config, dtype=torch.float32)
+                model = PeftModel.from_pretrained(base, path / "adapters" / task).eval()
+                for name, prompt in JINA_PROMPTS.items():
+                    ids = [torch.tensor([backend.encode(prompt + text).ids]) for text in [*TEXTS, *LONG]]
+                    with torch.no_grad():
+                        last = [model(input_ids=one).last_hidden_state[0, -1] for one in ids]
+                    units = [torch.nn.functional.normalize(one, dim=0).tolist() for one in last]
+                    found[f"{family}/{task}/{name}"] = [[round(number, 7) for number in one] for one in units]
+    return found
+
+
 def record() -> dict[str, dict[str, list[list[float]]]]:
     static, families = {}, {}
     for name in (*LAYOUTS, *FOLDERS):
@@ -76,7 +109,8 @@ def record() -> dict[str, dict[str, list[list[float]]]]:
             else:
                 write_static(Path(folder), name)
                 static[name] = vectors(folder, TEXTS)
-    return {"static": static, "families": families, "gemma": gemma(), "qwen": qwen(), "qwen2": qwen2(), "t5": t5()}
+    return {"static": static, "families": families, "gemma": gemma(), "qwen": qwen(), "qwen2": qwen2(), "t5": t5(),
+            "jina": jina()}  # fmt: skip
 
 
 if __name__ == "__main__":
