@@ -112,7 +112,7 @@ def evaluate(
     from bertcli.evaluate.load.data_file import read
 
     data = read(models.data, options)
-    logger.info("the task is %s: %s (--task says otherwise).", data.task, data.why)
+    logger.info("evaluating as %s, because %s (--task chooses another).", data.task, data.why)
     if data.note:
         logger.info("%s", data.note)
     if options.dtype and "binary" in options.dtype:

@@ -53,7 +53,7 @@ def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> N
     if not target.output:
         raise wrong("--output", "give a file (-o model.onnx) or a folder (-o my-folder).")
     if target.int8 and target.dtype != "float32":
-        raise wrong(f"--int8 and --dtype {target.dtype}", "what is computed in int8 is stored so.")
+        raise wrong(f"--int8 and --dtype {target.dtype}", "--int8 stores weights in int8, too: leave out --dtype.")
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.export import export_file, export_folder
 

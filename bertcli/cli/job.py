@@ -94,7 +94,9 @@ class Job:
                 )
             if self.ending == PAGE:
                 works = ", ".join(endings[:-1])
-                raise wrong(name, f"a {PAGE} page is written at the end; {name} works with {works}.")
+                raise wrong(
+                    name, f"a {PAGE} page is written at the end, so {name} does not go with it; it works with {works}."
+                )
         wanted = replace(wanted, workers=wanted.workers or "auto")
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine)
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
@@ -335,7 +337,7 @@ def read_texts(
         "--id-column": id_column,
     }
     if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
-        raise wrong("--format-in", "this is for standard input; a file's ending says it.")
+        raise wrong("--format-in", "this is for standard input; a file's ending decides its format.")
     names = [name for name, value in columns.items() if value is not None]
     if names:
         from bertcli.files.inputs import takes_columns
@@ -351,7 +353,7 @@ def read_texts(
             refuse(options, ("--no-header", "--delimiter"), why)
     if options.texts:
         for text in filter(os.path.isfile, (*options.texts, options.text_pair or "")):
-            logger.info("%r is read as a text; for the file of that name: -i %s", text, text)
+            logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
         if STANDARD_INPUT in (*options.texts, options.text_pair):
             logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
         return from_arguments(options.texts, options.text_pair)

@@ -43,9 +43,7 @@ class More:
 class LabelOptions(More):
     """What the arguments of a task with labels are, and the fields of its texts."""
 
-    choices: bool = option(
-        False, "", "The arguments after the text (with --input: all) are choices: score which is right."
-    )
+    choices: bool = option(False, "", "Score choices: the arguments after the text, or with --input all arguments.")
     id_column: str | None = id_column_option()
 
     def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
@@ -54,7 +52,7 @@ class LabelOptions(More):
         arguments = job.texts.texts or []
         texts, choices = (None, arguments) if job.texts.input else (arguments[:1], arguments[1:])
         if not choices:
-            raise wrong("--choices", "give the text and after it the choices; with --input only the choices.")
+            raise wrong("--choices", "give the text, and the choices after it; with --input give only the choices.")
         return spec, replace(job, texts=replace(job.texts, texts=texts)), replace(wanted, choices=choices)
 
     def settings(self, wanted: Any) -> dict[str, Any]:

@@ -165,8 +165,8 @@ class OutputOptions:
     )
     output: str | None = option(
         None, "FILE",
-        "Write to a .json or .jsonl file, or to another kind named above; its ending decides. Cells of a .csv or .tsv "
-        "file are the texts as they are, also where one begins with =, which a spreadsheet takes for a formula.",
+        "Write a file; its ending decides the form: .json, .jsonl, or another named above. A .csv or .tsv file holds "
+        "texts as they are, also one that begins with =, which a spreadsheet takes for a formula.",
         "-o", "--output",
     )  # fmt: skip
 

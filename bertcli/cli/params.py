@@ -127,7 +127,7 @@ class ParamsOptions:
             if self.tensors and name not in ("--tensors", "--format", "--heads"):
                 raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
         if "--dtype" in changed(self) and None in (analyzed.seq_len, analyzed.batch_size):
-            raise wrong("--dtype", "this is of a pass: give --batch-size and --seq-len, too.")
+            raise wrong("--dtype", "this is the type of a pass's memory: add --batch-size and --seq-len.")
         if self.style == "keras":
             refuse(self, ("--depth",), "the Keras summary has no nested modules.")
         if self.versus is not None and self.plot is not None:

@@ -107,7 +107,7 @@ def search(
     each hit), have all of it.
     """
     if not where.queries and where.query_file is None:
-        raise wrong("QUERY", "give a text to look for, or a file of such with --query-file.")
+        raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
     if where.vectors is None:
         raise wrong("--in", "give the file of vectors to look in.")
     set_threads(threads)
@@ -121,7 +121,7 @@ def search(
     if where.query_file is not None:
         queries += [text.text for text in from_files([where.query_file])]
     if not queries:
-        raise BertcliError(f"{where.query_file} holds no text to look for.")
+        raise BertcliError(f"{where.query_file} has no queries: write one a line.")
     from bertcli.tasks.compute.search import found
 
     opened = open_model(model, SENTENCE_SAMPLE, engine)
@@ -140,7 +140,7 @@ def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions
         return read_texts(texts, output, where.id_column, keep_going=True)
     for name in ("--column", "--id-column"):
         if name in changed(where):
-            raise wrong(name, "this is about the texts of the rows: give their file with --texts.")
+            raise wrong(name, "this names a field of the texts: give their file with --texts.")
     return stored_texts(stored)
 
 

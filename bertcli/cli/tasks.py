@@ -29,6 +29,6 @@ def run(spec: TaskSpec, job: Job, wanted: Any, more: More) -> None:
     table = spec.table(wanted)
     format: str = job.output.format  # which a task that gives texts has one more of
     if format == "text" and table.line_of is None:
-        raise wrong("--format", "text is for redacted texts: add --redact.")
+        raise wrong("--format", "text prints redacted texts: add --redact.")
     begun = job.begin(spec.name, spec.needs(wanted), wanted, more.settings(wanted), more.endings(table, wanted))
     more.write(begun, compute(spec).plan(begun.model, begun.wanted), table)

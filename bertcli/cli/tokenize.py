@@ -58,7 +58,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     tokenizer, prompt = Tokenizer.open(layout, config), layout.prompts.default
     if prompt and tokenizer.chat is None:
         command = "rank" if layout.query_prompt else "encode"
-        logger.info("%s prepends %s to a text; the pieces shown are without that.", command, shown(prompt))
+        logger.info("%s puts the prompt %s before a text; these tokens are without it.", command, shown(prompt))
     records = tokenize(tokenizer, source, wanted.max_length)
     write_results(records, output, Table(COLUMNS, _rows))
 

@@ -48,9 +48,9 @@ class StorageOptions(More):
     def _refuse_contradictions(self, spec: TaskSpec, job: Job, wanted: Any) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
-            raise wrong("--tokens", "this is about the word pieces of sparse vectors (--sparse).")
+            raise wrong("--tokens", "this is about sparse vectors: add --sparse.")
         if self.sparse:
-            why = "a sparse vector has none of this: leave it out, or --sparse."
+            why = "this does not apply to sparse vectors: leave it out, or leave out --sparse."
             refuse(wanted, NOT_SPARSE, why)
             refuse(self, NOT_SPARSE, why)
         if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
@@ -64,7 +64,7 @@ class StorageOptions(More):
             raise wrong("--chunk", why)
         arrays = self._arrays(wanted)
         if self.dtype != "float32" and job.ending not in arrays:
-            raise wrong("--dtype", f"this is only for files of arrays: {', '.join(arrays)} (--output).")
+            raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(arrays)} (--output).")
 
     def endings(self, table: Table, wanted: Any) -> tuple[str, ...]:
         return RECORDS + self._arrays(wanted)

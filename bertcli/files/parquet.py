@@ -98,8 +98,8 @@ def check_sizes(name: str, metadata: Any, columns: Sequence[str]) -> None:
             unpacked = max(unpacked, 8 * column.num_values)
         if (listed or path in columns) and unpacked > max(UNPACKED, RATIO * packed):
             raise BertcliError(
-                f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, which is not data "
-                "but a trap: do not use this file."
+                f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, a decompression "
+                "bomb: do not use this file."
             )
 
 

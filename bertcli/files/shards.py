@@ -179,8 +179,9 @@ class Shards:
         try:
             if not self._published and self._keep():
                 if self.state:
-                    count = f"{self.state.get('texts', 0):,}"
-                    logger.info("%s texts are done and kept: repeat the command with --resume to continue.", count)
+                    count = self.state.get("texts", 0)
+                    done = "1 text is" if count == 1 else f"{count:,} texts are"
+                    logger.info("%s done: repeat the command with --resume to continue.", done)
                 return
             with suppress(OSError):  # the result is in its place, or an error is on its way
                 self._remove(0)
@@ -198,11 +199,11 @@ class Shards:
             self._check(earlier)
             self._count()
         elif earlier:
-            logger.info("replacing what an unfinished run left of %s (--resume would continue it).", self.file)
+            logger.info("discarding the progress of an unfinished run of %s (--resume would continue it).", self.file)
         elif self._resume and self._finished():
             logger.info("%s is complete.", self.file)
         if self._resume and not self._kept.number and not self.complete:
-            logger.info("nothing is kept of an earlier run of %s, so this one starts at the beginning.", self.file)
+            logger.info("there is no progress of an earlier run of %s: starting at the beginning.", self.file)
         self._remove(self._kept.number)
 
     def _leave(self) -> None:

@@ -26,7 +26,7 @@ def open_regular(path: Path) -> BinaryIO:
         file = path.open("rb")
         if file.peek(len(POINTER)).startswith(POINTER):
             file.close()
-            raise BertcliError(f"{path} only points to the file (Git LFS): run `git lfs pull` where you cloned it.")
+            raise BertcliError(f"{path} is a Git LFS pointer, not the file: run `git lfs pull` where you cloned it.")
         return file
     except FileNotFoundError:
         advice = "is a link to a file that no longer exists" if path.is_symlink() else "is missing"
@@ -44,7 +44,7 @@ class JsonSettings(dict[str, Any]):
     def __init__(self, values: Any, file: Path) -> None:
         if not isinstance(values, dict):
             advice = "correct it, or fetch the model again"
-            raise BertcliError(f"{file} holds not a JSON object but {shown(values)}: {advice}.")
+            raise BertcliError(f"{file} is not a JSON object but {shown(values)}: {advice}.")
         super().__init__(values)
         self.file = file
 

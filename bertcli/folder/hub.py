@@ -98,7 +98,7 @@ def find_folder(
         return Folder(sample(model))
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
-        raise BertcliError(f"{shown(revision)} cannot be a revision: give a branch, a tag or a commit of {model}.")
+        raise BertcliError(f"{shown(revision)} is not a revision: give a branch, tag or commit of {model}.")
     from bertcli.folder.cache import cache_folder, missing, snapshot  # what a folder does not need
     from bertcli.folder.layout import Layout
 

@@ -192,7 +192,7 @@ def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
     modules = folder.value(MODULES_FILE)
     if not isinstance(modules, list):
         raise BertcliError(
-            f"{folder.file(MODULES_FILE)} holds not a list of modules but {shown(modules)}: fetch the model again."
+            f"{folder.file(MODULES_FILE)} is not a list of modules but {shown(modules)}: fetch the model again."
         )
     return _of_documents(folder, modules) if is_routed else modules
 

@@ -53,12 +53,13 @@ class EncodeOptions(Prepared):
     pairs: Pairs = None
     pooling: Pooling | None = option(
         "auto", "MODE",
-        "auto: as the model specifies (default); mean, cls, max, lasttoken, pooler; none: one vector per token.",
+        "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, lasttoken, pooler; "
+        "none: one vector per token.",
     )  # fmt: skip
     layer: int | Sequence[int] = option(
         -1,
         "N[,N]",
-        "0: embeddings, N: after layer N, -1: the last; several are concatenated.",
+        "Take the states after layer N. 0: the embeddings, -1: the last layer (default); several are concatenated.",
         read=numbers("-1 or 0,6,12"),
     )
     normalize: bool | None = option(

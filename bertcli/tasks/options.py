@@ -168,12 +168,10 @@ class Prepared(Reading):
     """How texts are prepared before they are tokenized, and read."""
 
     _: KW_ONLY
-    prompt_name: str | None = option(
-        None, "NAME", "The prompt of this name, as the model defines it, is put before every text."
-    )
+    prompt_name: str | None = option(None, "NAME", "Put the model's prompt of this name before every text.")
     prompt: str | None = option(
         None, "TEXT",
-        "This is put before every text; '' for nothing. (default: the model's own prompt, if it has one)",
+        "Put this before every text; '' for nothing. (default: the model's own prompt, if it has one)",
     )  # fmt: skip
     chunk: int | Sequence[int] | None = option(
         None, "N[,OVERLAP]",

@@ -31,7 +31,7 @@ class ScoreOptions(Reading):
 
     pairs: Pairs = None
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
-    within_word: bool = option(False, "", "Predict a piece with the later pieces of its word masked, too.")
+    within_word: bool = option(False, "", "Mask the later pieces of a word while one of its pieces is predicted.")
     compare: bool = option(False, "", "", "--pairs", hidden=True)  # for Python; the command names evaluate
     metric: Metric = option("pll", "NAME", "", hidden=True)
 
@@ -42,7 +42,7 @@ class ScoreOptions(Reading):
                 "A metric is for pairs of texts: leave it out, or use bertcli evaluate --task minimal-pairs."
             )
         if (self.compare or self.within_word) and self.target is not None:
-            raise BertcliError("A target (--target) is scored by itself: no compare, no --within-word.")
+            raise BertcliError("A target (--target) is scored as it is: leave out --within-word and compare.")
         if self.compare and self.within_word:
             raise BertcliError("Pairs have a metric of that name: metric='within-word' in place of within_word.")
 

@@ -90,7 +90,7 @@ def test_what_is_wrong_is_named_in_python_too(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "not valid JSON"), ("[1]", "holds not a JSON object"), (None, "is missing")]
+    ("content", "message"), [("{", "not valid JSON"), ("[1]", "is not a JSON object"), (None, "is missing")]
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "config.json"

@@ -74,7 +74,7 @@ def test_a_damaged_file_is_an_error_whenever_it_is_asked_for(tmp_path: Path) -> 
     folder = Folder(tmp_path)
     assert folder.value("a.json") == [1]
     for _ in range(2):
-        with pytest.raises(BertcliError, match=rf"{tmp_path}/a.json holds not a JSON object but \[1\]"):
+        with pytest.raises(BertcliError, match=rf"{tmp_path}/a.json is not a JSON object but \[1\]"):
             folder.optional("a.json")
     (tmp_path / "b.json").write_text('{"key": 1, "key": 2}')
     with pytest.raises(BertcliError, match="the key 'key' occurs twice"):

@@ -530,7 +530,7 @@ def test_what_is_no_hub_id_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("revision", ["", "../x", "a/../b", "/x", "a//b", "x/", "a b", "-x", "a\n", "x" * 300])
 def test_what_is_no_revision_is_refused(revision: str) -> None:
-    with pytest.raises(BertcliError, match=f"cannot be a revision: give a branch, a tag or a commit of {MODEL}"):
+    with pytest.raises(BertcliError, match=f"is not a revision: give a branch, tag or commit of {MODEL}"):
         find_model(MODEL, revision=revision, offline=True)
 
 

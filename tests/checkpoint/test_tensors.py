@@ -277,7 +277,7 @@ def test_what_else_a_folder_is_is_named(tmp_path: Path, name: str, message: str)
 def test_a_pointer_of_git_lfs_is_named(tmp_path: Path, name: str) -> None:
     folder = make(tmp_path, tokenizer="json")
     (folder / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 133466304\n")
-    with pytest.raises(BertcliError, match=rf"{name} only points to the file \(Git LFS\): run `git lfs pull`"):
+    with pytest.raises(BertcliError, match=rf"{name} is a Git LFS pointer, not the file: run `git lfs pull`"):
         load(folder)
 
 

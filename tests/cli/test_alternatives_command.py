@@ -49,7 +49,7 @@ def test_choices_follow_the_text_or_are_all_arguments(chooser: Path, tmp_path: P
     [
         (["tea", "--candidates", "a"], 2, "there is no bundled model for classify --candidates"),
         (["tea", "--choices", "a"], 2, "there is no bundled model for classify --choices"),
-        (["-m", "CHOOSER", "tea", "--choices"], 2, "give the text and after it the choices"),
+        (["-m", "CHOOSER", "tea", "--choices"], 2, "give the text, and the choices after it"),
         (["-m", "JUDGE", "tea", "--candidates", "a,,b"], 1, "There is an empty candidate"),
         (["-m", "JUDGE", "tea", "--candidates", "a", "--template", "It is."], 2, "has no {}"),
         (["-m", "JUDGE", "tea", "--template", "It is {}."], 2, "are for candidates (--candidates)"),

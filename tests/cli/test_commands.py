@@ -351,7 +351,7 @@ def test_commands_tokenize_says_what_encode_does_before_it(tmp_path: Path) -> No
         '{"default_prompt_name": "query", "prompts": {"query": "search: "}}'
     )
     said = bertcli("tokenize", "-m", folder, "tea").err
-    assert "encode prepends 'search: ' to a text; the pieces shown are without that" in said
+    assert "encode puts the prompt 'search: ' before a text; these tokens are without it" in said
     assert "encode" not in bertcli("tokenize", "-m", make(tmp_path / "n"), "tea").err
 
 

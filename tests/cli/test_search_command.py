@@ -254,7 +254,7 @@ def test_search_takes_many_queries_from_a_file(ending: str, model: Path, corpus:
     several = bertcli(*command, TEXTS[0]).records
     assert [record["nearest"][0]["row"] for record in several] == [0, 1, 2, 3]
     file.write_text("", encoding="utf-8")
-    assert bertcli(*command).error == f"Error: {file} holds no text to look for."
+    assert bertcli(*command).error == f"Error: {file} has no queries: write one a line."
 
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors", "parquet", "npy"])
@@ -347,7 +347,8 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
     assert "v.npy.settings.json" in bertcli(*search).error
     note.unlink()
     done = bertcli(*search)
-    assert f"Warning: {file} does not say which model and options made its vectors; they must be these." in done.err
+    unknown = f"Warning: {file} does not say which model and options made its vectors: make sure that they are those of"
+    assert f"{unknown} this command." in done.err
     assert done.records[0]["nearest"][0]["row"] == 3
 
 

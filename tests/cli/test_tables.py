@@ -87,7 +87,7 @@ def test_tables_say_that_a_text_is_the_name_of_a_file(
     monkeypatch.chdir(tmp_path)
     Path("notes.txt").write_text("tea\n", encoding="utf-8")
     err = bertcli("encode", "-m", model, "notes.txt", "tea").err
-    assert "Note: 'notes.txt' is read as a text; for the file of that name: -i notes.txt\n" in err
+    assert "Note: 'notes.txt' is taken as a text; to read the file of that name: -i notes.txt\n" in err
     assert "read as a text" not in bertcli("encode", "-m", model, "-i", "notes.txt").err
 
 

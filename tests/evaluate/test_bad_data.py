@@ -83,7 +83,7 @@ def test_one_bad_score_makes_no_other_task(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     file.write_text("sentence1,sentence2,score\na,b,4.5\nc,d,high\ne,f,1\n")
     assert f"{file}, line 3: the score 'high' is not a number" in bertcli("evaluate", file).error
-    assert "the task is sts" in bertcli("evaluate", file, "--keep-going").err
+    assert "evaluating as sts" in bertcli("evaluate", file, "--keep-going").err
 
 
 def test_a_column_that_there_is_none_of_is_named(tmp_path: Path) -> None:

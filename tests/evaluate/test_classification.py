@@ -17,7 +17,7 @@ REVIEWS = DATA / "reviews.csv"
 def test_a_file_of_labels_says_its_task_and_gets_figures_with_intervals() -> None:
     left = bertcli("evaluate", REVIEWS)
     assert left.status == 0
-    assert "the task is classification: its fields are 'text', 'label'" in left.err
+    assert "evaluating as classification, because its fields are 'text', 'label'" in left.err
     assert "accuracy       0.8250   [0.6805, 0.9125]   40" in left.out
     assert "40 texts" in left.out
 

@@ -154,7 +154,7 @@ def test_keep_going_may_go_on_with_what_was_begun_without(
     arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--batch-tokens", "50", "--resume"]
     first = bertcli(*arguments)
     assert "line 101: not UTF-8" in first.error
-    assert "texts are done and kept" in first.err
+    assert "texts are done: repeat" in first.err
     assert bertcli(*arguments, "--keep-going").status == 1
     assert [("error" in json.loads(line)) for line in target.read_text().splitlines()] == [i == 100 for i in range(106)]
 

@@ -252,14 +252,14 @@ def test_resume_left_out_replaces_what_was_there(model: Path, source: Path, tmp_
     arguments = command("npy", model, source, tmp_path / "v.npy")
     unfinished(arguments)
     arguments.remove("--resume")
-    assert "Note: replacing what an unfinished run left of" in bertcli(*arguments).err
+    assert "Note: discarding the progress of an unfinished run of" in bertcli(*arguments).err
     assert leftovers(tmp_path) == []
     assert "Note: replacing" not in bertcli(*arguments).err
 
 
 def test_resume_of_nothing_says_so(model: Path, source: Path, tmp_path: Path) -> None:
     arguments = command("npy", model, source, tmp_path / "v.npy")
-    note = f"Note: nothing is kept of an earlier run of {tmp_path / 'v.npy'}, so this one starts at the beginning."
+    note = f"Note: there is no progress of an earlier run of {tmp_path / 'v.npy'}: starting at the beginning."
     assert note in bertcli(*arguments).err.splitlines()
     with crashing(28):
         bertcli(*arguments)
@@ -312,7 +312,7 @@ def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> 
     with full_disk(4000):
         result = bertcli(*arguments)
     assert "No space left on device" in result.error
-    assert "texts are done and kept: repeat the command with --resume to continue" in result.err
+    assert "texts are done: repeat the command with --resume to continue" in result.err
     assert not target.exists()
     assert bertcli(*arguments).status == 0
     again = target.read_bytes()
@@ -384,7 +384,7 @@ def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGCONT)
         err = process.stderr.read().decode()
     assert process.returncode == 130
-    assert "texts are done and kept: repeat the command with --resume to continue" in err
+    assert "texts are done: repeat the command with --resume to continue" in err
     assert not target.exists()
     assert bertcli(*command).status == 0
     assert len(np.load(target)) == 5_000
@@ -433,7 +433,7 @@ def test_resume_of_a_finished_run_computes_nothing(
         changed_file.write_bytes(content)
         repeated = bertcli(*run)
         assert "is complete" not in repeated.err
-        assert "nothing is kept of an earlier run" in repeated.err
+        assert "there is no progress of an earlier run" in repeated.err
     assert len(target.read_bytes()) > len(before[1])
     assert f"Note: {target} is complete." in bertcli(*run).err.splitlines()
     changed_options = bertcli(*run, "--max-length", "5")

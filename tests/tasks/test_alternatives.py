@@ -75,7 +75,7 @@ def test_choices_equal_the_model(chooser: Model) -> None:
         ({"candidates": ""}, "There is an empty candidate"),
         ({"candidates": []}, "There is no candidate to score"),
         ({"candidates": 3}, "candidates is 3, which is not a list"),
-        ({"candidates": "tea, hot,tea"}, "The candidate 'tea' is there more than once"),
+        ({"candidates": "tea, hot,tea"}, "The candidate 'tea' occurs more than once"),
         ({"candidates": ["tea", 3]}, "There is an empty candidate"),
         ({"candidates": "tea", "template": "It is."}, r"The template 'It is.' has no {}, .*--template"),
         ({"candidates": "tea", "head": "nsp"}, "exclude each other"),

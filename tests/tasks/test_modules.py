@@ -92,7 +92,7 @@ def test_a_routers_queries_take_no_pass(tmp_path: Path, layout: str, monkeypatch
         model.encode_sparse(["tea"], prompt_name="query", chunk=8)
     with pytest.raises(BertcliError, match="A query has no second text"):
         model.encode_sparse(["tea"], pairs=["hot"], prompt_name="query")
-    with pytest.raises(BertcliError, match="reads queries by a route of their own, which gives no such vectors here"):
+    with pytest.raises(BertcliError, match="encodes queries by a route of their own, which gives no dense vectors"):
         model.encode(["tea"], prompt_name="query", pooling="mean")
 
 

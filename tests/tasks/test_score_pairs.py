@@ -56,7 +56,7 @@ def test_what_cannot_be_compared_is_refused(made: Made) -> None:
     model = bertcli.load(made(head="mlm"))
     with pytest.raises(BertcliError, match=r"no second text to compare it with \(--text-pair or --pair-column\)"):
         model.score(["The cat."], compare=True)
-    with pytest.raises(BertcliError, match=r"has more than 4 tokens, and cut it says nothing"):
+    with pytest.raises(BertcliError, match=r"has more than 4 tokens, and a comparison of cut texts means nothing"):
         model.score(["The cat."], pairs=["The cat sat on it."], compare=True, max_length=4)
     with pytest.raises(BertcliError, match="evaluate --task minimal-pairs"):
         model.score(["The cat."], metric="shared")

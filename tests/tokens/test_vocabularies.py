@@ -153,7 +153,7 @@ def test_vocabularies_model_is_read_as_it_stands() -> None:
         (A_PIECE + field(2, field(40, 1)), "its unknown piece is number 1 of 1"),
         (A_PIECE + field(2, field(40, b"")), "its unknown piece is number b'' of 1"),
         (b"<!DOCTYPE html>", "no field ends"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "only points to the file"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer, not the file"),
     ],
 )
 def test_vocabularies_model_that_is_damaged(data: bytes, message: str, tmp_path: Path) -> None:

@@ -199,7 +199,8 @@ def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ..
             raise BertcliError(f"There is an empty {what} among {shown_object(names)} ({option}): leave it out.")
         if names.count(name) > 1:
             raise BertcliError(
-                f"The {what} {shown(name)} is there more than once ({option}), which would share its score."
+                f"The {what} {shown(name)} occurs more than once ({option}), so its score would be divided: "
+                "leave one out."
             )
     if not names:
         raise BertcliError(f"There is no {what} to score ({option}).")

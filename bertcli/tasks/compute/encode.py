@@ -405,7 +405,7 @@ def layer_numbers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Layer numbers from 0 to `count`, from numbers that may be negative."""
     wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
     if not wanted:
-        raise BertcliError("No layer is given to take the vectors from: give at least one, as in -1.")
+        raise BertcliError("layer (--layer) is empty: give at least one, such as -1.")
     for number in wanted:
         check_whole("layer (--layer)", number)
         if not -count - 1 <= number <= count:

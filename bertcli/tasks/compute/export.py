@@ -102,8 +102,8 @@ def export_folder(model: LoadedModel, folder: str | Path, wanted: ExportOptions)
         own = model.sentence
         if (plan.pooling, plan.normalize) != (own.pooling_or_default, own.normalize):
             logger.warning(
-                "sentence-transformers will pool as the folder's files say (%s), not as asked for here: only programs "
-                "that read the graph's sentence_embedding get that.", own.reason,
+                "sentence-transformers pools as the folder's files say (%s), not as you asked: only programs "
+                "that read the graph's output sentence_embedding get your pooling.", own.reason,
             )  # fmt: skip
     return exported._replace(file=target / name)
 
@@ -121,7 +121,8 @@ def _make_graph(model: LoadedModel, file: Path, wanted: ExportOptions) -> Export
     results = GraphResults.of(model, wanted)
     if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
         logger.warning(
-            "this model leaves its prompt out of the pooling; a graph is not told where that ends, and includes it."
+            "this model leaves its prompt out of the pooling; the graph does not know where the prompt ends, and "
+            "pools it, too."
         )
     made = results.export(opset, STORED.get(precision, "float32"))
     onnx_file.check(made)

@@ -34,7 +34,7 @@ def plan(model: LoadedModel, wanted: FillMaskOptions) -> RecordTask:
     count = int(wanted.top_k or (TOP_K if targets is None else len(targets)))
     if wanted.joint and count > MOST_TOGETHER:
         raise BertcliError(
-            f"Masks filled together (--joint) have {MOST_TOGETHER} fillings at most, not {count:,}: choose a smaller "
+            f"--joint gives at most {MOST_TOGETHER} fillings, and {count:,} are asked for: choose a smaller "
             "top_k (--top-k), or fill each mask alone."
         )
     return _FillMask(model, wanted.reading, targets, count, wanted.joint)

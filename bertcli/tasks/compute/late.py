@@ -74,7 +74,8 @@ class TokenVectors:
         if masked or tokenizer.fills_left:
             how = "are not attended to" if masked else "come first (padding_side)"
             raise BertcliError(
-                f"Queries of {self.model.name} are filled with tokens that {how}, which is not done here."
+                f"Queries of {self.model.name} are filled with tokens that {how}, which bertcli does not do: "
+                "use another model."
             )
         if self.role.filled > most:
             raise BertcliError(

@@ -39,7 +39,10 @@ class PairsTask(RecordTask):
         if item.text.pair is None:
             raise BertcliError(f"{item.place} has no second text to compare it with (--text-pair or --pair-column).")
         if item.tokens.truncated or self._alone([item.text.pair])[0].truncated:
-            raise BertcliError(f"A text of {item.place} has more than {self.limit} tokens, and cut it says nothing.")
+            raise BertcliError(
+                f"A text of {item.place} has more than {self.limit} tokens, and a comparison of cut texts means "
+                "nothing: shorten it."
+            )
 
     def cost(self, item: Item) -> int:
         """Each text once for each of its tokens; the second has about as many as the first."""

@@ -38,7 +38,7 @@ def prepare(model: LoadedModel, wanted: Prepared) -> Preparation:
         )
     if own.routed and prompt_name == "query":
         raise BertcliError(
-            f"{model.name} reads queries by a route of their own, which gives no such vectors here: leave out "
+            f"{model.name} encodes queries by a route of their own, which gives no dense vectors: leave out "
             "prompt_name (--prompt-name) to encode documents."
         )
     if prompt_name is not None and prompt_name not in own.prompts:

@@ -156,7 +156,7 @@ class RankTask(RecordTask):
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
-            raise BertcliError(f"{item.place} is a query without a document to rank.")
+            raise BertcliError(f"{item.place} has a query, but no document to rank.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         for item, logit in zip(items, self.logits(items), strict=True):

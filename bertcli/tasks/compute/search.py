@@ -133,7 +133,10 @@ def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | N
             "encode the texts again."
         )
     if other is None or settings is None:
-        logger.warning("%s does not say which model and options made its vectors; they must be these.", stored.file)
+        logger.warning(
+            "%s does not say which model and options made its vectors: make sure that they are those of this command.",
+            stored.file,
+        )
     return settings
 
 
