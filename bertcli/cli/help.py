@@ -67,6 +67,7 @@ BRIEF = {
     "-i": "Read a file: .txt, .jsonl, .csv, .tsv, .parquet, …",
     "-o": "Write a file; its ending decides the form",
     "-m": "A folder, or a name on the Hugging Face Hub",
+    "--prompt-name": "Put this prompt of the model before each text",
     "--normalize": "Scale vectors to length 1",
     "--resume": "Continue an interrupted run into the same file",
     "--format": "How it is printed: table, json, …",

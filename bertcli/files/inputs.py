@@ -37,8 +37,9 @@ def from_files(
     Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
     `keep_going` such a row is a Text with an `error` instead.
     """
+    first_column = "text" if header else "1"
     wanted = Wanted(
-        Field(column or ("text" if header else "1"), options[0]),
+        Field(first_column if column is None else column, options[0]),
         None if pair_column is None else Field(pair_column, options[1]),
         None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
         fixed_pair=pair,

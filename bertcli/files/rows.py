@@ -200,7 +200,9 @@ def _hint(header: list[str], field: Field, wanted: Wanted) -> str:
     if found and wanted.delimiter is None and wanted.header:
         name = "a tab" if found == "\t" else f"'{found}'"
         return f" Its names are separated by {name}: add --delimiter {DELIMITER_NAMES.get(found, repr(found))}."
-    return " If this row is data: --no-header, and --column 2 for the second column." if wanted.header else ""
+    # A name of several words, or a number, is rather a text or a label than a name.
+    is_data = wanted.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
+    return " If this row is data: --no-header, and --column 2 for the second column." if is_data else ""
 
 
 def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, None]:

@@ -168,7 +168,7 @@ class Prepared(Reading):
     """How texts are prepared before they are tokenized, and read."""
 
     _: KW_ONLY
-    prompt_name: str | None = option(None, "NAME", "Put the model's prompt of this name before every text.")
+    prompt_name: str | None = option(None, "NAME", "Put the model's prompt of this name before each text.")
     prompt: str | None = option(
         None, "TEXT",
         "Put this before every text; '' for nothing. (default: the model's own prompt, if it has one)",

@@ -65,7 +65,7 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
     options: list[str], warned: bool, made: Made, tmp_path: Path
 ) -> None:
     done = bertcli("export", "-m", made(), "-o", tmp_path / "out", "--no-check", *options)
-    assert ("sentence-transformers will pool as the folder's files say (mean, since" in done.err) == warned
+    assert ("sentence-transformers pools as the folder's files say (mean, since" in done.err) == warned
 
 
 @pytest.mark.parametrize(
