@@ -26,22 +26,28 @@ if TYPE_CHECKING:
     from bertcli.folder.layout import Layout
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.onnx.session import Session
+    from bertcli.onnx.speeds import Speeds
     from bertcli.sentence.config import SentenceConfig
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
-EngineName = Literal["numpy", "onnx"]
+EngineName = Literal["numpy", "onnx", "auto"]
 Precision = Literal["float32", "int8"]
 
 
 class Engine(NamedTuple):
-    """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device."""
+    """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device.
+
+    auto: the faster one for each batch, by `speeds` that were measured.
+    """
 
     name: EngineName = "numpy"
     precision: Precision = "float32"
     device: str = "cpu"
+    speeds: "Speeds | None" = None
+    force: bool = False  # int8 however far it is from float32
 
 
 NUMPY = Engine()
@@ -92,14 +98,17 @@ class LoadedModel:
         device: str = "cpu",
         adapter: str | Path | None = None,
         classifier: str | Path | None = None,
+        force: bool = False,
     ) -> Self:
         """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
         `adapter` is a folder or Hub id of one (LoRA) that changes the model. `heads` keeps only these, as in "mlm,nsp".
         With `text` the tokenizer, if there is one, is opened too, so that
         one that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime
-        runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list. `classifier` is a
-        file that `bertcli probe --save` wrote for this model: `classify` and so on use it. Errors: BertcliError.
+        runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list; with "auto" both are
+        measured once, and the faster one computes. int8 that is far from float32 is refused without `force`.
+        `classifier` is a file that `bertcli probe --save` wrote for this model: `classify` and so on use it.
+        Errors: BertcliError.
         """
         from bertcli.folder.files import Folder
         from bertcli.folder.hub import find_model, sample
@@ -107,7 +116,7 @@ class LoadedModel:
         check_kind("heads", heads, Iterable)
         check_choice("engine", engine, EngineName)
         check_choice("precision", precision, Precision)
-        if engine == "numpy" and (precision, device) != ("float32", "cpu"):
+        if engine != "onnx" and (precision, device) != ("float32", "cpu"):
             raise BertcliError(
                 "NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx)."
             )
@@ -124,7 +133,9 @@ class LoadedModel:
             from bertcli.classifier import read_classifier
 
             own = read_classifier(classifier)
-        return cls.at(folder, name, heads=heads, engine=Engine(engine, precision, device), text=text, classifier=own)
+        return cls.at(
+            folder, name, heads=heads, engine=Engine(engine, precision, device, force=force), text=text, classifier=own
+        )
 
     @classmethod
     def variant(
@@ -175,16 +186,58 @@ class LoadedModel:
         checkpoint, layout = open_checkpoint(layout, heads), layout.resolved()
         folder = layout.folder
         config, network = checkpoint.config, checkpoint.network
-        session = None
+        session, notes = None, list(checkpoint.notes)
         if engine.name == "onnx":
-            from bertcli.onnx.exporter import open_session
+            from bertcli.onnx.exporter import open_onnx
 
-            session = open_session(network, folder.path, config, engine.precision, engine.device)
+            session = open_onnx(
+                network, folder.path, config, engine.precision, engine.device, config.vocab_size, config.max_tokens
+            )
+        elif engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
+            engine = NUMPY  # which has nothing to run but a table
+        elif engine.name == "auto":
+            from bertcli.onnx.exporter import open_fastest
+
+            found = open_fastest(network, folder.path, config, config.vocab_size, config.max_tokens, engine.speeds)
+            session, engine = found.session, Engine(found.name, speeds=found.speeds)
+            notes.append(found.note)
         original = Original(config, checkpoint.heads, network, name)
-        opened = cls(*original, layout, checkpoint.uses, tuple(checkpoint.notes), True, engine, session, original)
+        opened = cls(*original, layout, checkpoint.uses, tuple(notes), True, engine, session, original)
         if text and has_tokenizer(folder.names):
             _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
+            if session is not None and engine.precision == "int8":
+                opened._check_exactness(session)
         return opened if classifier is None else opened._with_classifier(classifier)
+
+    def _check_exactness(self, session: "Session") -> None:
+        """Say how far int8's vectors are from float32's. Errors: BertcliError, unless forced, if that is too far."""
+        from bertcli.onnx import exactness
+
+        pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
+        tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
+        measured = exactness.exactness(session, self.network, tokens, pooling)
+        said = f"int8 of {self.name}: {measured}"
+        # A NaN of damaged weights is for the results to report.
+        if measured.mean < exactness.REFUSED and not self.engine.force:
+            raise BertcliError(f"{said}, which is too far from it: leave out int8, or take it as it is (--force).")
+        if measured.mean < exactness.WARNED:
+            logger.warning("%s: compare results on your own data.", said)
+        else:
+            logger.info("%s.", said)
+
+    def with_one_engine(self, name: Literal["numpy", "onnx"] | None = None) -> Self:
+        """This model with one engine for all batches, where it has both: this one, or the faster one for long runs.
+
+        What is written to a file comes from one engine, so that a run that is continued goes on as it began.
+        """
+        speeds = self.engine.speeds
+        if self.engine.name != "auto" or speeds is None:
+            return self
+        chosen = name or speeds.for_batches
+        made = replace(self, engine=Engine(chosen, speeds=speeds), session=self.session if chosen == "onnx" else None)
+        if "tokenizer" in vars(self):
+            vars(made)["tokenizer"] = self.tokenizer
+        return made
 
     def _with_classifier(self, classifier: "Classifier") -> Self:
         """This model with a classifier in place of its classification head. Errors: BertcliError."""
@@ -306,6 +359,9 @@ class LoadedModel:
         """
         original = self.original
         if self.session is None or watched() or original is None or self.network is not original.network:
+            return self.network(batch, rows)
+        speeds = self.engine.speeds
+        if self.engine.name == "auto" and speeds is not None and not speeds.prefers_onnx(batch):
             return self.network(batch, rows)
         from bertcli.onnx.session import hidden_states
 

@@ -1,10 +1,22 @@
 """bertcli doctor"""
 
 import json
-from typing import Literal
+import logging
+from typing import Any, Literal
 
+from bertcli.cli.options import models_here
 from bertcli.lean import lean_dataclass
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
+
+logger = logging.getLogger("bertcli")
+SPEEDS = (
+    Column("Sentences", number=True),
+    Column("Tokens each", number=True),
+    Column("NumPy, ms", number=True),
+    Column("ONNX Runtime, ms", number=True),
+    Column("Faster"),
+)
 
 
 @lean_dataclass
@@ -12,6 +24,11 @@ class DoctorOptions:
     """How it is shown."""
 
     format: Literal["table", "json"] = option("table", "FORMAT", "How to print it: table (default) or json.")
+    model: str | None = option(
+        None, "DIR|HUB_ID", "Also measure this model in both engines, as --engine auto does.", "-m", "--model",
+        autocompletion=models_here,
+    )  # fmt: skip
+    offline: bool = option(False, "", "Never use the network: folder or cache only.")
 
 
 def doctor(wanted: DoctorOptions) -> None:
@@ -19,17 +36,40 @@ def doctor(wanted: DoctorOptions) -> None:
 
     bertcli doctor
     bertcli doctor --format json
+    bertcli doctor -m sentence-transformers/all-MiniLM-L6-v2
+
+    With -m a table says how long NumPy and ONNX Runtime take for a short text, a
+    longer one, a small batch and a long text, and which is faster. It is measured
+    once and kept beside the model's graph in the cache.
     """
     from bertcli.doctor import examine
-    from bertcli.report.terminal import visible
+    from bertcli.report.terminal import print_table, visible
 
     findings = examine()
+    speeds = None if wanted.model is None else _speeds(wanted.model, wanted.offline)
+    if speeds is not None:
+        findings["engines"] = speeds
     if wanted.format == "json":
         print(json.dumps(findings, indent=2))
         return
     for name, value in findings.items():
+        if name == "engines":
+            continue
         if value not in (None, []):
             if isinstance(value, bool):
                 value = "yes" if value else "no"
             shown = " ".join(value) if isinstance(value, list) else str(value)
             print(f"{name.replace('_', ' '):26}{visible(shown)}")
+    if speeds:
+        print()
+        print_table(SPEEDS, [[str(row[column]) for column in row] for row in speeds])
+
+
+def _speeds(model: str, offline: bool) -> list[dict[str, Any]]:
+    """The times of a model in both engines; empty, with a note, where ONNX Runtime cannot run it."""
+    from bertcli.loaded_model import LoadedModel
+
+    opened = LoadedModel.load(model, offline=offline, progress=True, text=False, engine="auto")
+    for note in opened.notes:
+        logger.info("%s", note)
+    return [] if opened.engine.speeds is None else opened.engine.speeds.rows

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -99,6 +99,8 @@ class Job:
                 )
         wanted = replace(wanted, workers=wanted.workers or "auto")
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine)
+        if file is not None:
+            model = model.with_one_engine(_engine_of_run(file) if self.long.resume else None)
         return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
@@ -253,6 +255,7 @@ class Run(Generic[W]):
         return {
             **by_name(job.texts),
             **by_name(job.engine),
+            "--engine": self.model.engine.name,  # the chosen one, where auto was asked for
             **self.options,
             "--shard": self.texts.shard and "{}/{}".format(*self.texts.shard),
             "--input": None,  # files may be renamed
@@ -264,6 +267,14 @@ class Run(Generic[W]):
             "--threads": thread_count(),  # can change the last bit of a sum
             "--workers": None,  # cannot
         }
+
+
+def _engine_of_run(file: str) -> Literal["numpy", "onnx"] | None:
+    """The engine that an interrupted run of this file was computed with, if one is kept."""
+    from bertcli.files.shards import kept_fingerprint
+
+    engine = kept_fingerprint(file).get("--engine")
+    return engine if engine in ("numpy", "onnx") else None
 
 
 def files_of(source: "Texts") -> list[Path] | None:
@@ -294,8 +305,12 @@ def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None 
 
 def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
     """The same, as a `Model`, which has the tasks as methods, or another kind of LoadedModel."""
-    if engine and engine.engine == "numpy":
-        refuse(engine, ("--precision", "--device"), "NumPy computes in float32 on the processor: add --engine onnx.")
+    if engine and engine.engine != "onnx":
+        refuse(
+            engine,
+            ("--precision", "--device", "--force"),
+            "NumPy computes in float32 on the processor: add --engine onnx.",
+        )
     model = kind.load(**options.wanted(sample), **(asdict(engine) if engine else {}))
     for note in model.notes:
         logger.info("%s", note)

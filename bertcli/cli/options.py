@@ -193,10 +193,10 @@ class EngineOptions:
     """What computes."""
 
     panel: ClassVar = "Work"
-    engine: Literal["numpy", "onnx"] = option(
+    engine: Literal["numpy", "onnx", "auto"] = option(
         "numpy", "NAME",
         "numpy (default), or onnx: ONNX Runtime, an extra, which starts later and is faster on long runs, but not with "
-        "DeBERTa, ModernBERT and Gemma.",
+        "DeBERTa, ModernBERT and Gemma; auto: the faster of both, measured once for each model.",
     )  # fmt: skip
     precision: Literal["float32", "int8"] = option(
         "float32", "TYPE",
@@ -206,6 +206,7 @@ class EngineOptions:
         "cpu", "NAME",
         "With --engine onnx: cpu (default; tested), or another by the installed onnxruntime's name, such as cuda.",
     )  # fmt: skip
+    force: bool = option(False, "", "Use int8 even where its vectors are far from float32's.")
 
 
 @lean_dataclass

@@ -68,7 +68,16 @@ class ServeOptions:
     quiet: bool = option(False, "", "No line on stderr for every request.")
 
 
-def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, engine: EngineOptions) -> None:
+@lean_dataclass
+class ServedEngine(EngineOptions):
+    """What computes: a server runs for long, so by default what is fastest here."""
+
+    engine: Literal["numpy", "onnx", "auto"] = option(
+        "auto", "NAME", "auto (default): NumPy or ONNX Runtime, whichever is faster here; numpy; onnx."
+    )
+
+
+def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, engine: ServedEngine) -> None:
     """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
 
     bertcli serve

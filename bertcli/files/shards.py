@@ -82,7 +82,7 @@ class Shards:
     def __init__(self, file: str, fingerprint: Callable[[], Fingerprint] | None = None, resume: bool = False) -> None:
         self.file = file
         self._path = Path(os.path.realpath(file))
-        self._folder = self._path.with_name(f".{self._path.name}.parts")
+        self._folder = _parts_of(self._path)
         self._done = _mark_of(self._path)
         self._fingerprint = fingerprint
         self._resume = resume
@@ -287,6 +287,21 @@ class Shards:
 
     def _shard(self, number: int) -> Path:
         return self._folder / f"{number:06}.npz"
+
+
+def kept_fingerprint(file: str) -> Fingerprint:
+    """The fingerprint of the interrupted run whose shards lie beside a file; empty if there is none."""
+    path = _parts_of(Path(os.path.realpath(file))) / "fingerprint.json"
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _parts_of(path: Path) -> Path:
+    """The folder of the shards of a file."""
+    return path.with_name(f".{path.name}.parts")
 
 
 def save(file: str, data: bytes) -> None:

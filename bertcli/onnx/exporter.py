@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bertcli._version import __version__
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
+from bertcli.errors import BertcliError
 from bertcli.network.heads import Network
 from bertcli.network.module import Module, Parameter, parameters
 from bertcli.network.traced_tree import twins
@@ -17,6 +18,7 @@ from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Stored, Tensor
 from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
+from bertcli.onnx.speeds import Speeds, measured_calls, measured_speeds, tokens_of_a_call
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.traced import Axes, Origins, Traced, View, Weight, named_axes
 from bertcli.tracing.tracer import Ran, Tracer, argument_names
@@ -163,9 +165,49 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     }
     key = key_of(weights, settings, __version__, runtime().__version__, OPSET)
     model = key_of({}, str(folder), precision)
-    if precision == "int8":
-        logger.info(onnx_file.MEASURED)
     return open_cached(model, key, lambda file: _make(network, precision, file), device)
+
+
+def open_onnx(
+    network: Network, folder: Path, settings: object, precision: str, device: str, vocabulary: int, most_tokens: int
+) -> Session:
+    """The session of `open_session`, with what a call of it costs measured once."""
+    session = open_session(network, folder, settings, precision, device)
+    session.overhead = measured_calls(session, vocabulary, most_tokens)
+    return session
+
+
+ChosenEngine = Literal["numpy", "onnx", "auto"]
+
+
+class Fastest(NamedTuple):
+    """What `open_fastest` found: the engine's name, ONNX Runtime's session if it is used, speeds, and a line on why."""
+
+    name: ChosenEngine
+    session: Session | None
+    speeds: Speeds | None
+    note: str
+
+
+def open_fastest(
+    network: Network, folder: Path, settings: object, vocabulary: int, most_tokens: int, speeds: Speeds | None = None
+) -> Fastest:
+    """The engine that is faster here, by measurement; "auto" where that depends on the batch.
+
+    folder, settings: as in `open_session`. speeds: those of another process, if they are known. Where ONNX Runtime
+    cannot be used, it is NumPy, with the reason.
+    """
+    try:
+        session = open_session(network, folder, settings, "float32", "cpu")
+    except BertcliError as error:
+        return Fastest("numpy", None, None, f"engine auto: NumPy computes. {error}")
+    if speeds is None:
+        speeds = measured_speeds(session, network, vocabulary, most_tokens)
+    session.overhead = tokens_of_a_call(speeds.onnx)
+    name: ChosenEngine = speeds.winner or "auto"
+    who = {"numpy": "NumPy computes", "onnx": "ONNX Runtime computes"}.get(name, "the faster one computes each batch")
+    note = f"engine auto: {who} ({speeds})."
+    return Fastest(name, None if name == "numpy" else session, speeds, note)
 
 
 def _make(network: Network, precision: str, file: Path) -> None:

@@ -30,8 +30,8 @@ from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 from bertcli.tracing.dispatch import Array, Integers
 
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
-MOST_PADDING = 0.1  # of the tokens of a run
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
+OVERHEAD = 16  # tokens that take as long as a call, where that was not measured (speeds.py)
 ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
 
 NAME = "model.onnx"
@@ -125,6 +125,8 @@ class Session:
                 "the device (--device)."
             )
         self._device = device
+        self.overhead = OVERHEAD
+        self.folder = None if isinstance(file, bytes) else file.parent
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
 
@@ -142,7 +144,7 @@ def hidden_states(session: Session, batch: Packed) -> Array:
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     widths = batch.positions[batch.offsets[1:] - 1] + 1  # more than the length where a mask left tokens out
     hidden: Array | None = None
-    for group in alike(widths, lengths):
+    for group in groups(widths, session.overhead):
         row = np.full(len(lengths), -1)
         row[group] = np.arange(len(group))
         tokens = np.flatnonzero(row[sentence] >= 0)
@@ -158,17 +160,30 @@ def hidden_states(session: Session, batch: Packed) -> Array:
     return hidden
 
 
-def alike(widths: Integers, lengths: Integers) -> Iterator[Integers]:
-    """Groups of sentences of about one width, widest first: at most a tenth of a group is padding."""
+def groups(widths: Integers, overhead: int) -> Iterator[Integers]:
+    """Sentences that run together, widest first, so that all runs take the least time.
+
+    A run takes as long as its padded tokens and `overhead` more, so padding is cheap where a call is dear. Sentences of
+    one width stay together; of the ways to cut the sequence of widths the best is found from its beginning on:
+
+        least[j] = min over i < j of least[i] + overhead · runs + widths[i] · sentences between i and j
+    """
     order = np.argsort(-widths, kind="stable")
-    first, total = 0, 0
-    for end, index in enumerate(order):
-        padded = int(widths[order[first]]) * (end + 1 - first)
-        total += int(lengths[index])
-        if end > first and (total < (1 - MOST_PADDING) * padded or padded > MOST_TOKENS):
-            yield order[first:end]
-            first, total = end, int(lengths[index])
-    yield order[first:]
+    distinct, counts = np.unique(widths, return_counts=True)
+    distinct, before = distinct[::-1], np.concatenate([[0], np.cumsum(counts[::-1])])
+    least, start_of = np.zeros(len(before)), np.zeros(len(before), np.intp)
+    for end in range(1, len(before)):
+        padded = distinct[:end] * (before[end] - before[:end])
+        times = least[:end] + overhead * -(-padded // MOST_TOKENS) + padded
+        start_of[end] = times.argmin()
+        least[end] = times[start_of[end]]
+    cuts = [len(distinct)]
+    while cuts[-1]:
+        cuts.append(int(start_of[cuts[-1]]))
+    for start, end in zip(cuts[:0:-1], cuts[-2::-1], strict=True):
+        most = max(1, MOST_TOKENS // max(1, int(distinct[start])))
+        for first in range(before[start], before[end], most):
+            yield order[first : min(first + most, before[end])]
 
 
 # ----------------------------------------------------------------------------------------- graphs that are kept

@@ -129,7 +129,7 @@ def _make_graph(model: LoadedModel, file: Path, wanted: ExportOptions) -> Export
     onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
     if precision == "int8":
         onnx_file.quantize(file)
-        logger.info(onnx_file.MEASURED)
+        logger.info(onnx_file.LESS_EXACT)
     error = difference(results, file) if check else None
     if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")

@@ -1,5 +1,6 @@
 """Sessions: which sentences are padded together, and what is said of a device that is not there, or fails."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,25 +11,43 @@ from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
 from bertcli.onnx import session
-from bertcli.onnx.session import MOST_PADDING, MOST_TOKENS, Session, alike, available_devices, provider_of
+from bertcli.onnx.session import MOST_TOKENS, Session, available_devices, groups, provider_of
 
-LENGTHS = st.lists(st.integers(1, 600), min_size=1, max_size=60)
-
-
-@given(LENGTHS, st.integers(0, 3))
-def test_onnx_session_pads_at_most_a_tenth(lengths: list[int], holes: int) -> None:
-    widths = np.array(lengths) + holes
-    groups = [*alike(widths, np.array(lengths))]
-    assert sorted(index for group in groups for index in group.tolist()) == [*range(len(lengths))]
-    for group in groups:
-        padded = widths[group].max() * len(group)
-        assert len(group) == 1 or np.array(lengths)[group].sum() >= (1 - MOST_PADDING) * padded
-        assert len(group) == 1 or padded <= MOST_TOKENS
+WIDTHS = st.lists(st.integers(1, 600), min_size=1, max_size=60)
 
 
-def test_onnx_session_keeps_equal_lengths_together() -> None:
-    assert [group.tolist() for group in alike(np.full(5, 7), np.full(5, 7))] == [[0, 1, 2, 3, 4]]
-    assert [group.tolist() for group in alike(np.array([2, 9, 2]), np.array([2, 9, 2]))] == [[1], [0, 2]]
+def cost(widths: Any, made: list[Any], overhead: int) -> int:
+    return sum(overhead + int(widths[group].max()) * len(group) for group in made)
+
+
+@given(WIDTHS, st.sampled_from([0, 1, 16, 128]))
+def test_onnx_session_runs_each_sentence_once_and_not_too_many_at_a_time(lengths: list[int], overhead: int) -> None:
+    widths = np.array(lengths)
+    made = [*groups(widths, overhead)]
+    assert sorted(index for group in made for index in group.tolist()) == [*range(len(lengths))]
+    assert all(len(group) == 1 or widths[group].max() * len(group) <= MOST_TOKENS for group in made)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=6), st.sampled_from([0, 3, 16, 64]))
+def test_onnx_session_groups_so_that_the_time_is_least(lengths: list[int], overhead: int) -> None:
+    """No other way to cut the sentences, sorted by width, takes less."""
+    widths = np.array(sorted(lengths, reverse=True))
+    found = cost(widths, [*groups(widths, overhead)], overhead)
+    places = range(1, len(widths))
+    others = [
+        [np.array(part) for part in np.split(np.arange(len(widths)), list(cuts))]
+        for count in range(len(widths))
+        for cuts in combinations(places, count)
+    ]
+    assert found == min(cost(widths, other, overhead) for other in others) or overhead == 0
+
+
+def test_onnx_session_pads_where_a_call_is_dear() -> None:
+    three = np.array([4, 10, 15])
+    assert [group.tolist() for group in groups(three, 32)] == [[2, 1, 0]]
+    assert [group.tolist() for group in groups(three, 1)] == [[2], [1], [0]]
+    assert [group.tolist() for group in groups(np.array([9, 500, 8]), 16)] == [[1], [0, 2]]
+    assert [group.tolist() for group in groups(np.full(5, 7), 16)] == [[0, 1, 2, 3, 4]]
 
 
 def test_onnx_session_knows_the_devices_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,252 @@
+"""How long a pass takes in NumPy and in ONNX Runtime: measured on the opened model, to choose the faster engine.
+
+Measured are a short text, a longer one, a small batch and, where there is time, a long text. Between these a time is
+interpolated over the number of tokens, padding included. Measurements are kept beside the graph in the cache, in a file
+named after whatever changes them: versions, OpenBLAS' kernel, the number of threads.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bertcli._version import __version__
+from bertcli.engine import blas
+from bertcli.engine.packing import Packed, pack
+from bertcli.engine.threads import thread_count
+from bertcli.onnx.session import Session, groups, hidden_states, runtime
+from bertcli.tracing.dispatch import Array
+
+SECONDS = 2.0  # for all measurements together
+SHORT, LONGER, BATCH, LONG = (1, 16), (1, 128), (8, 32), (1, 512)  # sentences × tokens
+SHAPES = (SHORT, LONGER, BATCH, LONG)
+REPEATED = 12  # runs of a shape at most, of which the fastest counts; two at least, the first of which warms up
+Shape = tuple[int, int]
+Times = dict[Shape, float]
+Computing = Literal["numpy", "onnx"]
+
+
+class _Sentence(NamedTuple):
+    ids: list[int]
+    segments: list[int]
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Seconds of each shape in each engine; both have the same shapes, SHORT and LONGER at least."""
+
+    numpy: Mapping[Shape, float]
+    onnx: Mapping[Shape, float]
+
+    @property
+    def winner(self) -> "Computing | None":
+        """The engine that is faster for every shape; None if that depends on the shape."""
+        faster = {self.faster(shape) for shape in self.numpy}
+        return faster.pop() if len(faster) == 1 else None
+
+    def faster(self, shape: Shape) -> "Computing":
+        """The faster engine for a shape that was measured."""
+        return "onnx" if self.onnx[shape] < self.numpy[shape] else "numpy"
+
+    @property
+    def for_batches(self) -> "Computing":
+        """The faster engine for a long run, whose texts are computed in batches."""
+        return self.faster(BATCH if BATCH in self.numpy else LONGER)
+
+    def prefers_onnx(self, batch: Packed) -> bool:
+        """Whether ONNX Runtime is expected to be faster for these sentences."""
+        lengths = np.diff(batch.offsets)
+        in_numpy = seconds(self.numpy, len(lengths), float(lengths.mean()))
+        overhead = tokens_of_a_call(self.onnx)
+        in_onnx = sum(
+            seconds(self.onnx, len(group), float(lengths[group].max())) for group in groups(lengths, overhead)
+        )
+        return in_onnx < in_numpy
+
+    def __str__(self) -> str:
+        return "; ".join(f"{shape[0]} × {shape[1]} tokens: {self._both(shape)}" for shape in self.numpy)
+
+    def _both(self, shape: Shape) -> str:
+        return f"ONNX Runtime {1000 * self.onnx[shape]:.1f} ms, NumPy {1000 * self.numpy[shape]:.1f}"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The table that `bertcli doctor -m MODEL` prints."""
+        return [
+            {
+                "sentences": shape[0],
+                "tokens": shape[1],
+                "numpy_ms": round(1000 * self.numpy[shape], 2),
+                "onnx_ms": round(1000 * self.onnx[shape], 2),
+                "faster": self.faster(shape),
+            }
+            for shape in self.numpy
+        ]
+
+
+def seconds(times: Mapping[Shape, float], sentences: int, tokens: float) -> float:
+    """The expected time of a batch of sentences of so many tokens each.
+
+    Interpolated over all tokens of the batch; beyond the measured ones, and below them, the nearest slope goes on.
+    Long sentences take the share more that LONG took than its tokens let expect.
+    """
+    known = sorted((shape[0] * shape[1], time) for shape, time in times.items() if shape != LONG or len(times) < 3)
+    expected = _on_line(known, sentences * tokens)
+    if LONG in times and len(known) < len(times) and tokens > LONGER[1]:
+        surplus = times[LONG] / _on_line(known, LONG[1]) - 1
+        expected *= max(0.2, 1 + surplus * (tokens - LONGER[1]) / (LONG[1] - LONGER[1]))
+    return expected
+
+
+def _on_line(known: list[tuple[int, float]], tokens: float) -> float:
+    """The time on the line through the two measured numbers of tokens around, or nearest to, this one."""
+    after = next((i for i, (count, _) in enumerate(known) if count >= tokens), len(known) - 1)
+    after = max(1, after)
+    if len(known) == 1:
+        return known[0][1] * tokens / known[0][0]
+    (low, at_low), (high, at_high) = known[after - 1], known[after]
+    slope = max(0.0, (at_high - at_low) / (high - low))
+    return max(at_low + slope * (tokens - low), 0.1 * known[0][1])
+
+
+def tokens_of_a_call(times: Mapping[Shape, float]) -> int:
+    """How many padded tokens take as long as a call by itself: a / b of a + b · tokens.
+
+    Rounded to a power of two, so that two measurements group sentences alike.
+    """
+    if not {SHORT, LONGER} <= times.keys():
+        return 0
+    slope = (times[LONGER] - times[SHORT]) / (LONGER[1] - SHORT[1])
+    if slope <= 0:
+        return LONGER[1]
+    tokens = min(max(times[SHORT] / slope - SHORT[1], 1), LONGER[1])
+    return int(2 ** round(float(np.log2(tokens))))
+
+
+# ------------------------------------------------------------------------------------------------------- measurements
+
+
+def measured_calls(session: Session, vocabulary: int, most_tokens: int) -> int:
+    """The `tokens_of_a_call` of a session, measured once."""
+
+    def measure() -> Any:
+        return _written(_times({"onnx": _run_of(session)}, (SHORT, LONGER), vocabulary, most_tokens))
+
+    return tokens_of_a_call(_read(kept_beside(session, "calls", measure, _sound("onnx")))["onnx"])
+
+
+def measured_speeds(session: Session, network: Callable[[Packed], Array], vocabulary: int, most_tokens: int) -> Speeds:
+    """The speeds of both engines, measured once."""
+    runs: dict[str, Callable[[Packed], Array]] = {"numpy": network, "onnx": _run_of(session)}
+
+    def measure() -> Any:
+        return _written(_times(runs, SHAPES, vocabulary, most_tokens))
+
+    kept = _read(kept_beside(session, "speeds", measure, _sound("numpy", "onnx")))
+    return Speeds(kept["numpy"], kept["onnx"])
+
+
+def _run_of(session: Session) -> Callable[[Packed], Array]:
+    return lambda batch: hidden_states(session, batch)
+
+
+def _times(
+    runs: Mapping[str, Callable[[Packed], Array]], shapes: tuple[Shape, ...], vocabulary: int, most_tokens: int
+) -> dict[str, Times]:
+    """The fastest run of each shape in each engine; engines take turns, so that a disturbance meets both."""
+    begun = perf_counter()
+    found: dict[str, Times] = {name: {} for name in runs}
+    for shape in shapes:
+        batch = _batch(shape, vocabulary, most_tokens)
+        if shape not in (SHORT, LONGER):
+            expected = sum(seconds(times, *shape) for times in found.values())
+            if perf_counter() - begun + 2 * expected > SECONDS:  # it runs twice at least
+                break
+        fastest, started = dict.fromkeys(runs, np.inf), perf_counter()
+        for number in range(REPEATED):
+            for name, run in runs.items():
+                start = perf_counter()
+                with np.errstate(all="ignore"):  # damaged weights are reported where their results are used
+                    run(batch)
+                fastest[name] = min(fastest[name], perf_counter() - start)
+            if number and perf_counter() - started > SECONDS / len(SHAPES):
+                break
+        for name, time in fastest.items():
+            found[name][shape] = float(time)
+    return found
+
+
+def _batch(shape: Shape, vocabulary: int, most_tokens: int) -> Packed:
+    sentences, tokens = shape
+    ids = np.random.default_rng(0).integers(vocabulary, size=(sentences, min(tokens, most_tokens)))
+    return pack([_Sentence(row, [0] * len(row)) for row in ids.tolist()])
+
+
+def kept_beside(session: Session, what: str, measure: Callable[[], Any], sound: Callable[[Any], bool]) -> Any:
+    """A measurement from its file beside the graph, or made and, where that is possible, written there.
+
+    sound: whether what stands in the file is such a measurement; a damaged file is measured again.
+    """
+    settings = (__version__, runtime().__version__, np.__version__, blas.kernel(), thread_count(), platform.processor())
+    name = f"{what}-{sha256(repr(settings).encode()).hexdigest()[:16]}.json"
+    file = None if session.folder is None else session.folder / name
+    if file is not None:
+        try:
+            kept = json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            kept = None
+        if sound(kept):
+            return kept
+    made = measure()
+    if file is not None:
+        _write(file, made)
+    return made
+
+
+def _write(file: Path, value: Any) -> None:
+    """Write a small file whole, or not at all: a cache that cannot be written costs the next run a measurement."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        draft.write_text(json.dumps(value), encoding="utf-8")
+        os.replace(draft, file)
+    except OSError:
+        draft.unlink(missing_ok=True)
+
+
+def _written(times: Mapping[str, Times]) -> dict[str, dict[str, float]]:
+    return {name: {f"{s}x{t}": time for (s, t), time in some.items()} for name, some in times.items()}
+
+
+def _read(kept: Any) -> dict[str, Times]:
+    """What `_written` wrote. Errors: ValueError, TypeError or AttributeError for anything else."""
+    found: dict[str, Times] = {}
+    for name, some in kept.items():
+        found[name] = {}
+        for written, time in some.items():
+            sentences, _, tokens = written.partition("x")
+            shape = (int(sentences), int(tokens))
+            if shape not in SHAPES or not 0 < float(time) < 1e6:
+                raise ValueError("a time that was never measured")
+            found[name][shape] = float(time)
+        if not {SHORT, LONGER} <= found[name].keys():
+            raise ValueError("a shape is missing")
+    return found
+
+
+def _sound(*engines: str) -> Callable[[Any], bool]:
+    """A check of what a file holds: times of these engines."""
+
+    def sound(kept: Any) -> bool:
+        try:
+            return {*_read(kept)} == {*engines}
+        except (ValueError, TypeError, AttributeError):
+            return False
+
+    return sound
