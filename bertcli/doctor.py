@@ -1,4 +1,4 @@
-"""What a run's speed depends on: the library behind NumPy's products, its kernel and threads, and measured rates."""
+"""The doctor: the library behind NumPy's products, its kernel and threads, and rates measured here."""
 
 import os
 import platform
@@ -76,7 +76,7 @@ def memory_rate(megabytes: int = 192) -> float:
 
 
 def advice(features: frozenset[str]) -> str | None:
-    """What is dangerous here, or would make products faster, if anything."""
+    """Advice on what is dangerous here, or would make products faster; None if there is nothing to say."""
     kernel = blas.kernel()
     pinned = os.environ.get(blas.KERNEL_VARIABLE)
     if pinned and kernel in OVERFLOWING and blas_version().startswith(OVERFLOWS) and features >= blas.AVX512:

@@ -38,7 +38,7 @@ Precision = Literal["float32", "int8"]
 
 
 class Engine(NamedTuple):
-    """What computes the hidden states of the last layer: NumPy, or ONNX Runtime with a precision on a device.
+    """The engine that computes hidden states: NumPy, or ONNX Runtime with a precision on a device.
 
     auto: the faster one for each batch, by `speeds` that were measured.
     """
@@ -294,7 +294,7 @@ class LoadedModel:
 
     @property
     def as_stored(self) -> bool:
-        """Whether opening `path` gives the same model again: false for a variant, and for a modified model."""
+        """True if opening `path` gives the same model again: false for a variant, and for a modified model."""
         original = self.original
         return (
             original is not None
@@ -313,7 +313,7 @@ class LoadedModel:
 
     @cached_property
     def sentence(self) -> "SentenceConfig":
-        """What the checkpoint's sentence-transformers files say about pooling, normalization and limits."""
+        """Sentence settings of the checkpoint: pooling, normalization, prompts."""
         from bertcli.sentence.config import read_sentence_config
 
         return read_sentence_config(self._layout())

@@ -7,11 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bertcli.errors import BertcliError, shown
-from bertcli.folder.files import Folder, read_object, weights_file
+from bertcli.errors import BertcliError
+from bertcli.folder.files import read_object, weights_file
 from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
 from bertcli.lean import lean_dataclass
@@ -20,6 +17,7 @@ from bertcli.models.registry import Family, TensorPart, family, named_heads, par
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only
+from bertcli.weights.static import MODEL2VEC, TABLE, open_static
 from bertcli.weights.tensors import StoredTensor, open_tensors
 
 if TYPE_CHECKING:
@@ -28,10 +26,9 @@ if TYPE_CHECKING:
 UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
 CONSTANT = "a constant"
-OWN_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
+CUSTOM_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
-TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # static models' tables: sentence-transformers', model2vec's
 OTHER_NAMES = {  # an ending -> what other files have instead; of a file with both, what is used
     "LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta",
     "predictions.bias": "predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias",
@@ -47,7 +44,7 @@ BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors h
 
 
 class TensorUse(NamedTuple):
-    """What the loader does with one tensor of the file, or would have done with a missing one."""
+    """The use of one tensor of the file, or of a missing one."""
 
     name: str
     shape: tuple[int, ...]
@@ -102,19 +99,19 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
     stored_heads = _heads_in(stored, config, model_family)
     if adapter is not None:
         stored_heads = adapter.heads(stored_heads, model_family, named_heads(config, model_family))
-    wanted = stored_heads if heads is None else parse_heads(heads, model_family)
-    missing = [head for head in wanted if head not in stored_heads]
+    chosen = stored_heads if heads is None else parse_heads(heads, model_family)
+    missing = [head for head in chosen if head not in stored_heads]
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     saved = adapter.whole if adapter is not None else {}
     config = _with_stored_labels(config, stored, saved, stored_heads, model_family).with_stored(stored)
     settings = with_weights.transformer.optional("config.json")
-    advice = OWN_CODE if settings.get("auto_map") else "fetch the model again"
+    advice = CUSTOM_CODE if settings.get("auto_map") else "fetch the model again"
     loader = _Loader(stored, config, model_family, partial, advice, adapter)
-    network = build(model_family.network, config, loader, wanted)
+    network = build(model_family.network, config, loader, chosen)
     if adapter is not None:
         adapter.check(model_family)
-    return Checkpoint(config, wanted, network, loader.account())
+    return Checkpoint(config, chosen, network, loader.account())
 
 
 def read_config(file: Path) -> Config:
@@ -125,12 +122,12 @@ def read_config(file: Path) -> Config:
     data = read_object(file)
     config = config_of(data, file)
     if data.get("auto_map") and not family(config.model_type).own_code:
-        raise BertcliError(f"{file} is not of a plain {config.title} model: {OWN_CODE}.")
+        raise BertcliError(f"{file} is not of a plain {config.title} model: {CUSTOM_CODE}.")
     return config
 
 
 def config_of(data: Mapping[str, Any], file: Path) -> Config:
-    """The same of what the file holds."""
+    """The configuration in the contents of a config.json. Errors: BertcliError naming the file."""
     try:
         return parse_config(data)
     except BertcliError as error:
@@ -141,7 +138,7 @@ def _open(layout: Layout) -> tuple[Config, Mapping[str, StoredTensor]]:
     """The configuration and the tensors in a folder."""
     folder = layout.transformer
     if layout.is_static:
-        return _open_static(folder)
+        return open_static(folder)
     path = folder.path
     names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]
     if "config.json" not in names:
@@ -177,7 +174,7 @@ class _Loader:
     def __call__(self, request: Request) -> Array:
         if request.tied and not self._stored_apart(request.path, request.tied):
             array = self._tied(request.tied)
-            name = self._place(request.path).name
+            name = self._tensor_slice(request.path).name
             if name in self.stored:
                 self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
         else:
@@ -189,14 +186,16 @@ class _Loader:
         return self.adapter.changed(self.family, path, array, self.config.num_attention_heads)
 
     def _tied(self, path: str) -> Array:
-        """The array of the parameter that another is tied to: the base's, where an adapter has a copy in its place."""
+        """The array of the parameter that another is tied to: the base's, where an adapter has a copy of it."""
         originals = self.adapter.originals if self.adapter else {}
-        original = next((originals[name] for name in self._find(self._place(path).name) if name in originals), None)
+        original = next(
+            (originals[name] for name in self._find(self._tensor_slice(path).name) if name in originals), None
+        )
         return self.arrays[path] if original is None else original.float32()
 
     def _load(self, request: Request) -> Array:
-        place = self._place(request.path)
-        name, parts = place.name, place.parts
+        tensor_slice = self._tensor_slice(request.path)
+        name, parts = tensor_slice.name, tensor_slice.parts
         names = self._find(name)
         expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
         shape = (request.shape[0] * parts, *request.shape[1:])
@@ -226,12 +225,12 @@ class _Loader:
             return tensor.float32()
         if names[0] not in self.whole:
             self.whole[names[0]] = tensor.float32()
-        return place.cut(self.whole[names[0]], self.config.num_attention_heads)
+        return tensor_slice.cut(self.whole[names[0]], self.config.num_attention_heads)
 
-    def _place(self, path: str) -> TensorPart:
-        """Where the parameter at a path is: under the first of its names that the file has, or would be."""
-        places = self.family.places(self.config.stored_path(path))
-        return next((place for place in places if self._find(place.name)), places[0])
+    def _tensor_slice(self, path: str) -> TensorPart:
+        """The tensor, or the slice of one, with the parameter at a path: the first of its names that the file has."""
+        slices = self.family.places(self.config.stored_path(path))
+        return next((one for one in slices if self._find(one.name)), slices[0])
 
     def _find(self, name: str) -> list[str]:
         """The stored tensors known by this name, starting with the one to use."""
@@ -246,7 +245,7 @@ class _Loader:
         The stored values are then used, as in transformers 5. Identical copies are read whole, others hardly beyond the
         first rows.
         """
-        names, tied_names = (self._find(self._place(parameter).name) for parameter in (path, tied))
+        names, tied_names = (self._find(self._tensor_slice(parameter).name) for parameter in (path, tied))
         if not names or not tied_names:
             return False
         tensor, tied_tensor = self.stored[names[0]], self.stored[tied_names[0]]
@@ -304,7 +303,7 @@ def _with_stored_labels(
     Of a classifier that an adapter has `saved` they count in any case: config.json is that of the base.
     """
     head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
-    names = [place.name for place in model_family.places(f"{head}.output.weight")]
+    names = [one.name for one in model_family.places(f"{head}.output.weight")]
     name = next((name for name in names if name in stored), None)
     if name is None or not stored[name].shape:
         return config
@@ -315,44 +314,3 @@ def _with_stored_labels(
     if config.id2label or config.num_labels != Config.num_labels:
         return config
     return replace(config, num_labels=labels)
-
-
-# ----------------------------------------------------------------------------------------------- static models
-
-
-def _open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
-    """The configuration and the tensors of the table in a folder: row i is the vector of token i.
-
-    model2vec may store fewer rows, which of them each token has (`mapping`), and a factor for each token (`weights`):
-    then the table is computed, as sentence-transformers does it. Errors: BertcliError naming file and tensor.
-    """
-    stored = open_tensors(folder)
-    name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
-    if name is None:
-        raise BertcliError(f"{folder.path} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
-    table = stored[name]
-    if len(table.shape) != 2:
-        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is not a table of vectors.")
-    if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
-        stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
-    rows, width = stored[name].shape
-    return family("model2vec").config.parse({"vocab_size": rows, "hidden_size": width}), stored
-
-
-def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
-    """embeddings[mapping] · weights"""
-    values = table.float32()
-    if "mapping" in stored:
-        rows = stored["mapping"].array
-        if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
-            raise BertcliError(f"{table.file} has a mapping that is not one of tokens to rows: fetch the model again.")
-        values = values[rows]
-    if "weights" in stored:
-        factors = stored["weights"].float32()
-        if factors.shape != (len(values),):
-            raise BertcliError(
-                f"{table.file} has weights of shape {shown(factors.shape)} for {len(values)} tokens: fetch it again."
-            )
-        values = values * factors[:, None]
-    values.setflags(write=False)
-    return values

@@ -33,7 +33,7 @@ TASKS = {
 
 
 class Factors(NamedTuple):
-    """What is added to a weight: the product of two thin matrices, scaled."""
+    """The change of a weight: the product of two thin matrices, scaled."""
 
     a: Array
     b: Array
@@ -50,7 +50,7 @@ class Factors(NamedTuple):
 
 @lean_dataclass
 class Adapter:
-    """What an adapter's folder holds, by the names of transformers' modules; `architectures`: the class, if it is said.
+    """An adapter's tensors by the names of transformers' modules; `architectures`: the class, if it is said.
 
     `used` are the weights that were changed. `saved` are the modules_to_save: copies of modules, of which peft leaves
     the originals to whatever else reads them, such as a decoder that is tied to the embeddings.
@@ -116,9 +116,9 @@ class Adapter:
     def check(self, family: Family) -> None:
         """Raise BertcliError for weights that the adapter changes, and the network does not have."""
         # Those of a head that is left out do not matter, nor those of one that no command runs.
-        left_out = (*family.unread, *(family.begins(head) or " " for head in family.head_names))
+        not_loaded = (*family.unread, *(family.begins(head) or " " for head in family.head_names))
         for key in self.factors.keys() - self.used:
-            if not _bare(key, family).startswith(left_out):
+            if not _bare(key, family).startswith(not_loaded):
                 raise BertcliError(
                     f"{self.folder.path} changes {shown(key)}, which its base does not have: give the right base."
                 )
@@ -190,18 +190,18 @@ def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
     targets, excluded = config.get("target_modules"), config.get("exclude_modules")
     for module in modules:
         whole_name = isinstance(targets, list) and module in targets
-        for key, left_out in (
+        for key, is_excluded in (
             ("target_modules", isinstance(targets, list) and not _named(module, targets)),
             ("exclude_modules", isinstance(excluded, list) and _named(module, excluded)),
             # peft asks for the layer only where a target is the end of a name.
             ("layers_to_transform", not whole_name and not _in_layers(config, module)),
         ):
-            if left_out:
+            if is_excluded:
                 raise config.refused(key, f", but there are tensors of {shown(module)}")
 
 
 def _in_layers(config: JsonSettings, module: str) -> bool:
-    """Whether a module is in one of the layers_to_transform, whose numbers follow a layers_pattern, if there is one."""
+    """True for a module in one of the layers_to_transform, whose numbers follow a layers_pattern, if there is one."""
     layers, patterns = config.get("layers_to_transform"), config.get("layers_pattern")
     if layers is None or layers == []:
         return True

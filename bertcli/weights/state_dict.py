@@ -68,7 +68,7 @@ class Global(Enum):
 
 
 class Refused(Exception):
-    """What is wrong with a file, as a part of a sentence that begins with its name."""
+    """A fault of a file, as the rest of a sentence that begins with its name."""
 
 
 class Storage(NamedTuple):
@@ -198,7 +198,7 @@ def _member(data: memoryview, at: int) -> tuple[str, memoryview, int]:
 
 
 def _read_legacy(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
-    """The same for the older form."""
+    """Read the older form."""
     file = io.BytesIO(data[:PICKLE_LIMIT])
     storages: dict[str, Storage] = {}
     if bytes(data[:1]) != b"\x80" or _run(file, {}) != MAGIC or _run(file, {}) != PROTOCOL:
@@ -311,7 +311,7 @@ def _storage(id: Any, storages: dict[str, Storage]) -> Storage:
 
 
 def _made(function: Any, arguments: Any) -> dict[Any, Any] | Tensor:
-    """What a call makes."""
+    """Make the value of a call."""
     match function, _short(arguments, 7):
         case Global.ORDERED_DICT, ():
             return {}
@@ -334,7 +334,7 @@ def _made(function: Any, arguments: Any) -> dict[Any, Any] | Tensor:
 
 
 def _short(values: Any, most: int) -> Any:
-    """The same, refused if it is a tuple of more values: taking one apart copies it."""
+    """Refuse a tuple of more values: taking one apart copies it."""
     if isinstance(values, tuple) and len(values) > most:
         raise Refused(f"has {len(values):,} values where at most {most} belong")
     return values

@@ -78,7 +78,7 @@ class StoredTensor(NamedTuple):
         return values
 
     def equals(self, other: "StoredTensor") -> bool:
-        """Whether these are the same numbers in float32; read in parts, up to the first that differs."""
+        """True if these are the same numbers in float32; read in parts, up to the first that differs."""
         if self.shape != other.shape:
             return False
         if self.array.__array_interface__ == other.array.__array_interface__ and self.dtype == other.dtype:
@@ -173,8 +173,8 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
 
 
 def _refusal(path: Path, what: str) -> BertcliError:
-    kind = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
-    return BertcliError(f"{path} {what}: it is not a usable {kind}, fetch it again.")
+    file_format = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
+    return BertcliError(f"{path} {what}: it is not a usable {file_format}, fetch it again.")
 
 
 def _open_shards(folder: Folder, name: str) -> dict[str, StoredTensor]:

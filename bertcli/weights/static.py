@@ -1,0 +1,52 @@
+"""Static models: a table with a vector for each token, and no network beside it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError, shown
+from bertcli.folder.files import Folder
+from bertcli.models.config import Config
+from bertcli.models.registry import family
+from bertcli.weights.tensors import StoredTensor, open_tensors
+
+TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # the table's name in sentence-transformers, and in model2vec
+
+
+def open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
+    """The configuration and the tensors of the table in a folder: row i is the vector of token i.
+
+    model2vec may store fewer rows, which of them each token has (`mapping`), and a factor for each token (`weights`):
+    then the table is computed, as sentence-transformers does it. Errors: BertcliError naming file and tensor.
+    """
+    stored = open_tensors(folder)
+    name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
+    if name is None:
+        raise BertcliError(f"{folder.path} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
+    table = stored[name]
+    if len(table.shape) != 2:
+        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is not a table of vectors.")
+    if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
+        stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
+    rows, width = stored[name].shape
+    return family("model2vec").config.parse({"vocab_size": rows, "hidden_size": width}), stored
+
+
+def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
+    """embeddings[mapping] · weights"""
+    values = table.float32()
+    if "mapping" in stored:
+        rows = stored["mapping"].array
+        if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
+            raise BertcliError(f"{table.file} has a mapping that is not one of tokens to rows: fetch the model again.")
+        values = values[rows]
+    if "weights" in stored:
+        factors = stored["weights"].float32()
+        if factors.shape != (len(values),):
+            raise BertcliError(
+                f"{table.file} has weights of shape {shown(factors.shape)} for {len(values)} tokens: fetch it again."
+            )
+        values = values * factors[:, None]
+    values.setflags(write=False)
+    return values
