@@ -45,7 +45,7 @@ SAMPLES = {
 
 @lean_dataclass
 class Models(ModelOptions):
-    """Which models are evaluated."""
+    """The data, and the models that are evaluated."""
 
     data: str = argument(..., "DATA", "A file of labelled texts, or a folder as BEIR has them.")
     model: list[str] | None = option(
@@ -90,8 +90,7 @@ def evaluate(
     (answer), query, documents, labels (rank). A folder with corpus.jsonl,
     queries.jsonl and qrels/test.tsv, or TREC's qrels with --run, is retrieval (by
     cosine); CoNLL's columns are tag, SQuAD's json is answer, plain lines score.
-    Two texts that differ a little (--task minimal-pairs): which does a masked-
-    language model find likelier?
+    Two texts that differ a little: which is likelier? (--task minimal-pairs)
 
     95 % confidence interval: the range of values that the model's true accuracy
     on all texts of this kind may plausibly have, as these texts suggest. It does

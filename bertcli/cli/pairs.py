@@ -1,4 +1,4 @@
-"""What `score` took for pairs of texts until 0.7: `evaluate --task minimal-pairs` has taken that over."""
+"""Answers `score --pairs`, which `evaluate --task minimal-pairs` has taken over."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""How good a model is on labelled data, with intervals, and which of two is better. Nothing in the house imports it."""
+"""Measure models on labelled data, with intervals, and compare them. Nothing outside of `cli/` imports this."""

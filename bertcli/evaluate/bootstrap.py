@@ -54,7 +54,7 @@ class Figure(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many of `of` items are right; a half counts as half an item."""
+    """A count of right items out of `of`; a half counts as half an item."""
 
     right: float
     of: float
@@ -62,7 +62,7 @@ class Share(NamedTuple):
 
 @lean_dataclass
 class Account:
-    """What is known of a model's figures beside their values.
+    """Facts about a model's figures that their intervals need.
 
     item_values: of a figure that is a mean over items, the value of each [item], NaN for one that does not count.
     shares: of a figure that is a share of independent items. no_interval: figures that cannot have one, and why.
@@ -78,7 +78,7 @@ class Account:
 
 
 class Resampling:
-    """How items are drawn: one by one, or with `clusters` (the number of each item's, [item]) whole clusters."""
+    """Draws of items: one by one, or with `clusters` (the number of each item's, [item]) of whole clusters."""
 
     def __init__(self, items: int, clusters: Whole | None = None) -> None:
         self.items = items
@@ -90,7 +90,7 @@ class Resampling:
         self.count = int(self._cluster_of.max(initial=-1)) + 1
 
     def draws(self) -> Iterator[Numbers]:
-        """How often each item is in each of DRAWS draws [some draws, item]."""
+        """Yield blocks of draws: the times that each item is in each of DRAWS draws [some draws, item]."""
         generator = np.random.default_rng(SEED)
         step = max(1, NUMBERS // max(1, self.items))
         for begin in range(0, DRAWS, step):
@@ -131,7 +131,7 @@ def estimate(
 
 
 def count_of(name: str, account: Account, items: int) -> int:
-    """How many items a figure is made of."""
+    """The number of items that a figure is made of."""
     if name in account.counts:
         return account.counts[name]
     if name in account.item_values:

@@ -179,7 +179,7 @@ def holm(differences: Sequence[Record]) -> None:
 
 
 def sentence(difference: Record, count: int, unit: str) -> str:
-    """Which of two is better, and by how much, if the interval leaves out 0; else what could have been seen."""
+    """Say which of two is better, and by how much, if the interval leaves out 0; else what could have been seen."""
     metric, a, b = difference["metric"], difference["a"], difference["b"]
     value, low, high = difference["value"], difference["low"], difference["high"]
     p = "" if difference["p"] is None else f", {p_equals(difference['p'])} ({difference['test']})"
@@ -200,7 +200,7 @@ def sentence(difference: Record, count: int, unit: str) -> str:
 
 
 def p_equals(p: float) -> str:
-    """The same in a sentence: "p = 0.012", "p < 0.001"."""
+    """Write a p-value in a sentence: "p = 0.012", "p < 0.001"."""
     return f"p {p_of(p)}" if p < SMALLEST_P else f"p = {p_of(p)}"
 
 

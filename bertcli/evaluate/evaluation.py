@@ -36,7 +36,7 @@ EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
 
 
 class Evaluation(NamedTuple):
-    """What `bertcli evaluate` reports: a record, and what it does not hold, a curve of each model."""
+    """The report of `bertcli evaluate`: a record, and what it does not hold, a curve of each model."""
 
     data: Labelled
     outcomes: Sequence[Outcome]
@@ -45,7 +45,7 @@ class Evaluation(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What is counted."""
+        """The name of what is counted, in the plural."""
         return SHAPES[self.data.task].unit
 
 

@@ -12,7 +12,7 @@ from bertcli.evaluate.options import Evaluate
 
 
 class FigureSpec(NamedTuple):
-    """What a figure is, in a line, and which way it is better: less_is_better None means neither."""
+    """A figure's meaning in a line, and which way it is better: less_is_better None means neither."""
 
     explanation: str
     less_is_better: bool | None = False

@@ -1,4 +1,4 @@
-"""What `bertcli evaluate` can be asked for."""
+"""The options of `bertcli evaluate` and `probe`."""
 
 import math
 from dataclasses import KW_ONLY, fields
@@ -63,7 +63,7 @@ def _dtypes(text: str) -> list[str]:
 
 @lean_dataclass
 class Evaluate(Reading):
-    """Which task, which fields of the data, which figures. Errors: BertcliError."""
+    """The task, the fields of the data, the figures. Errors: BertcliError."""
 
     _: KW_ONLY
     task: TaskName | None = option(
@@ -93,7 +93,7 @@ class Evaluate(Reading):
     cluster: str | None = option(
         None,
         "NAME",
-        "Texts with one value in this field belong together, as those of a document: they are drawn together.",
+        "Texts with one value in this field belong together, as those of a document: they are resampled together.",
     )
     metric: Metric | None = option(
         None, "NAME",
@@ -112,7 +112,7 @@ class Evaluate(Reading):
     at_least: tuple[str, float] | None = option(
         None,
         "METRIC=VALUE",
-        "End with status 1 if the figure is less (of ece, brier, log_loss, loss and pseudo_perplexity: more), for CI.",
+        "End with status 1 if the figure is less (of losses, perplexities, ece, brier: more), for CI.",
         read=_bound,
     )
 
@@ -124,12 +124,12 @@ class Evaluate(Reading):
 
     @property
     def doing(self) -> dict[str, Any]:
-        """How texts are read, as keywords of a model's tasks."""
+        """The options about reading texts, as keywords of a model's tasks."""
         return {item.name: getattr(self, item.name) for item in fields(Reading)}
 
     @property
     def windowed(self) -> dict[str, Any]:
-        """The same for tasks that read in windows, and cut nothing."""
+        """These options for tasks that read in windows, and cut nothing."""
         return {name: value for name, value in self.doing.items() if name != "truncation"}
 
     def ranks(self, task: str) -> list[int]:

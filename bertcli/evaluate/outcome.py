@@ -1,4 +1,4 @@
-"""What a model did on labelled texts: arrays that figures are made of, and which texts it did worst on."""
+"""A model's results on labelled texts: arrays that figures are made of, and which texts it did worst on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -36,7 +36,7 @@ class Curve(NamedTuple):
 
 
 class Details(NamedTuple):
-    """What is said beside figures: those of each label {label, precision, recall, f1, support}, and [true][found]."""
+    """Additions to the figures: those of each label {label, precision, recall, f1, support}, and [true][found]."""
 
     labels: Sequence[Mapping[str, Any]] = ()
     confusion: Sequence[Sequence[int]] = ()
@@ -44,7 +44,7 @@ class Details(NamedTuple):
 
 
 class VectorStorage(NamedTuple):
-    """How vectors are stored: the first numbers of each, their type, what a vector takes."""
+    """A way to store vectors: the first numbers of each, their type, the bytes that a vector takes."""
 
     truncate_dim: int
     dtype: str
@@ -56,7 +56,7 @@ class VectorStorage(NamedTuple):
 
 
 def no_details(columns: Names, *arrays: NDArray[Any]) -> Details:
-    """What an evaluator without labels and curves says."""
+    """No details: of an evaluator without labels and curves."""
     return Details()
 
 
@@ -67,7 +67,7 @@ def as_they_are(*arrays: NDArray[Any]) -> Arrays:
 
 @lean_dataclass
 class Outcome:
-    """What a model did on each of some texts.
+    """A model's results on each of some texts.
 
     arrays: with a text on their first axis; the second of a two-dimensional one is named by `columns`. Of these
     `figures_from(columns, counts, *arrays)` makes the figures [draw] where texts count so often [draw, text], the first
@@ -109,16 +109,16 @@ class Results:
 
     @cached_property
     def account(self) -> Account:
-        """What the figures' intervals need."""
+        """Facts that the figures' intervals need."""
         return self.outcome.account(self.columns, *self.arrays)
 
     @property
     def details(self) -> Details:
-        """What is said beside figures."""
+        """Labels, confusion matrix, curve."""
         return self.outcome.details(self.columns, *self.arrays)
 
     def beside(self, other: "Results") -> Callable[[Numbers], Figures] | None:
-        """What makes figures of both models' results: of counts [draw, text] of how often the other's are taken.
+        """Make a function of counts [draw, text], of how often the other model's results are taken, that gives figures.
 
         Where a text counts 0 its own results are taken. None if the two have no figure in common.
         """
@@ -152,7 +152,7 @@ def mean_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
 
 
 def mean_account(columns: Names, values: Numbers) -> Account:
-    """What the intervals of such figures need."""
+    """Facts that the intervals of such figures need."""
     return Account(item_values=dict(zip(columns, values.T, strict=True)))
 
 
@@ -163,5 +163,5 @@ def means_of(values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 
 def usable(records: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
-    """Which records are no errors."""
+    """True for each record that is no error."""
     return np.array(["error" not in record for record in records], bool)

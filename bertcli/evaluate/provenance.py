@@ -32,7 +32,7 @@ def model_of(model: Model) -> Record:
 
 
 def provenance(data: Labelled, models: Sequence[Record], options: Evaluate, command: str) -> Record:
-    """What a record or a page says of where its figures come from."""
+    """The provenance of a record or a page."""
     return {
         "bertcli": bertcli.__version__,
         "numpy": numpy.__version__,
@@ -69,7 +69,7 @@ def _given(options: Evaluate) -> Record:
 
 
 def sentences(record: Record) -> list[str]:
-    """The same for people, in a few lines."""
+    """Write the provenance for people, in a few lines."""
     source = record["provenance"]
     data = source["data"]
     rows = f"{data['rows']:,} row{'' if data['rows'] == 1 else 's'}"

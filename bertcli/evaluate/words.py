@@ -1,4 +1,4 @@
-"""Which word of a text a piece belongs to: the text is its words with one space between them."""
+"""Find the word that a piece belongs to, in a text that is its words with one space between them."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

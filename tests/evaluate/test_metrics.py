@@ -20,7 +20,7 @@ from bertcli.evaluate.evaluators.classification import (
 )
 from bertcli.evaluate.evaluators.ranking import in_order
 from bertcli.evaluate.evaluators.similarity import pair_figures
-from bertcli.evaluate.evaluators.tagging import counted, entities, figures, type_details
+from bertcli.evaluate.evaluators.tagging import count_by_type, entities, figures, type_details
 from bertcli.files.search import similarities
 
 RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "evaluate.json").read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def test_several_labels_at_once_are_judged_as_by_scikit_learn(case: Case) -> Non
 def test_entities_are_those_of_nervaluate_where_tags_are_as_they_should_be(case: Case) -> None:
     true, said = ([entities(tags.split(), "IOB2") for tags in case[side]] for side in ("true", "said"))
     both, types = [a & b for a, b in zip(true, said, strict=True)], ["LOC", "ORG", "PER"]
-    arrays = [counted(some, types) for some in (both, said, true)]
+    arrays = [count_by_type(some, types) for some in (both, said, true)]
     found = figures(types, once(len(true)), *arrays)
     close([found["precision"][0], found["recall"][0], found["f1"][0]], case["found"][""])
     for row in type_details(types, *arrays).labels:
@@ -108,7 +108,7 @@ def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
     true, said = ([entities(tags.split(), case["scheme"]) for tags in case[side]] for side in ("true", "said"))
     types = ["LOC", "PER"]
     both = [a & b for a, b in zip(true, said, strict=True)]
-    arrays = (counted(some, types) for some in (both, said, true))
+    arrays = (count_by_type(some, types) for some in (both, said, true))
     found = figures(types, once(len(true)), *arrays)
     close([found["precision"][0], found["recall"][0], found["f1"][0]], case["micro"])
     close(found["macro_f1"][0], case["macro"][2])

@@ -49,6 +49,12 @@ def test_a_folder_is_retrieval(folder: Path) -> None:
     assert values(record)["ndcg@5"] == pytest.approx(np.where(ranks < 5, 1 / np.log2(ranks + 2), 0).mean())
     by = judged(folder, "--k", "1", "--by", "half")["models"][0]["by"]
     assert [*by] == ["0", "1"]
+    assert judged(folder, "--k", "1", "--cluster", "half")["clusters"] == 2
+    lines(folder / "queries.jsonl", [{"_id": f"q{i}", "text": "x"} for i in range(31)])
+    assert (
+        "queries.jsonl, line 1: there is no 'half' (--cluster)"
+        in bertcli("evaluate", folder, "--cluster", "half").error
+    )
 
 
 def test_documents_are_found_as_the_folder_says(folder: Path, tmp_path: Path) -> None:

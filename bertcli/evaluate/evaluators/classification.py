@@ -120,7 +120,7 @@ def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: 
 
 
 def multi_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Account:
-    """What the intervals need: accuracy is a share."""
+    """Facts that the intervals need: accuracy is a share."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
     return Account(item_values={"accuracy": right})
 
@@ -145,7 +145,7 @@ def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted:
 
 
 def single_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Account:
-    """Which figures are shares, and which can have no interval."""
+    """Say which figures are shares, and which can have no interval."""
     right = (predicted * true).sum(axis=1)
     confidence = p.max(axis=1)
     shares = {}

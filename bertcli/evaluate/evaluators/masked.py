@@ -85,7 +85,7 @@ def mask_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
 
 
 def mask_account(columns: Names, values: Numbers) -> Account:
-    """What the intervals need; perplexity is of the texts that have a loss."""
+    """Facts that the intervals need; perplexity is of the texts that have a loss."""
     losses = values[:, columns.index("loss")]
     means = mean_account(columns, values)
     return Account(means.item_values, counts={"perplexity": int(np.isfinite(losses).sum())})

@@ -187,7 +187,7 @@ def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 
 def found_before(data: Labelled, options: Evaluate) -> list[Outcome]:
-    """What a run found, or the candidates in the order that they have before they are ranked."""
+    """Evaluate a run, or the candidates in the order that they have before they are ranked."""
     scores = [row.label.found for row in data.rows]
     if data.task == "rank" and not any(scores):
         raise BertcliError("Which documents are to be ranked? Give a run with candidates (--run), such as BM25's.")

@@ -108,7 +108,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 
 def _triplets(name: str, how: str, data: Labelled, compared: Numbers, usable: NDArray[np.bool_]) -> Outcome:
-    """How often the second text of a row is more similar to the first than the third is."""
+    """Count how often the second text of a row is more similar to the first than the third is."""
     near, far = compared.T
     found = [f"{score:.3f} with {row.label}" for score, row in zip(far, data.rows, strict=True)]
     return Outcome(
@@ -122,7 +122,7 @@ def _triplets(name: str, how: str, data: Labelled, compared: Numbers, usable: ND
 
 
 def _pairs(name: str, how: str, data: Labelled, scores: Numbers, usable: NDArray[np.bool_]) -> Outcome:
-    """How well a threshold tells pairs that belong together, 1, from others, 0."""
+    """Measure how well a threshold tells pairs that belong together, 1, from others, 0."""
     labels = np.array([row.label for row in data.rows], np.float64)
     once = np.ones((1, int(usable.sum())))
     threshold = pair_figures((), once, labels[usable], scores[usable])["best_f1_threshold"]
@@ -143,7 +143,7 @@ def _pairs(name: str, how: str, data: Labelled, scores: Numbers, usable: NDArray
 def _correlated(
     name: str, how: str, data: Labelled, scores: Numbers, dots: Numbers | None, usable: NDArray[np.bool_]
 ) -> Outcome:
-    """How similarities correlate with people's scores."""
+    """Correlate similarities with people's scores."""
     truth = np.array([row.label for row in data.rows], np.float64)
     once = np.ones((1, len(truth)))
     rank_errors = np.abs(metrics.ranks(scores, once) - metrics.ranks(truth, once))[0]
@@ -182,12 +182,12 @@ def standardized_scores(truth: Numbers, *scores: Numbers) -> Arrays:
 
 
 def pair_figures(columns: Names, counts: Numbers, labels: Numbers, scores: Numbers) -> Figures:
-    """How well a threshold of the scores tells the pairs that belong together."""
+    """Figures of the best thresholds, and of all."""
     return metrics.Cuts.of(scores, labels, counts).figures
 
 
 def pair_account(columns: Names, labels: Numbers, scores: Numbers) -> Account:
-    """Which figures can have no interval."""
+    """Say which figures can have no interval."""
     no_interval = {
         "best_f1_threshold": "the best threshold jumps from one resample to the next",
         "best_accuracy": "the best of all thresholds on these pairs exceeds what it is on others, and resampling adds "

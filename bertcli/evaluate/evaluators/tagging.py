@@ -51,8 +51,8 @@ def entities(tags: Tags, scheme: str) -> set[Entity]:
     return {Entity(types[ord(match[0][1]) - TYPES], match.start() // 2, match.end() // 2) for match in found}
 
 
-def told_scheme(sentences: Iterable[Tags]) -> str:
-    """How tags are written.
+def scheme_of(sentences: Iterable[Tags]) -> str:
+    """Tell the scheme of tags.
 
     BILOU has L or U, and BIOES has E or S. Without these it is IOB1 if entities begin, but none with B (which in IOB1
     only parts neighbors of one type), else IOB2.
@@ -74,9 +74,9 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     records = model.tag(data.texts, aggregation="none", ignore=(), **options.windowed)
     guessed = [_tags(some, record.get("entities", ())) for some, record in zip(words, records, strict=True)]
 
-    scheme = options.scheme or told_scheme(gold)
-    of_labels = told_scheme([[*filter(TAG.fullmatch, model.config.labels)]])
-    own = of_labels if of_labels in CLOSED else told_scheme(guessed)
+    scheme = options.scheme or scheme_of(gold)
+    of_labels = scheme_of([[*filter(TAG.fullmatch, model.config.labels)]])
+    own = of_labels if of_labels in CLOSED else scheme_of(guessed)
     note = "tags are read as %s in the data, as %s in what %s says (--scheme: the data's)."
     logger.info(note, scheme, own, model.name)
 
@@ -84,7 +84,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     said = [entities(tags, own) for tags in guessed]
     both = [a & b for a, b in zip(true, said, strict=True)]
     types = sorted({entity.type for some in (*true, *said) for entity in some})
-    right, found, there = (counted(some, types) for some in (both, said, true))
+    right, found, there = (count_by_type(some, types) for some in (both, said, true))
     return [
         Outcome(
             name=model.name,
@@ -114,8 +114,8 @@ def type_details(types: Names, right: Numbers, found: Numbers, there: Numbers) -
     return Details(metrics.Sums(product(once, right), product(once, found), product(once, there)).by_label(types))
 
 
-def counted(sentences: Iterable[Iterable[Entity]], types: Sequence[str]) -> Numbers:
-    """How many entities of each type there are [sentence, type]."""
+def count_by_type(sentences: Iterable[Iterable[Entity]], types: Sequence[str]) -> Numbers:
+    """Count the entities of each type [sentence, type]."""
     numbers = (Counter(entity.type for entity in some) for some in sentences)
     return np.array([[count[type] for type in types] for count in numbers], float)
 

@@ -160,7 +160,7 @@ def _is_number(cell: str) -> bool:
 
 
 def run_of(outcome: Outcome) -> bytes:
-    """What a model found, as a run of TREC."""
+    """Write a model's ranking as a run of TREC."""
     tag = "_".join(outcome.name.split())
     lines = [
         f"{query} Q0 {id} {rank} {score:.9g} {tag}\n"

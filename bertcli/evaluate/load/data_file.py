@@ -102,7 +102,7 @@ def _check_options(file: str, task: str, options: Evaluate) -> None:
 
 
 def _usable(row: Row, left_out: LeftOut) -> bool:
-    """Whether a row says something; if not, it is counted. Errors: BertcliError as `LeftOut.add`."""
+    """True if a row can be used; if not, it is counted. Errors: BertcliError as `LeftOut.add`."""
     text = row.text
     if text.error:
         left_out.add(text.error)

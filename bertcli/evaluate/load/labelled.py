@@ -58,7 +58,7 @@ class LeftOut:
 
 
 class Relevance(NamedTuple):
-    """What is known of a query: its id, the gain of each judged document, what was found with its scores, and texts."""
+    """A query's id, the gain of each judged document, the documents found with their scores, and texts."""
 
     id: str
     gains: Scores

@@ -92,7 +92,7 @@ class FieldSpec(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a task's rows are called, and their fields: a text, a second one, what is true of them."""
+    """The name of a task's rows, and their fields: a text, a second one, what is true of them."""
 
     unit: str
     fields: tuple[FieldSpec, FieldSpec, FieldSpec]
@@ -183,7 +183,7 @@ def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[R
     if not good:
         return options.task or "score", "it is empty", [Row(row) for row in rows], ""
     known = good[0]
-    task, fields = _told(file, [*known], options)
+    task, fields = _task_and_fields(file, [*known], options)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
         if name not in (None, *known):
             raise _unknown(file, name, option, known)
@@ -191,7 +191,7 @@ def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[R
         has_mask = any("mask" in str(values.get(fields.text)).lower() for values in good)
         task = task if has_mask else "classification"
     if options.task is None and task == "sts":
-        task = _of_values(str(fields.label), [values.get(fields.label) for values in good])
+        task = _task_by_values(str(fields.label), [values.get(fields.label) for values in good])
     why = f"its fields are {', '.join(quoted(name) for name in fields[:3] if name is not None)}"
     fields = fields._replace(group=options.by, cluster=options.cluster)
     shape = "words" if any_tag else task
@@ -252,7 +252,7 @@ def read_row(row: Text, task: str, fields: Fields) -> Row:
     return Row(Text(text, pair, place, None, label), group, cluster)
 
 
-def _told(file: str, names: Sequence[str], options: Evaluate) -> tuple[str, Fields]:
+def _task_and_fields(file: str, names: Sequence[str], options: Evaluate) -> tuple[str, Fields]:
     """The task, and the fields of its rows: the first whose fields are all there, those that were named in theirs."""
     given = (options.column, options.pair_column, options.label_column)
     for option, name in zip(("column", "pair-column", "label-column"), given, strict=True):
@@ -286,7 +286,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _of_values(name: str, values: Sequence[Any]) -> str:
+def _task_by_values(name: str, values: Sequence[Any]) -> str:
     """The task of pairs of texts, by the name and the values of their label."""
     found = [*filter(math.isfinite, map(_number, values))]
     if 2 * len(found) <= len(values):  # some may be mistakes

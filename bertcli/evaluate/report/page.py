@@ -93,7 +93,7 @@ def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Ro
 
 
 def _explained(models: Sequence[Record]) -> Markup:
-    """What each figure is, in a line."""
+    """The meaning of each figure, in a line."""
     names = dict.fromkeys(name for model in models for name in model["metrics"])
     rows = [[name, spec_of(name).explanation] for name in names]
     return table("What the figures are", [Column("Figure"), Column("Meaning")], rows)

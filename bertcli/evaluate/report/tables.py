@@ -170,7 +170,7 @@ def below(evaluation: Evaluation) -> Iterator[str]:
     left_out, first = record["left_out"], evaluation.data.left_out.first
     rest = f"; {left_out:,} left out{f' (the first: {first})' if first else ''}" if left_out else ""
     drawn = "" if record["clusters"] is None else f" of {record['clusters']:,} clusters, which are drawn together"
-    yield f"{counted(record['count'], unit)}{drawn}{rest}."
+    yield f"{quantity(record['count'], unit)}{drawn}{rest}."
     yield what_intervals_are(record, unit)
     if len(models) == MANY:
         yield "Detectable: the smallest difference that would have been seen in 80 % of files like this one."
@@ -181,7 +181,7 @@ def below(evaluation: Evaluation) -> Iterator[str]:
         yield CAUTION
 
 
-def counted(count: int, unit: str) -> str:
+def quantity(count: int, unit: str) -> str:
     """A number of things: "1 text", "40 texts", "1 query"."""
     one = f"{unit[:-3]}y" if unit.endswith("ies") else unit[:-1]
     return f"{count:,} {one if count == 1 else unit}"
@@ -190,7 +190,7 @@ def counted(count: int, unit: str) -> str:
 def what_intervals_are(record: Record, unit: str) -> str:
     """The meaning of a confidence interval, with the first figure as an example."""
     main = next(iter(record["models"][0]["metrics"]))
-    these = f"these {counted(record['count'], unit)} suggest" if record["count"] > 1 else "this one suggests"
+    these = f"these {quantity(record['count'], unit)} suggest" if record["count"] > 1 else "this one suggests"
     return (
         f"95 % confidence interval: the range of values that the model's true {main} on all {unit} of this kind may "
         f"plausibly have, as {these}."
@@ -211,5 +211,5 @@ def without_intervals(models: Sequence[Record]) -> Iterator[str]:
 
 
 def label_rows_have_intervals(labels: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether recalls of labels have intervals."""
+    """True if recalls of labels have intervals."""
     return any(row.get("recall_low") is not None for row in labels)
