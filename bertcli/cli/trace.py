@@ -149,7 +149,7 @@ def _run(model: "LoadedModel", size: tuple[int, int], wanted: TraceOptions) -> N
     if wanted.save is not None:
         import numpy as np
 
-        from bertcli.files.arrays import save_arrays
+        from bertcli.files.save_arrays import save_arrays
 
         ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
         pieces = {} if wanted.text is None else {"tokens": np.array([inputs.pieces])}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bertcli.cli.job import Job, Run
 from bertcli.cli.more import More
 from bertcli.cli.options import id_column_option, refuse, wrong
-from bertcli.files.formats import ARRAYS, PARQUET, RECORDS, SEVERAL, SINGLE
+from bertcli.files.formats import ARRAYS, RECORDS, SEVERAL, SINGLE, VECTOR_TABLES
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import Prepared, option
@@ -72,8 +72,8 @@ class StorageOptions(More):
     def _arrays(self, wanted: Any) -> tuple[str, ...]:
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
         if self.sparse:
-            return (".npz", PARQUET)
-        return SEVERAL if wanted.pooling == "none" else (*ARRAYS, PARQUET)
+            return (".npz", *VECTOR_TABLES)
+        return SEVERAL if wanted.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
 
     def write(self, run: Run[Any], task: Any, table: Table) -> None:
         logger.info("%s.", task.summary)

@@ -3,19 +3,15 @@
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.files.formats import SEVERAL, check_output, ending_of
-from bertcli.files.held import Stream, Vectors
-from bertcli.files.shards import Shards
-from bertcli.files.stored import Readers, StoredVectors, in_arrays
-from bertcli.lean import lean_dataclass
+from bertcli.files.stored import Readers
 from bertcli.weights.tensors import StoredTensor, open_file
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
@@ -40,7 +36,7 @@ class Stored(NamedTuple):
         return cls(name, array.dtype.str, (), [array])
 
 
-def write_npy(stream: Stream, arrays: Sequence[Stored]) -> None:
+def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     """One array in the .npy format, version 1.0."""
     (array,) = arrays
     header = {"descr": array.dtype, "fortran_order": False, "shape": array.shape}
@@ -48,7 +44,7 @@ def write_npy(stream: Stream, arrays: Sequence[Stored]) -> None:
     _write_rows(stream, array)
 
 
-def write_npz(stream: Stream, arrays: Sequence[Stored]) -> None:
+def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     """An uncompressed zip of .npy files, the same bytes for the same arrays."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:
@@ -56,7 +52,7 @@ def write_npz(stream: Stream, arrays: Sequence[Stored]) -> None:
                 write_npy(member, [array])
 
 
-def write_safetensors(stream: Stream, arrays: Sequence[Stored]) -> None:
+def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     """The length of the header, then JSON padded with spaces; after it the arrays stand end to end.
 
     By hand, because the safetensors package writes a file only from arrays that are all in memory.
@@ -76,7 +72,7 @@ def write_safetensors(stream: Stream, arrays: Sequence[Stored]) -> None:
         _write_rows(stream, array)
 
 
-def _write_rows(stream: Stream, array: Stored) -> None:
+def _write_rows(stream: IO[bytes], array: Stored) -> None:
     for rows in array.rows:
         stream.write(np.ascontiguousarray(rows, array.dtype).tobytes())
 
@@ -131,22 +127,12 @@ def _tensor(tensor: StoredTensor) -> NDArray[Any]:
     return tensor.array
 
 
-# ----------------------------------------------------------------------------------------------- the kinds of files
+# ------------------------------------------------------------------------------------------------------------- joining
 
 
-@lean_dataclass
-class Arrays(Vectors):
-    """A file of arrays: what writes them from beginning to end, and what opens them."""
-
-    write: Callable[[Stream, Sequence[Stored]], None]
-    open: Callable[[Path], Readers]
-
-    def open_vectors(self, path: Path) -> StoredVectors:
-        return in_arrays(path, self.open)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        every = [self.open(Path(file)) for file in files]
-        self.write(stream, [_joined(name, [readers[name] for readers in every]) for name in every[0]])
+def joined(files: Sequence[Readers]) -> list[Stored]:
+    """The arrays of the file of all shards."""
+    return [_joined(name, [readers[name] for readers in files]) for name in files[0]]
 
 
 def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
@@ -160,24 +146,3 @@ def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
     if name in ENDS:
         return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
     return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
-
-
-KINDS: dict[str, Arrays] = {
-    ".npy": Arrays(write_npy, open_npy),
-    ".npz": Arrays(write_npz, open_npz),
-    ".safetensors": Arrays(write_safetensors, open_safetensors),
-}
-
-
-def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
-    check_output(file, SEVERAL)
-    kinds = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
-    names = [name for name in arrays if ending_of(file) == ".npz" or kinds[name] in SAFETENSORS_TYPES]
-    save_stored(file, *(Stored(name, kinds[name], arrays[name].shape, [arrays[name]]) for name in names))
-
-
-def save_stored(file: str, *arrays: Stored) -> None:
-    """Write arrays to a file of any of these kinds."""
-    with Shards(file) as shards, shards.result() as stream:
-        KINDS[ending_of(file)].write(stream, arrays)

@@ -1,42 +1,351 @@
-"""What files hold, by their endings; `kinds.py` says how it is read and written, which `--help` has no need of."""
+"""The formats of files: one class each, which says how it is read, written and joined, and what lies beside it.
+
+A format is added as a class here, and in FORMATS. What it does stands in the files that read and write (rows.py,
+arrays.py, parquet.py), which are imported when there is such work: `--help` reads the endings alone.
+"""
 
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from bertcli.errors import BertcliError
 
-Held = Literal["texts", "records", "rows", "array", "arrays", "vectors"]  # array: one; vectors: a column of rows
-HELD: dict[str, tuple[Held, ...]] = {
-    ".txt": ("texts",),
-    ".json": ("records",),
-    ".jsonl": ("texts", "records"),
-    ".csv": ("texts", "rows"),
-    ".tsv": ("texts", "rows"),
-    ".fasta": ("texts",),
-    ".fa": ("texts",),
-    ".npy": ("array",),
-    ".npz": ("arrays",),
-    ".safetensors": ("arrays",),
-    ".parquet": ("texts", "rows", "vectors"),
-}
+if TYPE_CHECKING:
+    from bertcli.files.arrays import Stored
+    from bertcli.files.parquet import Table
+    from bertcli.files.rows import InputFile
+    from bertcli.files.shards import Shards
+    from bertcli.files.stored import Readers, StoredVectors
+
+Stream = IO[bytes]
+Content = Literal["texts", "records", "rows", "array", "arrays", "vectors"]  # array: one; vectors: a column of rows
 
 
-def endings(*held: Held) -> tuple[str, ...]:
+class VectorSource(Protocol):
+    """Vectors to write (`VectorForm`): as arrays, or as columns of numbers beside those of `columns`; and `notes`."""
+
+    @property
+    def notes(self) -> Mapping[str, str]: ...
+
+    @property
+    def columns(self) -> Mapping[str, type]: ...
+
+    @property
+    def vector_columns(self) -> Sequence[Any]: ...
+
+    def stored(self, shards: "Shards") -> "Iterator[Stored]": ...
+
+
+class Format:
+    """A format.
+
+    endings: of files' names, in lower case. holds: what may be in a file. notes_errors: which texts could not be used
+    is listed in a file beside it, since it has no place for that; notes_settings: so is how it was made.
+    """
+
+    endings: tuple[str, ...]
+    holds: tuple[Content, ...]
+    notes_errors = notes_settings = False
+
+    def check(self, file: str) -> None:
+        """BertcliError if a file of this format cannot be read or written for lack of a package."""
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        """Write one file of those that the shards of a run have written, in their order."""
+        raise NotImplementedError
+
+
+class TextFormat(Format):
+    """Of files with texts. named: they stand under names; streams: it may also be packed (.gz), or a pipe."""
+
+    named = streams = True
+
+    def open_texts(self, file: str) -> "InputFile":
+        """Open a file or (`-`) standard input."""
+        raise NotImplementedError
+
+
+class RecordFormat(Format):
+    """Of files with records as they are."""
+
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
+        """Write records, each a line of JSON."""
+        raise NotImplementedError
+
+
+class RowFormat(Format):
+    """Of files with the rows of a table."""
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, type]) -> None:
+        """Write the rows in shards, each a line of JSON; a column holds str, int or float."""
+        raise NotImplementedError
+
+
+class VectorFormat(Format):
+    """Of files with the vectors that `encode` writes. in_table: they stand beside their texts, one a row."""
+
+    in_table = False
+
+    def write_vectors(self, stream: Stream, shards: "Shards", form: VectorSource) -> None:
+        """Write the vectors in shards."""
+        raise NotImplementedError
+
+    def open_vectors(self, path: Path) -> "StoredVectors":
+        """The vectors of whole texts, and what the file says of them. Errors: BertcliError."""
+        raise NotImplementedError
+
+
+# --------------------------------------------------------------------------------------------------- files of lines
+
+
+class LineFormat(TextFormat):
+    """Texts in lines. reader: the function of rows.py that finds them."""
+
+    reader: str
+
+    def open_texts(self, file: str) -> "InputFile":
+        from bertcli.files.rows import open_lines
+
+        return open_lines(file, self.reader)
+
+
+class Txt(LineFormat):
+    """A text on every line."""
+
+    endings, holds = (".txt",), ("texts",)
+    reader, named = "text_lines", False
+
+
+class Fasta(LineFormat):
+    """Sequences below headers."""
+
+    endings, holds = (".fasta", ".fa"), ("texts",)
+    reader, named = "sequences", False
+
+
+class Json(RecordFormat):
+    """One array of records, one a line."""
+
+    endings, holds = (".json",), ("records",)
+
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
+        from bertcli.files.records import write_array
+
+        write_array(stream, lines)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        from bertcli.files.records import join_arrays
+
+        join_arrays(stream, files)
+
+
+class JsonLines(LineFormat, RecordFormat):
+    """A record on every line."""
+
+    endings, holds = (".jsonl",), ("texts", "records")
+    reader = "json_lines"
+
+    def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
+        stream.writelines(lines)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        for file in files:
+            with open(file, "rb") as lines:
+                stream.writelines(lines)
+
+
+class Csv(LineFormat, RowFormat):
+    """Rows below a header, by the rules of CSV: a cell that holds the delimiter, a quote or a line end is quoted."""
+
+    endings, holds = (".csv",), ("texts", "rows")
+    reader, delimiter = "comma_separated", ","
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, type]) -> None:
+        from bertcli.files.records import write_separated
+
+        write_separated(stream, shards.lines(), [*columns], self.delimiter)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        """The header of the first alone."""
+        for number, file in enumerate(files):
+            with open(file, "rb") as lines:
+                if number:
+                    next(lines, None)
+                stream.writelines(lines)
+
+
+class Tsv(Csv):
+    """The same with tabs."""
+
+    endings, reader, delimiter = (".tsv",), "tab_separated", "\t"
+
+
+# ---------------------------------------------------------------------------------------------------------- arrays
+
+
+class ArrayFormat(VectorFormat):
+    """Of files with arrays."""
+
+    notes_errors = True
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        """Write arrays from beginning to end, as their rows come."""
+        raise NotImplementedError
+
+    def open_arrays(self, path: Path) -> "Readers":
+        """What reads each array of a file, by name."""
+        raise NotImplementedError
+
+    def write_vectors(self, stream: Stream, shards: "Shards", form: VectorSource) -> None:
+        self.write_arrays(stream, list(form.stored(shards)))
+
+    def open_vectors(self, path: Path) -> "StoredVectors":
+        from bertcli.files.stored import in_arrays
+
+        return in_arrays(path, self.open_arrays)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        from bertcli.files.arrays import joined
+
+        self.write_arrays(stream, joined([self.open_arrays(Path(file)) for file in files]))
+
+
+class Npy(ArrayFormat):
+    """One array of NumPy."""
+
+    endings, holds = (".npy",), ("array",)
+    notes_settings = True
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        from bertcli.files.arrays import write_npy
+
+        write_npy(stream, arrays)
+
+    def open_arrays(self, path: Path) -> "Readers":
+        from bertcli.files.arrays import open_npy
+
+        return open_npy(path)
+
+
+class Npz(ArrayFormat):
+    """Several arrays of NumPy in a zip."""
+
+    endings, holds = (".npz",), ("arrays",)
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        from bertcli.files.arrays import write_npz
+
+        write_npz(stream, arrays)
+
+    def open_arrays(self, path: Path) -> "Readers":
+        from bertcli.files.arrays import open_npz
+
+        return open_npz(path)
+
+
+class Safetensors(ArrayFormat):
+    """Several arrays, and texts in the metadata."""
+
+    endings, holds = (".safetensors",), ("arrays",)
+
+    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+        from bertcli.files.arrays import write_safetensors
+
+        write_safetensors(stream, arrays)
+
+    def open_arrays(self, path: Path) -> "Readers":
+        from bertcli.files.arrays import open_safetensors
+
+        return open_safetensors(path)
+
+
+# ---------------------------------------------------------------------------------------------------- Arrow's tables
+
+
+class Parquet(TextFormat, RowFormat, VectorFormat):
+    """A table by pyarrow, whose columns may hold vectors beside texts.
+
+    A format of pyarrow's that is no Parquet has its own `table` and `writer`; the rest is the same.
+    """
+
+    endings, holds = (".parquet",), ("texts", "rows", "vectors")
+    streams = False
+    in_table = True
+
+    def table(self, file: Any) -> "Table":
+        """A file that is open, to read."""
+        from bertcli.files.parquet import ParquetTable
+
+        return ParquetTable(file)
+
+    def writer(self, stream: Stream, schema: Any) -> Any:
+        """What writes tables with this schema, one after the other: `write_table`, in a `with` block."""
+        from bertcli.files.parquet import parquet_writer
+
+        return parquet_writer(stream, schema)
+
+    def check(self, file: str) -> None:
+        from bertcli.files.parquet import pyarrow
+
+        pyarrow(file)
+
+    def open_texts(self, file: str) -> "InputFile":
+        from bertcli.files.parquet import open_rows
+
+        return open_rows(file, self.table)
+
+    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, type]) -> None:
+        from bertcli.files.parquet import write_table
+
+        write_table(stream, shards, columns, self.writer)
+
+    def write_vectors(self, stream: Stream, shards: "Shards", form: VectorSource) -> None:
+        from bertcli.files.parquet import write_table
+
+        write_table(stream, shards, form.columns, self.writer, form.vector_columns, form.notes)
+
+    def open_vectors(self, path: Path) -> "StoredVectors":
+        from bertcli.files.parquet import open_vectors
+
+        return open_vectors(path, self.table)
+
+    def join(self, stream: Stream, files: Sequence[str]) -> None:
+        from bertcli.files.parquet import concatenate
+
+        concatenate(stream, files, self.table, self.writer)
+
+
+FORMATS: tuple[Format, ...] = (
+    Txt(), Json(), JsonLines(), Csv(), Tsv(), Fasta(), Npy(), Npz(), Safetensors(), Parquet(),
+)  # fmt: skip
+BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
+F = TypeVar("F", bound=Format)
+
+
+def endings(*contents: Content) -> tuple[str, ...]:
     """The endings of files that may hold any of this, in its order."""
-    return tuple(ending for what in held for ending in HELD if what in HELD[ending])
+    return tuple(ending for what in contents for ending, format in BY_ENDING.items() if what in format.holds)
 
 
-PAGE, PARQUET = ".html", ".parquet"
+PAGE = ".html"
 RECORDS = endings("records")
 TABLES = endings("records", "rows")  # of records that have rows in a table
 SINGLE, SEVERAL = endings("array"), endings("arrays")
 ARRAYS = SINGLE + SEVERAL
+VECTOR_TABLES = endings("vectors")
 
 
 def ending_of(file: str) -> str:
     """The ending of a file's name, in lower case."""
     return Path(file).suffix.lower()
+
+
+def format_of(file: str, holding: type[F]) -> F:
+    """The format of a file, by its ending, which is of this kind."""
+    found = BY_ENDING[ending_of(file)]
+    assert isinstance(found, holding)
+    return found
 
 
 def check_output(file: str | None, endings: tuple[str, ...]) -> None:
@@ -47,8 +356,8 @@ def check_output(file: str | None, endings: tuple[str, ...]) -> None:
     if ending not in endings:
         single = ending in SINGLE and not {*SEVERAL}.isdisjoint(endings)
         why = f" A {ending} file holds one array, but this result has several." if single else ""
-        wanted = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
-        raise BertcliError(f"Cannot write {file}: the ending must be {wanted}.{why}")
+        allowed = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
+        raise BertcliError(f"Cannot write {file}: the ending must be {allowed}.{why}")
     path = Path(os.path.realpath(file))
     if not path.parent.is_dir():
         raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")
@@ -58,7 +367,5 @@ def check_output(file: str | None, endings: tuple[str, ...]) -> None:
         raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
-    if ending == PARQUET:
-        from bertcli.files.held import pyarrow
-
-        pyarrow(file)
+    if ending in BY_ENDING:
+        BY_ENDING[ending].check(file)

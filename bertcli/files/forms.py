@@ -4,9 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, ending_of
-from bertcli.files.held import Records, Rows, Stream
-from bertcli.files.kinds import format_of
+from bertcli.files.formats import RECORDS, RecordFormat, RowFormat, Stream, ending_of, format_of
 from bertcli.files.records import print_records
 from bertcli.files.shards import LINES, Shards
 from bertcli.report.tables import OWN_ID, Record, Table
@@ -24,7 +22,7 @@ class RecordForm(NamedTuple):
 
     def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
-        format_of(self.file, Records).write_records(stream, shards.lines())
+        format_of(self.file, RecordFormat).write_records(stream, shards.lines())
 
 
 class TableForm(NamedTuple):
@@ -49,8 +47,11 @@ class TableForm(NamedTuple):
     def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
         columns = dict(zip(self.table.keys, self.table.columns, strict=True))
-        kinds = {key: column.number or None for key, column in columns.items() if self.own_ids or column is not OWN_ID}
-        format_of(self.file, Rows).write_rows(stream, shards, kinds | ({"error": None} if self.errors else {}))
+        types: dict[str, type] = {}
+        for key, column in columns.items():
+            if self.own_ids or column is not OWN_ID:  # an id of one's own is a text, since it may be one
+                types[key] = column.number if isinstance(column.number, type) else str
+        format_of(self.file, RowFormat).write_rows(stream, shards, types | ({"error": str} if self.errors else {}))
 
 
 def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import endings
-from bertcli.files.held import InputFile, TextFile
-from bertcli.files.kinds import kind_of
-from bertcli.files.rows import Field, Wanted
+from bertcli.files.formats import BY_ENDING, TextFormat, endings
+from bertcli.files.rows import Field, InputFile, Wanted
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
 GZIP = ".gz"
@@ -60,8 +58,8 @@ def rows_in(files: Sequence[str], wanted: Wanted, keep_going: bool = False, form
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
     names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
-    kinds = [kind_of(_ending(name, format_in)) for name in names]
-    return any(isinstance(kind, TextFile) and kind.named for kind in kinds)
+    formats = [BY_ENDING.get(_ending(name, format_in)) for name in names]
+    return any(isinstance(format, TextFormat) and format.named for format in formats)
 
 
 def are_separated(files: Sequence[str], format_in: str) -> bool:
@@ -104,12 +102,12 @@ class _InputFiles:
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
     ending = _ending(file, format_in)
-    kind = kind_of(ending or ".txt")  # /dev/stdin and the like have none
-    if isinstance(kind, TextFile) and (kind.streams or not file.lower().endswith(GZIP)):
-        return kind.open_texts(file)
-    kinds = endings("texts")
+    format = BY_ENDING.get(ending or ".txt")  # /dev/stdin and the like have none
+    if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
+        return format.open_texts(file)
+    known = endings("texts")
     raise BertcliError(
-        f"{file}: the ending of an input file must be {', '.join(kinds[:-1])} (perhaps with {GZIP}) or {kinds[-1]}; "
+        f"{file}: the ending of an input file must be {', '.join(known[:-1])} (perhaps with {GZIP}) or {known[-1]}; "
         "any other file can be piped in, one text per line or as --format-in says."
     )
 

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, TABLES, check_output, ending_of
-from bertcli.files.held import Format
-from bertcli.files.kinds import format_of
+from bertcli.files.formats import ARRAYS, TABLES, Format, check_output, ending_of, format_of
 from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
 from bertcli.folder.files import read_object
 
@@ -50,14 +48,14 @@ def merge(patterns: Sequence[str], target: str) -> int:
     files: list[str] = []
     for pattern in patterns:
         files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(NO_SHARDS)] or [pattern]
-    files = _complete(files, ending)
+    files, format = _complete(files, ending), format_of(target, Format)
     with Shards(target) as shards:
         for file in files:
-            if ending in ARRAYS and _errors(file).exists():
+            if format.notes_errors and _errors(file).exists():
                 shards.add({ERRORS: _errors(file).read_bytes()}, {})
         beside = Path(f"{files[0]}.{BESIDE}")
         with shards.result(beside.read_bytes() if beside.exists() else None) as stream:
-            format_of(target, Format).join(stream, files)
+            format.join(stream, files)
     return len(files)
 
 

@@ -1,18 +1,22 @@
-"""Parquet, by pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors, read and written."""
+"""Tables by pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors, read and written.
+
+A `Table` is a file that is open to read, a writer what pyarrow has to write one: other formats have others. The types
+of columns are those of the task, whatever is in them, so the files of shards have the same.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.held import InputFile, Rows, Stream, TextFile, Vectors, pyarrow
 from bertcli.files.lines import LONGEST, check_readable
-from bertcli.files.rows import Wanted, unusable
+from bertcli.files.rows import InputFile, Wanted, unusable
 from bertcli.files.shards import LENGTHS, LINES, Shards
 from bertcli.files.stored import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
@@ -21,23 +25,87 @@ from bertcli.folder.files import open_regular
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
-UNPACKED, RATIO = 1 << 26, 1000  # bytes that a column of a row group may unpack to from less than a RATIOth
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
-OF_NUMBERS: dict[type, str] = {bool: "bool_", int: "int64", float: "float64"}  # of numbers in Python
+ARROW_TYPES: dict[type, str] = {str: "string", int: "int64", float: "float64"}  # of values in Python
 
 Value = str | int | float | None
+OpenTable = Callable[[Any], "Table"]
+OpenWriter = Callable[[IO[bytes], Any], Any]  # a stream and a schema -> a writer
+
+
+def pyarrow(file: str) -> tuple[Any, Any]:
+    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
+
+
+class Table(Protocol):
+    """A file of columns, open to read: Arrow's schema, how many rows, and those as record batches of at most so many.
+
+    names: the columns to read, all if None. texts: they are texts, which may be kept as dictionaries.
+    """
+
+    schema: Any
+    row_count: int
+
+    def batches(self, most: int, names: Sequence[str] | None = None, texts: bool = False) -> Iterator[Any]: ...
+
+
+class ParquetTable:
+    """A Parquet file, open to read.
+
+    Memory: dictionaries stay dictionaries, so a text that is referred to often is there once; where a text may share
+    its beginning with the one before, only PREFIXED_READ are read together.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._parquet = import_module("pyarrow.parquet")
+        self._table = self._parquet.ParquetFile(file, pre_buffer=False)
+        self.schema = self._table.schema_arrow
+        self.row_count = self._table.metadata.num_rows
+
+    def batches(self, most: int, names: Sequence[str] | None = None, texts: bool = False) -> Iterator[Any]:
+        table = self._table
+        if texts and names is not None:
+            prefixed = {*names} & self._prefixed()
+            most = PREFIXED_READ if prefixed else most
+            options = {"buffer_size": BUFFER, "read_dictionary": {*names} - prefixed, "pre_buffer": False}
+            table = self._parquet.ParquetFile(self._file, metadata=table.metadata, **options)
+        yield from table.iter_batches(most, columns=names, use_threads=False)
+
+    def _prefixed(self) -> set[str]:
+        """The columns in which a value may be stored as what differs from the one before."""
+        metadata = self._table.metadata
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+        return {column.path_in_schema for column in columns if PREFIXED in column.encodings}
+
+
+def parquet_writer(stream: IO[bytes], schema: Any) -> Any:
+    """What writes tables into a Parquet file."""
+    return import_module("pyarrow.parquet").ParquetWriter(stream, schema, use_dictionary=False)
 
 
 # ------------------------------------------------------------------------------------------------------ reading texts
 
 
-class ParquetRows:
-    """The rows of a Parquet file. Errors: BertcliError if it cannot be opened (at once), or pyarrow is missing."""
+def open_rows(file: str, open_table: OpenTable) -> InputFile:
+    """A file of a table, and what reads the texts in it."""
+    rows = TableRows(file, open_table)
+    return InputFile(rows, rows.texts)
 
-    regular = True  # a Parquet file is read from its end, so it cannot be a pipe
 
-    def __init__(self, file: str) -> None:
+class TableRows:
+    """The rows of a table in a file. Errors: BertcliError if it cannot be opened (at once), or pyarrow is missing."""
+
+    regular = True  # such a file is read from its end, so it cannot be a pipe
+
+    def __init__(self, file: str, open_table: OpenTable) -> None:
         self.name = file
+        self._open_table = open_table
         self._row = self._rows = 0
         check_readable(file)
 
@@ -51,26 +119,18 @@ class ParquetRows:
     def texts(self, wanted: Wanted) -> Iterator[Text]:
         """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
 
-        Memory: dictionaries stay dictionaries, so a text that is referred to often is there once; where a text may
-        share its beginning with the one before, only PREFIXED_READ are read together; a text of more than LONGEST bytes
-        is a row with an error; see also `check_sizes`. Errors: BertcliError for a file that is damaged, a trap or not
+        A text of more than LONGEST bytes is a row with an error. Errors: BertcliError for a file that is damaged or not
         Parquet, and for a column that is missing or not text.
         """
-        arrow, parquet = pyarrow(self.name)
+        arrow, _ = pyarrow(self.name)
         with ExitStack() as stack:
             try:
                 file = stack.enter_context(open(self.name, "rb"))
-                metadata, schema = parquet.read_metadata(file), parquet.read_schema(file)
-                names = schema.names if wanted.whole else [field.name for field in wanted.fields]
-                _check_columns(schema, wanted, self.name, arrow.types)
-                check_sizes(self.name, metadata, names)
-                self._row, self._rows = 0, metadata.num_rows
-                prefixed = {column.path_in_schema for column in _columns(metadata) if PREFIXED in column.encodings}
-                options = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": {*names} - prefixed}
-                table = parquet.ParquetFile(file, metadata=metadata, **options)
-                stack.callback(table.close)
-                batch_size = PREFIXED_READ if prefixed & {*names} else ROWS_READ
-                for batch in table.iter_batches(batch_size, columns=list(dict.fromkeys(names)), use_threads=False):
+                table = self._open_table(file)
+                _check_columns(table.schema, wanted, self.name, arrow.types)
+                names = table.schema.names if wanted.whole else [field.name for field in wanted.fields]
+                self._row, self._rows = 0, table.row_count
+                for batch in table.batches(ROWS_READ, list(dict.fromkeys(names)), texts=True):
                     for values in zip(*(map(value_of, batch.column(name)) for name in names), strict=True):
                         self._row += 1
                         yield self._text(wanted, dict(zip(names, values, strict=True)))
@@ -83,30 +143,6 @@ class ParquetRows:
         if size > LONGEST:
             return unusable(place, f"{size:,} letters in a field, more than the {LONGEST:,} that a text may have.")
         return wanted.row(place, values)
-
-
-def check_sizes(name: str, metadata: Any, columns: Sequence[str]) -> None:
-    """Refuse a column that unpacks to UNPACKED bytes or more from a thousandth, or a list of as many numbers.
-
-    Neither texts nor vectors do. The sizes are those that the file states. Every writer of Parquet states them truly;
-    a forged file can still have a page of up to 2 GB unpacked. Errors: BertcliError.
-    """
-    for column in _columns(metadata):
-        path, packed, unpacked = column.path_in_schema, column.total_compressed_size, column.total_uncompressed_size
-        listed = path.startswith(tuple(f"{name}." for name in columns))
-        if listed:
-            unpacked = max(unpacked, 8 * column.num_values)
-        if (listed or path in columns) and unpacked > max(UNPACKED, RATIO * packed):
-            raise BertcliError(
-                f"{name}: the column {shown(path)} unpacks to {unpacked:,} bytes from {packed:,}, a decompression "
-                "bomb: do not use this file."
-            )
-
-
-def _columns(metadata: Any) -> Iterator[Any]:
-    """What a file states of each column of each row group."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        yield from map(group.column, range(group.num_columns))
 
 
 def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
@@ -135,35 +171,34 @@ def value_of(scalar: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------- reading vectors
 
 
-def in_parquet(path: Path) -> StoredVectors:
+def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
     """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
-    arrow, parquet = pyarrow(str(path))
+    arrow, _ = pyarrow(str(path))
     types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
 
     @contextmanager
-    def opened() -> Iterator[Any]:
+    def opened() -> Iterator[Table]:
         try:
-            with open_regular(path) as file, parquet.ParquetFile(file, pre_buffer=False) as table:
-                yield table
+            with open_regular(path) as file:
+                yield open_table(file)
         except (arrow.ArrowException, OSError, ValueError) as error:
             raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
     def blocks(name: str, count: int) -> Iterator[Numbers]:
         with opened() as table:
-            kind = table.schema_arrow.field(name).type
+            kind = table.schema.field(name).type
             listed = hasattr(kind, "value_field")
             dtype = types.get(kind.value_type if listed else kind)
             if dtype is None:
                 allowed = ", ".join(map(str, TYPES))
                 raise no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {allowed}")
-            check_sizes(str(path), table.metadata, [name])
             width = _width(table, name) if listed else 0
-            for batch in table.iter_batches(count, columns=[name], use_threads=False):
+            for batch in table.batches(count, [name]):
                 column = batch.column(name)
                 yield _rows(path, column, width, dtype) if listed else column.to_numpy(zero_copy_only=False)
 
     with opened() as table:
-        names, metadata = table.schema_arrow.names, table.schema_arrow.metadata or {}
+        names, metadata = table.schema.names, table.schema.metadata or {}
     notes = {name: metadata[name.encode()].decode(errors="replace") for name in NOTES if name.encode() in metadata}
     arrays = {name: partial(blocks, name) for name in names if names.count(name) == 1}
     return StoredVectors(path, arrays, "embedding", notes).checked()
@@ -180,9 +215,9 @@ def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
     return vectors
 
 
-def _width(columns: Any, name: str) -> int:
+def _width(table: Table, name: str) -> int:
     """The length of the first vector that is not null; 0 if there is none."""
-    for batch in columns.iter_batches(1024, columns=[name], use_threads=False):
+    for batch in table.batches(1024, [name]):
         for length in batch.column(name).value_lengths().to_pylist():
             if length is not None:
                 return int(length)
@@ -195,30 +230,31 @@ def _width(columns: Any, name: str) -> int:
 class Column(NamedTuple):
     """A column of vectors: the array that holds them, of a NumPy type such as "<f4", and how many numbers each has.
 
-    size: None for lists of different lengths, 0 for single numbers.
+    size: None for lists of different lengths, 0 for single numbers. nulls: a vector may be missing.
     """
 
     name: str
     array: str
     dtype: str
     size: int | None = 0
+    nulls: bool = False
 
 
-def write_parquet(
-    stream: Stream,
+def write_table(
+    stream: IO[bytes],
     shards: Shards,
-    columns: Mapping[str, Any],
+    columns: Mapping[str, type],
+    open_writer: OpenWriter,
     vectors: Sequence[Column] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
     """A table of what shards hold: lines, each a row in JSON with a value for each of the columns, beside arrays.
 
-    Each column has one type of Parquet, string where its values have several; a column may be said to hold int or
-    float, even where there are no rows to tell. Vectors of different lengths need an array "lengths". Vectors
-    are null in a row with an error. notes: the file's metadata.
+    A column holds str, int or float, or nothing. Vectors of different lengths need an array "lengths". Vectors are null
+    in a row with an error. notes: the file's metadata.
     """
     arrow, _ = pyarrow(shards.file)
-    schema = _schema(arrow, shards, columns, vectors).with_metadata(notes)
+    schema = _schema(arrow, columns, vectors).with_metadata(notes)
     array_names = [vector.array for vector in vectors]
     if any(vector.size is None for vector in vectors):
         array_names.append(LENGTHS)
@@ -226,32 +262,34 @@ def write_parquet(
     def tables() -> Iterator[Any]:
         for lines, *blocks in zip(shards.byte_blocks(LINES), *map(shards.rows, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
-            cells = [[row[name] for row in rows] for name in columns]
-            for i, kind in enumerate(schema.types[: len(columns)]):
-                cells[i] = list(map(_text, cells[i])) if kind == arrow.string() else cells[i]
+            cells: list[list[Any]] = []
+            for name, kind in columns.items():
+                values = [row[name] for row in rows]
+                cells.append(list(map(_text, values)) if kind is str else values)
             for vector, block in zip(vectors, blocks, strict=False):
                 of_rows = block if vector.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
                 cells.append([None if row.get("error") else value for row, value in zip(rows, of_rows, strict=True)])
             arrays = [arrow.array(values, kind) for values, kind in zip(cells, schema.types, strict=True)]
             yield arrow.table(arrays, schema)
 
-    _write(stream, arrow, schema, tables())
+    _write(open_writer(stream, schema), arrow, schema, tables())
 
 
-def concatenated(stream: Stream, files: Sequence[str]) -> None:
+def concatenate(stream: IO[bytes], files: Sequence[str], open_table: OpenTable, open_writer: OpenWriter) -> None:
     """Write the rows of files of one run one after another, as if they had been written together."""
-    arrow, parquet = pyarrow(files[0])
+    arrow, _ = pyarrow(files[0])
     with ExitStack() as stack:
-        tables = [stack.enter_context(parquet.ParquetFile(file, pre_buffer=False)) for file in files]
-        first = tables[0].schema_arrow
-        schema = arrow.schema([(name, _common_type(arrow, tables, name)) for name in first.names], first.metadata)
-        batches = (batch for table in tables for batch in table.iter_batches(ROWS_WRITTEN, use_threads=False))
-        _write(stream, arrow, schema, (arrow.Table.from_batches([batch]).cast(schema) for batch in batches))
+        tables = [open_table(stack.enter_context(open(name, "rb"))) for name in files]
+        schema = tables[0].schema
+        batches = (batch for table in tables for batch in table.batches(ROWS_WRITTEN))
+        _write(
+            open_writer(stream, schema), arrow, schema, map(arrow.Table.from_batches, ([batch] for batch in batches))
+        )
 
 
-def _write(stream: Stream, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
+def _write(opened: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
     """Tables one after another, in groups of ROWS_WRITTEN rows however they are cut."""
-    with arrow.parquet.ParquetWriter(stream, schema, use_dictionary=False) as writer:
+    with opened as writer:
         pending = schema.empty_table()
         for table in tables:
             pending = arrow.concat_tables([pending, table])
@@ -262,78 +300,16 @@ def _write(stream: Stream, arrow: Any, schema: Any, tables: Iterable[Any]) -> No
             writer.write_table(pending.combine_chunks())
 
 
-def _common_type(arrow: Any, tables: Sequence[Any], name: str) -> Any:
-    """The type of a column in the file of all; the column of a shard without rows, or with nulls only, says nothing."""
-    kinds = []
-    for table in tables:
-        kind = table.schema_arrow.field(name).type
-        groups = [column.statistics for column in _columns(table.metadata) if column.path_in_schema == name]
-        values = any(statistics is None or statistics.num_values for statistics in groups)  # those not null
-        if table.metadata.num_rows and (values or kind != arrow.string()):
-            kinds.append(kind)
-    if not kinds:
-        return tables[0].schema_arrow.field(name).type
-    if any(arrow.types.is_list(kind) for kind in kinds):
-        return arrow.list_(kinds[0].value_type)
-    if arrow.types.is_fixed_size_list(kinds[0]):
-        return arrow.list_(kinds[0].value_type, kinds[0].list_size)
-    return _common(arrow, {*kinds})
-
-
-def _schema(arrow: Any, shards: Shards, columns: Mapping[str, Any], vectors: Sequence[Column]) -> Any:
-    kinds: dict[str, set[type | None]] = {name: {kind} for name, kind in columns.items()}
-    for row in map(json.loads, shards.lines()):
-        for name in columns:
-            kinds[name].add(_kind(row[name]))
-    fields = []
-    for name, found in kinds.items():
-        types = {getattr(arrow, OF_NUMBERS.get(kind, "string"))() for kind in found if kind is not None}
-        fields.append((name, _common(arrow, types)))
-    nulls = str in kinds.get("error", ())
+def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[Column]) -> Any:
+    fields = [(name, getattr(arrow, ARROW_TYPES[kind])()) for name, kind in columns.items()]
     for vector in vectors:
         kind = getattr(arrow, np.dtype(vector.dtype).name)()
         if vector.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
-            kind = arrow.list_(kind) if nulls or vector.size is None else arrow.list_(kind, vector.size)
+            kind = arrow.list_(kind) if vector.nulls or vector.size is None else arrow.list_(kind, vector.size)
         fields.append((vector.name, kind))
     return arrow.schema(fields)
-
-
-def _kind(value: Value) -> type | None:
-    """The type that holds a value; text holds whole numbers that do not fit an int64."""
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        return str
-    return None if value is None else type(value)
-
-
-def _common(arrow: Any, kinds: set[Any]) -> Any:
-    """The type of Parquet that holds values of all these types; text holds any."""
-    if len(kinds) == 1:
-        return next(iter(kinds))
-    return arrow.float64() if kinds == {arrow.int64(), arrow.float64()} else arrow.string()
 
 
 def _text(value: Value) -> str | None:
     """A value in a column of texts; half a surrogate pair, as a label may have, is escaped."""
     return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
-
-
-# ------------------------------------------------------------------------------------------------------------ the kind
-
-
-class Parquet(TextFile, Rows, Vectors):
-    """A table, whose columns may hold vectors beside texts."""
-
-    streams = False
-
-    def open_texts(self, file: str) -> InputFile:
-        rows = ParquetRows(file)
-        return InputFile(rows, rows.texts)
-
-    def write_rows(self, stream: Stream, shards: Shards, columns: Mapping[str, Any]) -> None:
-        write_parquet(stream, shards, columns)
-
-    def open_vectors(self, path: Path) -> StoredVectors:
-        return in_parquet(path)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        concatenated(stream, files)

@@ -1,8 +1,11 @@
-"""Records on standard output: as a table, JSON lines or one JSON array."""
+"""Records as a table, JSON lines, one JSON array, or rows of cells: on standard output, and in files."""
 
+import csv
+import io
+import json
 import sys
-from collections.abc import Iterable
-from typing import IO
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any
 
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import as_json
@@ -41,3 +44,28 @@ def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
         stream.write(between + line.removesuffix(b"\n"))
         between = b",\n"
     stream.write(b"[]\n" if between == b"[\n" else b"\n]\n")
+
+
+def join_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
+    """One JSON array of those in files, as `write_array` writes them."""
+    write_array(stream, (line.rstrip(b",\n") for line in _lines(files) if line not in (b"[\n", b"]\n", b"[]\n")))
+
+
+def _lines(files: Sequence[str]) -> Iterator[bytes]:
+    for file in files:
+        with open(file, "rb") as lines:
+            yield from lines
+
+
+def write_separated(stream: IO[bytes], rows: Iterable[bytes], columns: Sequence[str], delimiter: str) -> None:
+    """Rows, each a line of JSON, below a header: cells as they are, so a spreadsheet takes = for a formula's begin."""
+    stream.write(_row(columns, delimiter))
+    for row in map(json.loads, rows):
+        stream.write(_row([row[name] for name in columns], delimiter))
+
+
+def _row(cells: Sequence[Any], delimiter: str) -> bytes:
+    text = io.StringIO()
+    # A row ended by \r\n is one in which a lone \r, which ends rows, too, is quoted.
+    csv.writer(text, delimiter=delimiter).writerow(cells)
+    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"

@@ -5,10 +5,11 @@ Every reader gives one Text per row, in order; for a row that cannot be used, a 
 
 import csv
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from bertcli.errors import BertcliError, shown
 from bertcli.files.lines import LONGEST, Line, LineFile
@@ -18,6 +19,17 @@ LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads
 OTHER_DELIMITERS = (";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab"}  # as the command line writes those that cannot be seen
 KNOWN = 20  # names of fields that a message lists
+
+
+class RowSource(Protocol):
+    """Where rows come from: its name, whether it can be read again, whether the next row waits, what has been read."""
+
+    name: str
+    regular: bool
+
+    def waiting(self) -> bool: ...
+
+    def share(self) -> float | None: ...
 
 
 class Field(NamedTuple):
@@ -76,6 +88,19 @@ class Wanted(NamedTuple):
         text = values[self.text.name] if self.text else ""
         pair = values[self.pair.name] if self.pair else self.fixed_pair
         return Text(text, pair, place, id, values if self.whole else None)
+
+
+class InputFile(NamedTuple):
+    """A file or pipe, and what reads the texts in it."""
+
+    rows: RowSource
+    texts: Callable[[Wanted], Iterator[Text]]
+
+
+def open_lines(file: str, reader: str) -> InputFile:
+    """A file of lines, or (`-`) standard input, and the function of this module that finds texts in it."""
+    lines = LineFile(file)
+    return InputFile(lines, partial(globals()[reader], lines))
 
 
 def unusable(place: str, why: str, id: str | int | None = None) -> Text:

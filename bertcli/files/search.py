@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine.float64 import vector_product
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ending_of, endings
-from bertcli.files.held import Vectors
-from bertcli.files.kinds import format_of
+from bertcli.files.formats import VectorFormat, ending_of, endings, format_of
 from bertcli.files.stored import Numbers, StoredVectors
 from bertcli.files.vectors import quantize, stored_width
 from bertcli.ranking import ROUNDING, best_first
@@ -123,9 +121,9 @@ def open_vectors(file: str) -> StoredVectors:
 
     Errors: BertcliError for a file that is missing, damaged, or holds no vectors of whole texts.
     """
-    path, kinds = Path(file), endings("array", "arrays", "vectors")
-    if ending_of(file) not in kinds:
-        raise BertcliError(f"{file}: a file of vectors ends in {', '.join(kinds)}.")
+    path, known = Path(file), endings("array", "arrays", "vectors")
+    if ending_of(file) not in known:
+        raise BertcliError(f"{file}: a file of vectors ends in {', '.join(known)}.")
     if not path.is_file():
         raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
-    return format_of(file, Vectors).open_vectors(path)
+    return format_of(file, VectorFormat).open_vectors(path)

@@ -24,20 +24,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import KINDS, Stored, ends_of
-from bertcli.files.formats import ARRAYS, SINGLE, ending_of
-from bertcli.files.held import Stream
+from bertcli.files.arrays import Stored, ends_of
+from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
 from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
 from bertcli.files.stored import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
+
+if TYPE_CHECKING:
+    from bertcli.files.parquet import Column
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
@@ -99,7 +101,7 @@ class VectorForm:
     @property
     def beside(self) -> bytes | None:
         """What stands beside a file that can hold no notes: an object, whose settings are one, too."""
-        if not self.notes or self.ending not in SINGLE:
+        if not self.notes or not self.format.notes_settings:
             return None
         return json.dumps({**self.notes, SETTINGS: json.loads(self.notes[SETTINGS])}).encode()
 
@@ -125,42 +127,51 @@ class VectorForm:
             arrays |= values | {LENGTHS: _spread(np.array(lengths, np.int64), used)}
         else:
             arrays |= {name: _spread(array, used) for name, array in values.items()}
-        if self.in_table:
+        if self.format.in_table:
             return arrays | {LINES: b"".join(json.dumps(self._row(entry)).encode() + b"\n" for entry in entries)}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
     def write(self, stream: Stream, shards: Shards) -> None:
         """Write the whole file."""
-        if not self.in_table:
-            KINDS[self.ending].write(stream, list(self._stored(shards)))
-            return
-        from bertcli.files.parquet import Column, write_parquet
-
-        columns: dict[str, type | None] = {
-            "id": None if self.own_ids else int,
-            **dict.fromkeys(ORIGIN if self.chunked else (), int),
-        }
-        columns |= dict.fromkeys(["text", *self.paired * ["text_pair"], *self.keep_going * ["error"]])
-        vectors = [
-            Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row))
-            for name, (dtype, row) in self._numbers.items()
-        ]
-        write_parquet(stream, shards, columns, vectors, self.notes)
+        self.format.write_vectors(stream, shards, self)
 
     @property
-    def in_table(self) -> bool:
-        """Whether vectors are a column beside the texts, not arrays."""
-        return self.ending not in ARRAYS
+    def format(self) -> VectorFormat:
+        """The format of the file."""
+        format = BY_ENDING[self.ending]
+        assert isinstance(format, VectorFormat)
+        return format
+
+    @property
+    def columns(self) -> dict[str, type]:
+        """The columns of a table beside the vectors: what each holds."""
+        columns: dict[str, type] = {"id": str if self.own_ids else int}
+        if self.chunked:
+            columns |= dict.fromkeys(ORIGIN, int)
+        return columns | dict.fromkeys(["text", *self.paired * ["text_pair"], *self.keep_going * ["error"]], str)
+
+    @property
+    def vector_columns(self) -> list["Column"]:
+        """The columns of numbers in a table."""
+        from bertcli.files.parquet import Column
+
+        return [
+            Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row), nulls=self.keep_going)
+            for name, (dtype, row) in self._numbers.items()
+        ]
 
     @property
     def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The arrays of numbers: the type of each, and the shape of a row."""
         if self.sparse:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
-        scales: dict[str, Any] = {"scales": ("<f4", ())} if self.dtype == "int8" and self.ending not in SINGLE else {}
+        scales: dict[str, Any] = (
+            {"scales": ("<f4", ())} if self.dtype == "int8" and not self.format.notes_settings else {}
+        )
         return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
 
-    def _stored(self, shards: Shards) -> Iterator[Stored]:
+    def stored(self, shards: Shards) -> Iterator[Stored]:
+        """The arrays of a file."""
         for name, (dtype, row) in {
             **self._numbers,
             **dict.fromkeys(ORIGIN if self.chunked else (), ("<i8", ())),
@@ -172,7 +183,7 @@ class VectorForm:
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])
-        if self.ending not in SINGLE:
+        if not self.format.notes_settings:
             yield from (Stored.text(name, text) for name, text in self.notes.items())
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
@@ -211,6 +222,6 @@ def _spread(rows: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[Any]:
 
 def failures_shown(file: str) -> str:
     """How the file of this name shows which texts could not be used."""
-    if ending_of(file) not in ARRAYS:
+    if not BY_ENDING[ending_of(file)].notes_errors:
         return "their vectors are null, and column error says why"
     return f"their vectors are zeros, and {file}.{ERRORS} says why"

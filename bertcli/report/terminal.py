@@ -23,6 +23,7 @@ from bertcli.report.encodable import HANDLER, encodable
 TableFormat = Literal["table", "json", "csv", "markdown"]
 BESIDE = 3  # cells a column takes besides its text: a space on either side, and the gap to the next column
 NARROWEST = 12  # a column of text is not folded below this
+MOST_LABELS = 2  # columns before the numbers of a matrix
 NARROW = 16  # a terminal that says it has fewer cells is written to as if it had these
 PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")  # a long name may be folded after these
 # Characters that would move the cursor, ring the bell, change the writing direction or end a line within a row, and
@@ -65,8 +66,9 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     heading, body = _side_by_side(columns, cells, width)
     if width is None or _fits([*heading, *body], width):
         return heading, body
-    if all(column.number for column in columns[1:]):
-        blocks = list(_in_blocks(columns, cells, width))
+    labels = 1 + max((i for i, column in enumerate(columns) if not column.number), default=0)
+    if labels <= MOST_LABELS < len(columns) - labels:
+        blocks = list(_in_blocks(columns, cells, width, labels))
         if _fits(blocks, width):
             return [], blocks
     return [], list(_below_one_another(columns, cells, width))
@@ -76,20 +78,21 @@ def _fits(lines: Sequence[str], width: int) -> bool:
     return max(map(cell_count, lines), default=0) <= width
 
 
-def _in_blocks(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """A matrix that is too wide: as many of its columns as fit, then the next ones, each time beside the first."""
-    widths = [
-        max(map(cell_count, [*column.name.split(), *(row[i] for row in cells)])) for i, column in enumerate(columns)
-    ]
+def _in_blocks(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int, labels: int) -> Iterator[str]:
+    """A matrix that is too wide: as many of its columns as fit, then the next ones, each time beside the labels."""
+    widths = []
+    for i, column in enumerate(columns):
+        widest = max(map(cell_count, [*column.name.split(), *(row[i] for row in cells)]))
+        widths.append(widest if column.number else min(widest, max(NARROWEST, width // 3)))
     gap = BESIDE - 1
-    begin = 1
+    begin = labels
     while begin < len(columns):
-        end, used = begin, widths[0] + 1
+        end, used = begin, sum(widths[:labels]) + gap * labels
         while end < len(columns) and (end == begin or used + gap + widths[end] <= width):
             used += gap + widths[end]
             end += 1
-        chosen = [0, *range(begin, end)]
-        if begin > 1:
+        chosen = [*range(labels), *range(begin, end)]
+        if begin > labels:
             yield ""
         heading, body = _side_by_side([columns[i] for i in chosen], [[row[i] for i in chosen] for row in cells], width)
         yield from heading

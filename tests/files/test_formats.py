@@ -1,14 +1,15 @@
-"""What formats.py says that files hold is what the kinds of files can do."""
+"""Each format can do what its class says that its files hold, and every ending is one format's."""
 
-from bertcli.files import held, kinds
-from bertcli.files.formats import HELD
+from collections import Counter
 
-CAN = {"texts": held.TextFile, "records": held.Records, "rows": held.Rows, "vectors": held.Vectors}
+from bertcli.files.formats import BY_ENDING, FORMATS, RecordFormat, RowFormat, TextFormat, VectorFormat
+
+CAN = {"texts": TextFormat, "records": RecordFormat, "rows": RowFormat, "vectors": VectorFormat}
 
 
-def test_formats_hold_what_their_kinds_can_do() -> None:
-    assert kinds.kind_of(".nonsense") is None
-    assert kinds.LINES.keys() < HELD.keys()
-    for ending, what in HELD.items():
-        said = {name.replace("arrays", "vectors").replace("array", "vectors") for name in what}
-        assert said == {name for name, kind in CAN.items() if isinstance(kinds.kind_of(ending), kind)}, ending
+def test_formats_can_do_what_their_files_hold() -> None:
+    for format in FORMATS:
+        said = {"vectors" if what in ("array", "arrays") else what for what in format.holds}
+        assert said == {what for what, kind in CAN.items() if isinstance(format, kind)}, format
+    assert set(Counter(ending for format in FORMATS for ending in format.endings).values()) == {1}
+    assert ".nonsense" not in BY_ENDING

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from helpers.reading import refusal, texts
 
-from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
 from bertcli.files.lines import LONGEST
-from bertcli.files.search import open_vectors
 from bertcli.files.texts import Text
 
 WORDS = ["one", "", "dr–é 😀", "four"]
@@ -97,36 +95,7 @@ def test_parquet_text_that_shares_its_beginning_is_read_a_few_at_a_time(tmp_path
     assert number == 299
 
 
-def test_parquet_list_of_numbers_that_are_not_there_is_refused(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    count = 20_000_000
-    lists = arrow.ListArray.from_arrays(arrow.array([0, count], arrow.int32()), arrow.nulls(count, arrow.float32()))
-    file = parquet_file(tmp_path, {"embedding": lists.cast(arrow.list_(arrow.float32()))}, compression="zstd")
-    assert file.stat().st_size < 2000
-    with pytest.raises(BertcliError, match=r"unpacks to [0-9,]+ bytes from [0-9,]+, a decompression bomb"):
-        open_vectors(str(file))
-
-
 def test_parquet_text_beyond_every_limit_is_named(tmp_path: Path) -> None:
     file = parquet_file(tmp_path, {"text": ["a", "x" * (LONGEST + 1), "b"]})
     assert refusal(file).startswith(f"t.parquet, row 2: {LONGEST + 1:,} letters in a field, more than the {LONGEST:,}")
     assert [row.error is None for row in from_files([str(file)], keep_going=True)] == [True, False, True]
-
-
-@pytest.mark.parametrize("name", ["text", "embedding"])
-def test_parquet_that_unpacks_to_what_no_data_do_is_refused(name: str, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    values = (
-        arrow.array([""] * 20_000_000)
-        if name == "text"
-        else arrow.array([[0.0] * 1000] * 10_000, arrow.list_(arrow.float32()))
-    )
-    plain: dict[str, Any] = {
-        "compression": "zstd",
-        "use_dictionary": False,
-        "data_page_size": 1 << 30,
-        "row_group_size": 1 << 30,
-    }
-    file = parquet_file(tmp_path, {name: values}, **plain)
-    with pytest.raises(BertcliError, match=r"unpacks to [0-9,]+ bytes from [0-9,]+, a decompression bomb"):
-        next(iter(from_files([str(file)]))) if name == "text" else open_vectors(str(file))

@@ -14,7 +14,6 @@ import pytest
 from helpers.terminal import bertcli
 
 TRACE = [sys.executable, "-m", "bertcli", "trace", "--variant", "tiny", "--seq-len", "8"]
-PATCH = ["patch", "She drank a cup of hot [MASK] at noon.", "She drank a cup of cold [MASK] at noon."]
 
 
 def in_terminal(columns: int, out: int) -> None:
@@ -46,17 +45,19 @@ def test_a_table_in_a_pipe_fits_into_the_terminal_beside_it(tmp_path: Path) -> N
 
 
 def numbers_by_row(table: str) -> dict[str, list[str]]:
-    """The numbers with a sign beside each name, in the order of the lines."""
+    """The numbers beside each text, in the order of the lines."""
     found: dict[str, list[str]] = {}
-    for name, numbers in re.findall(r"^ (\S.*?)  +([+-]\d\.\d{3}.*)$", table, re.MULTILINE):
+    for name, numbers in re.findall(r"^ +\d+  +([A-Z][a-z]+ [a-z]+)((?: +-?\d\.\d{4})+)$", table, re.MULTILINE):
         found.setdefault(name, []).extend(numbers.split())
     return found
 
 
 @pytest.mark.parametrize("width", [80, 50])
-def test_a_matrix_goes_on_below_with_its_first_column_again(width: int) -> None:
-    whole, narrow = bertcli(*PATCH).out, bertcli(*PATCH, environment={"COLUMNS": str(width)}).out
-    assert max(map(len, whole.splitlines())) > 80
+def test_a_matrix_goes_on_below_with_its_first_columns_again(width: int) -> None:
+    texts = [f"{first} {second}" for first in ("Hot", "Cold", "Warm", "Fresh") for second in ("tea", "milk", "water")]
+    whole = bertcli("similarity", *texts).out
+    narrow = bertcli("similarity", *texts, environment={"COLUMNS": str(width)}).out
+    assert max(map(len, whole.splitlines())) > 100
     assert max(map(len, narrow.splitlines())) <= width
-    assert len(numbers_by_row(whole)) == 5
+    assert [len(numbers) for numbers in numbers_by_row(whole).values()] == [12] * 12
     assert numbers_by_row(narrow) == numbers_by_row(whole)

@@ -1,0 +1,24 @@
+"""Arrays in memory, to a file of arrays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from bertcli.files.arrays import SAFETENSORS_TYPES, Stored
+from bertcli.files.formats import SEVERAL, ArrayFormat, check_output, ending_of, format_of
+from bertcli.files.shards import Shards
+
+
+def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
+    check_output(file, SEVERAL)
+    types = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
+    names = [name for name in arrays if ending_of(file) == ".npz" or types[name] in SAFETENSORS_TYPES]
+    save_stored(file, *(Stored(name, types[name], arrays[name].shape, [arrays[name]]) for name in names))
+
+
+def save_stored(file: str, *arrays: Stored) -> None:
+    """Write arrays to a file of arrays."""
+    with Shards(file) as shards, shards.result() as stream:
+        format_of(file, ArrayFormat).write_arrays(stream, arrays)
