@@ -86,6 +86,7 @@ class StorageOptions(More):
 
     def _form(self, run: Run[Any], task: "PreparedTask[Any]") -> "VectorForm":
         """How the vectors of a task are stored."""
+        from bertcli.files.inputs import gives_ids
         from bertcli.files.shards import signature
         from bertcli.files.stored import MODEL, SETTINGS
         from bertcli.files.vectors import VectorForm
@@ -93,6 +94,8 @@ class StorageOptions(More):
         job, wanted = run.job, run.wanted
         if self.dtype == "int8" and job.ending in SINGLE:
             logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
+        texts = job.texts
+        own_ids = self.id_column is not None or (not texts.texts and gives_ids(texts.input or [], texts.format_in))
         return VectorForm(
             task.width,
             self.dtype,
@@ -100,7 +103,7 @@ class StorageOptions(More):
             sparse=self.sparse,
             chunked=wanted.chunk is not None,
             paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
-            own_ids=self.id_column is not None,
+            own_ids=own_ids,
             keep_going=wanted.keep_going,
             ending=job.ending,
             notes={

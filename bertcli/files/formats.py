@@ -57,9 +57,13 @@ class Format:
 
 
 class TextFormat(Format):
-    """Of files with texts. named: they stand under names; streams: it may also be packed (.gz), or a pipe."""
+    """Of files with texts.
+
+    named: they stand under names; gives_ids: each has an id, unasked; streams: it may also be packed (.gz), or a pipe.
+    """
 
     named = streams = True
+    gives_ids = False
 
     def open_texts(self, file: str) -> "InputFile":
         """Open a file or (`-`) standard input."""
@@ -121,7 +125,7 @@ class Fasta(LineFormat):
     """Sequences below headers."""
 
     endings, holds = (".fasta", ".fa"), ("texts",)
-    reader, named = "sequences", False
+    reader, named, gives_ids = "sequences", False, True
 
 
 class Json(RecordFormat):

@@ -57,9 +57,18 @@ def rows_in(files: Sequence[str], wanted: Wanted, keep_going: bool = False, form
 
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
+    return any(format.named for format in _formats(files, format_in))
+
+
+def gives_ids(files: Sequence[str], format_in: str) -> bool:
+    """Whether texts of any of these input files have ids, though none were asked for; of none: the pipe."""
+    return any(format.gives_ids for format in _formats(files, format_in))
+
+
+def _formats(files: Sequence[str], format_in: str) -> list[TextFormat]:
     names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
     formats = [BY_ENDING.get(_ending(name, format_in)) for name in names]
-    return any(isinstance(format, TextFormat) and format.named for format in formats)
+    return [format for format in formats if isinstance(format, TextFormat)]
 
 
 def are_separated(files: Sequence[str], format_in: str) -> bool:

@@ -280,7 +280,7 @@ def concatenate(stream: IO[bytes], files: Sequence[str], open_table: OpenTable, 
     arrow, _ = pyarrow(files[0])
     with ExitStack() as stack:
         tables = [open_table(stack.enter_context(open(name, "rb"))) for name in files]
-        schema = tables[0].schema
+        schema = _as_written(arrow, tables[0].schema)
         batches = (batch for table in tables for batch in table.batches(ROWS_WRITTEN))
         _write(
             open_writer(stream, schema), arrow, schema, map(arrow.Table.from_batches, ([batch] for batch in batches))
@@ -308,6 +308,19 @@ def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[Column]) 
             kind = arrow.list_(kind) if vector.nulls or vector.size is None else arrow.list_(kind, vector.size)
         fields.append((vector.name, kind))
     return arrow.schema(fields)
+
+
+def _as_written(arrow: Any, schema: Any) -> Any:
+    """The schema that a table had before it was written: in a file the items of lists have another name."""
+    fields = []
+    for field in schema:
+        kind = field.type
+        if arrow.types.is_fixed_size_list(kind):
+            kind = arrow.list_(kind.value_type, kind.list_size)
+        elif arrow.types.is_list(kind):
+            kind = arrow.list_(kind.value_type)
+        fields.append((field.name, kind))
+    return arrow.schema(fields, schema.metadata)
 
 
 def _text(value: Value) -> str | None:

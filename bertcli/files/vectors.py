@@ -198,13 +198,12 @@ class VectorForm:
         return arrays, [len(vector) for vector in vectors]
 
     def _row(self, entry: Item | Failure) -> dict[str, Any]:
-        """The row of a table beside the numbers: id (the text's own, else its number), text, text_pair and error."""
+        """The row of a table beside the numbers: id (the text's own, or its number), text, text_pair and error."""
         row: dict[str, Any] = dict(zip(ORIGIN, _origin(entry), strict=True))
+        row["id"] = entry.text.id if self.own_ids else entry.index
         if isinstance(entry, Failure):
-            id = entry.text.id if self.own_ids else entry.index
-            return row | {"id": id, "text": None, "text_pair": None, "error": entry.error}
-        id = entry.index if entry.text.id is None else entry.text.id
-        return row | {"id": id, "text": entry.shown, "text_pair": entry.text.pair, "error": None}
+            return row | {"text": None, "text_pair": None, "error": entry.error}
+        return row | {"text": entry.shown, "text_pair": entry.text.pair, "error": None}
 
 
 def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
