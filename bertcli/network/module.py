@@ -101,26 +101,47 @@ class _Builder(NamedTuple):
         return cls(**{item.name: self._value(item) for item in fields_of(cls)})
 
     def _value(self, item: "_FieldOf") -> Any:
-        name, meta = item.name, item.meta
-        if meta["kind"] == "setting":
-            return meta["value"] if "value" in meta else self._of_config(meta["key"])
-        if item.optional and not self._is_there(name, meta):
+        """What a field holds: a setting, an array, a module, several modules, or None where it is not there."""
+        kind = item.meta["kind"]
+        if kind == "setting":
+            return self._setting(item.meta)
+        if item.optional and not self._is_there(item.name, item.meta):
             return None
-        if meta["kind"] == "parameter":
-            shape = tuple(size(self.names.get(axis, axis), self.config.sizes) for axis in meta["axes"])
-            tied = meta["tied"] if self.config.tie_word_embeddings else None
-            return self.source(Request(self.path + name, shape, tied))
-        bias = self.bias if meta["bias"] is None else meta["bias"]
-        bias = self._of_config(bias) if isinstance(bias, str) else bias
-        inner = self._replace(names=renamed(meta["names"], self.names), bias=bias)
-        if meta["kind"] == "part":
-            return inner._replace(path=f"{self.path}{name}.").made(item.type)
-        numbers = getattr(self.config, meta["shared"]) if meta["shared"] else range(self.config.sizes[meta["count"]])
+        if kind == "parameter":
+            return self._parameter(item)
+        if kind == "part":
+            return self._inside(item.meta)._replace(path=f"{self.path}{item.name}.").made(item.type)
+        return self._parts(item)
+
+    def _setting(self, meta: Mapping[str, Any]) -> Any:
+        return meta["value"] if "value" in meta else self._of_config(meta["key"])
+
+    def _parameter(self, item: "_FieldOf") -> Array:
+        axes = (self.names.get(axis, axis) for axis in item.meta["axes"])
+        shape = tuple(size(axis, self.config.sizes) for axis in axes)
+        tied = item.meta["tied"] if self.config.tie_word_embeddings else None
+        return self.source(Request(self.path + item.name, shape, tied))
+
+    def _parts(self, item: "_FieldOf") -> tuple[Module, ...]:
+        """Modules of one type; those with the same number in the configuration's `shared` are one module."""
+        inner = self._inside(item.meta)
+        if item.meta["shared"]:
+            numbers = getattr(self.config, item.meta["shared"])
+        else:
+            numbers = range(self.config.sizes[item.meta["count"]])
         made: dict[int, Module] = {}
-        for i, number in enumerate(numbers):
+        for layer, number in enumerate(numbers):
             if number not in made:
-                made[number] = inner._replace(path=f"{self.path}{name}.{i}.", layer=i).made(item.type)
+                place = inner._replace(path=f"{self.path}{item.name}.{layer}.", layer=layer)
+                made[number] = place.made(item.type)
         return tuple(made[number] for number in numbers)
+
+    def _inside(self, meta: Mapping[str, Any]) -> "_Builder":
+        """This place with what names stand for inside a part, and whether it has biases."""
+        bias = self.bias if meta["bias"] is None else meta["bias"]
+        if isinstance(bias, str):
+            bias = self._of_config(bias)
+        return self._replace(names=renamed(meta["names"], self.names), bias=bias)
 
     def _is_there(self, name: str, meta: Mapping[str, Any]) -> bool:
         if meta["when"]:
