@@ -22,7 +22,8 @@ def tokens_of(model: "LoadedModel", text: str, pair: str | None = None, limit: i
     if not tokens.ids:
         raise BertcliError(f"The tokenizer produces no tokens for {shown(text)}, so there is nothing to compute.")
     if tokens.lost:
-        logger.warning("the text %s was cut to %d tokens; %d were lost.", shown(text), limit, tokens.lost)
+        lost = "1 was" if tokens.lost == 1 else f"{tokens.lost} were"
+        logger.warning("the text %s was cut to %d tokens; %s lost.", shown(text), limit, lost)
     return tokens
 
 

@@ -1,5 +1,6 @@
 """Every operand has the name that its maker gave it, in every variant and family, with every head."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.analysis.trace import Trace
@@ -110,6 +112,25 @@ def test_trace_names_of_shared_heads_and_of_plain_feed_forward_layers() -> None:
     assert named["attend"] == ["Attention weights", "Values of all heads"]
     groups = {step.group for step in traced(bertcli.variant("esm2-8m")).steps}
     assert ("3 Feed-forward" in groups, "3 Gated feed-forward" in groups) == (True, False)
+
+
+# Weights have short names, W_Q or E_tok; the others are tables that have one of their own.
+NAMES_OF_WEIGHTS = re.compile(r"[WETRV](?:[_^]\S+)?|Decoder|Relative (?:embeddings|positions \(R\))")
+
+
+@pytest.mark.parametrize("name", variants())
+def test_trace_every_operand_is_called_as_a_step_before_called_it(name: str) -> None:
+    heads = ",".join(family(variants()[name].model_type).head_names)
+    done = command("trace", "--variant", name, "--heads", heads or "none", "--seq-len", "16", "--format", "json")
+    assert done.status == 0, done.err
+    given = {*INPUTS.values(), LAYER_INPUT, HEAD_INPUT, "[CLS] row"}
+    for step in json.loads(done.out)["steps"]:
+        for operand in step["inputs"]:
+            called = operand["name"].removesuffix(" (tied)")
+            # "Kᵀ" is "Key (K)" of a step before, transposed.
+            known = called in given or called in map(transposed, given)
+            assert known or NAMES_OF_WEIGHTS.fullmatch(called), (step["path"], called)
+        given.add(step["output"]["name"])
 
 
 # ------------------------------------------------------------------------------------------ values that are gone

@@ -241,3 +241,8 @@ def test_every_view_is_its_spec_and_its_work() -> None:
         assert bertcli(spec.name, "--help").status == 0
     for module in ("options", "registry", "compute", "nothing"):
         assert view_spec(module) is None
+
+
+def test_cut_texts_agree_with_the_number_of_lost_tokens() -> None:
+    for length, words in ((5, "cut to 5 tokens; 1 was lost."), (4, "cut to 4 tokens; 2 were lost.")):
+        assert words in bertcli("heads", "A cup of tea", "--max-length", str(length)).err

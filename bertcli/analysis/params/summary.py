@@ -394,8 +394,13 @@ def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
     counts, sizes = Counter(use.use for use in uses), Counter[str]()
     for use in uses:
         sizes[use.use] += use.bytes
-    below = [f"Total: {len(uses) - counts['missing']} tensors, {size_in_bytes(sum(sizes.values()))}"]
-    below += [f"{use.capitalize()}: {counts[use]} tensors, {size_in_bytes(sizes[use])}" for use in USES]
+    below = [f"Total: {_tensors(len(uses) - counts['missing'])}, {size_in_bytes(sum(sizes.values()))}"]
+    below += [f"{use.capitalize()}: {_tensors(counts[use])}, {size_in_bytes(sizes[use])}" for use in USES]
     lines = [{**use._asdict(), "shape": list(use.shape)} for use in uses]
     record = {"model": model, "tensors": lines, "total_bytes": sum(sizes.values())}
     return Document(columns, rows, below, record, lines)
+
+
+def _tensors(count: int) -> str:
+    """`1 tensor`, `79 tensors`"""
+    return f"{count} tensor{'' if count == 1 else 's'}"

@@ -131,7 +131,8 @@ class Selection:
     def keep_best(self, step: Step) -> None:
         """Of logits those of the best entries of each row."""
         logits = self._trace.arrays[step.path]
-        best = sorted({int(i) for row in np.atleast_2d(logits) for i in np.argsort(-row)[:BEST]})
+        of_each_row = np.argsort(-np.atleast_2d(logits), axis=1)[:, :BEST]
+        best: list[int] = np.unique(of_each_row).tolist()
         self._take(self.arrays, {step.path: Numbers(logits[..., best], best)})
 
     # ---------------------------------------------------------------------------- what the results were made from
@@ -143,14 +144,21 @@ class Selection:
         the chosen head come first.
         """
         matrices = self._keep_tables(steps)
-        if self._take(self.parameters, {matrix.path: Numbers(matrix.rows) for matrix in matrices.values()}):
+        # 1. All matrices whole: then every number of every product can be worked out.
+        whole = {matrix.path: Numbers(matrix.rows) for matrix in matrices.values()}
+        if self._take(self.parameters, whole):
             return
-        room, tokens = int(share * self.room), max(map(self._rows, matrices), default=0)
-        if any(self._take_products(matrices, tokens, terms, room) for terms in TERMS):
-            return
+        # 2. For all tokens the largest terms of each number, as many as fit.
+        room = int(share * self.room)
+        tokens = max(map(self._rows, matrices), default=0)
+        for terms in TERMS:
+            if self._take_products(matrices, tokens, terms, room):
+                return
+        # 3. The matrices of the chosen head, and the fewest terms for as many tokens as fit, the chosen one first.
         for path, matrix in matrices.items():
             head = self._rows_of_head(path, matrix)
-            self._take(self.parameters, {matrix.path: _rows(matrix.rows, head)} if head else {})
+            if head is not None:
+                self._take(self.parameters, {matrix.path: _rows(matrix.rows, head)})
         room = min(room, self.room)
         while tokens and not self._take_products(matrices, tokens, TERMS[-1], room):
             tokens -= 1
@@ -160,24 +168,35 @@ class Selection:
         here = [step for step in steps if step.path in self.arrays and step.path not in self.products]
         for step in here:
             self._take(self.parameters, self._tables(step))
-        return {step.path: matrix for step in here if (matrix := self._matrix(step)) is not None}
+        matrices = {step.path: self._matrix(step) for step in here}
+        return {path: matrix for path, matrix in matrices.items() if matrix is not None}
 
     def _tables(self, step: Step) -> dict[str, Numbers]:
-        """A step's vectors, the rows that it looks up, and those of a matrix of whose outputs only some are kept."""
+        """A step's vectors, and the rows that it looks up; of a matrix some of whose outputs are kept, their rows."""
         matrix = matrix_of(step, self._weights)
-        some = self.arrays[step.path].features if matrix is not None and step.path in self.arrays else None
-        tables = {path: self._weights[path] for path in step.parameters if path in self._weights}
-        kept = {path: _rows(array, some) for path, array in tables.items() if array.ndim == 1}
-        kept |= {path: _rows(self._weights[path], rows) for path, rows in rows_of_tables(step, self._weights).items()}
-        return kept if some is None or matrix is None else kept | {matrix.path: _rows(matrix.rows, some)}
+        outputs = self.arrays[step.path].features if matrix is not None else None  # those kept; None for all
+
+        kept: dict[str, Numbers] = {}
+        for path in step.parameters:
+            array = self._weights.get(path)
+            if array is not None and array.ndim == 1:
+                kept[path] = _rows(array, outputs)
+        for path, rows in rows_of_tables(step, self._weights).items():
+            kept[path] = _rows(self._weights[path], rows)
+        if matrix is not None and outputs is not None:
+            kept[matrix.path] = _rows(matrix.rows, outputs)
+        return kept
 
     def _matrix(self, step: Step) -> Matrix | None:
         """The matrix of a product whose result and operand are kept whole."""
+        if self.arrays[step.path].features is not None:
+            return None
         source = step.sources[0] if step.sources else ""
-        operand = self.arrays.get(self._trace.steps[source].path) if isinstance(source, int) else None
-        missing = isinstance(source, int) and operand is None
-        cut = self.arrays[step.path].features is not None or (operand is not None and operand.features is not None)
-        return None if missing or cut else matrix_of(step, self._weights)
+        if isinstance(source, int):  # else it is a parameter, which is whole
+            operand = self.arrays.get(self._trace.steps[source].path)
+            if operand is None or operand.features is not None:
+                return None
+        return matrix_of(step, self._weights)
 
     def _rows(self, path: str) -> int:
         return len(by_rows(self._trace.arrays[path]))
@@ -240,22 +259,31 @@ def choose(
 
     `given` are parameters that the page has already.
     """
-    layers, kept = model.config.num_hidden_layers, Selection(trace, model, room, chosen, given)
+    layers = model.config.num_hidden_layers
+    kept = Selection(trace, model, room, chosen, given)
     ran = [step for step in trace.steps if step.path in trace.arrays]
     logits = [step for step in ran if step.output.symbols.split(" × ")[-1] == "V"]
     steps = [step for step in ran if step not in logits]
     stops = stops_of(trace.steps, layers)
     here = [step for step in steps if stops[step.index] == max(1, chosen.stop)]
     ends = [step for step in steps if stops[step.index] in (0, layers + 1)]
+    others = [step for step in steps if step not in here and step not in ends]
+
+    # The chosen layer's attention, and what the heads say.
     kept.keep(step for step in here if step.op == "softmax")
     for step in logits:
         kept.keep_best(step)
     kept.keep(step for step in here if step.output.symbols.endswith("S × S"))
-    for some in ([step for step in here if step.op in STAYS], [*ends, *logits, *here]):
+
+    # Its residuals and norms, then all its results with those of the embeddings and the heads; what these read, too.
+    residuals = [step for step in here if step.op in STAYS]
+    for some in (residuals, [*ends, *logits, *here]):
         read = {source for step in some for source in step.sources}
         kept.keep(step for step in steps if step in some or step.index in read)
     kept.keep_origins([*logits, *ends, *here], SHARE)
+
+    # The other layers: attention first, then all results, then what they were made from.
     kept.keep(step for step in steps if step.op == "softmax")
     kept.keep(steps)
-    kept.keep_origins(step for step in steps if step not in here and step not in ends)
+    kept.keep_origins(others)
     return kept

@@ -179,8 +179,8 @@ def _matched(task: LateRankTask, texts: Texts, wanted: ExplainOptions) -> Iterat
             raise BertcliError("Give a query and a document to explain how they match (--text-pair).")
         (item,) = task.window([text], index).items
         if item.tokens.lost:
-            message = "the document %s was cut to %d tokens; %d were lost."
-            logger.warning(message, shown(text.pair), task.limit, item.tokens.lost)
+            lost = "1 was" if item.tokens.lost == 1 else f"{item.tokens.lost} were"
+            logger.warning("the document %s was cut to %d tokens; %s lost.", shown(text.pair), task.limit, lost)
         (matching,) = task.matching([item])
         (query,) = task.queries.items([(index, Text(text.text))])
         vectors, prompt, spans = task.queries.token_vectors, len(task.queries.prompt), query.tokens.offsets
