@@ -85,7 +85,7 @@ class TraceOptions:
             refuse(self, of_numbers, "nothing is computed without weights; give a checkpoint.")
 
 
-def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) -> None:
+def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions) -> None:
     """Show every operation of a forward pass: operands, sizes, parameters, costs.
 
     bertcli trace --variant base
@@ -103,90 +103,90 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, wanted: TraceOptions) 
     how many do, and costs and seconds are those of one. A variant or a config
     needs no weights, and takes no time to run.
     """
-    wanted.refuse_contradictions(analyzed)
-    check_output(wanted.save, SEVERAL)
-    check_output(wanted.output, (PAGE,))
-    opened = analyzed_model(model, analyzed, wanted.seed)
-    if wanted.draws_pass:
+    options.refuse_contradictions(analyzed)
+    check_output(options.save, SEVERAL)
+    check_output(options.output, (PAGE,))
+    opened = analyzed_model(model, analyzed, options.seed)
+    if options.draws_pass:
         from bertcli.analysis.layers import parse_layer
 
-        parse_layer(wanted.layer, opened.config, least=0)  # what is wrong is said before the pass runs
+        parse_layer(options.layer, opened.config, least=0)  # what is wrong is said before the pass runs
     length = min(TOKENS if opened.has_weights else SHAPES, opened.config.max_tokens)
     batch, tokens = analyzed.batch_size, analyzed.seq_len
     size = 1 if batch is None else batch, length if tokens is None else tokens
     if opened.has_weights:
-        _run(opened, size, wanted)
+        _run(opened, size, options)
         return
     from bertcli.analysis.trace.recorder import NO_INPUTS, run_shapes
 
     shapes = run_shapes(opened, *size)
-    if wanted.draws_pass:
+    if options.draws_pass:
         from bertcli.analysis.trace.passes import Pass
 
-        _write(Pass(opened, shapes, NO_INPUTS), wanted)
+        _write(Pass(opened, shapes, NO_INPUTS), options)
         return
-    _show(shapes, wanted)
+    _show(shapes, options)
 
 
-def _run(model: "LoadedModel", size: tuple[int, int], wanted: TraceOptions) -> None:
+def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> None:
     """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
     from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass
     from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs
 
-    if wanted.text is None:
+    if options.text is None:
         inputs = random_inputs(model, *size)
     else:
-        inputs = inputs_of_text(model, wanted.text, wanted.text_pair)
-    if wanted.draws_pass:
+        inputs = inputs_of_text(model, options.text, options.text_pair)
+    if options.draws_pass:
         whole = run_pass(model, inputs)
     else:
-        keep = (lambda path: True) if wanted.save else None
-        with traced(model, time=wanted.time, stats=wanted.stats, keep=keep) as trace:
+        keep = (lambda path: True) if options.save else None
+        with traced(model, time=options.time, stats=options.stats, keep=keep) as trace:
             outputs = model.outputs(inputs.ids, inputs.segments)
         whole = Pass(model, trace, inputs, outputs)
     trace = whole.trace
-    if wanted.save is not None:
+    if options.save is not None:
         import numpy as np
 
         from bertcli.files.save_arrays import save_arrays
 
         ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
-        pieces = {} if wanted.text is None else {"tokens": np.array([inputs.pieces])}
-        save_arrays(wanted.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
-        say_written(wanted.save)
-    if wanted.draws_pass:
-        other = None if wanted.versus is None else run_pass(model, inputs_of_text(model, wanted.versus))
-        _write(whole, wanted, other)
+        pieces = {} if options.text is None else {"tokens": np.array([inputs.pieces])}
+        save_arrays(options.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
+        say_written(options.save)
+    if options.draws_pass:
+        other = None if options.versus is None else run_pass(model, inputs_of_text(model, options.versus))
+        _write(whole, options, other)
     else:
-        _show(trace, wanted, [] if wanted.text is None else results_in_words(whole))
+        _show(trace, options, [] if options.text is None else results_in_words(whole))
 
 
-def _write(whole: "Pass", wanted: TraceOptions, versus: "Pass | None" = None) -> None:
+def _write(whole: "Pass", options: TraceOptions, versus: "Pass | None" = None) -> None:
     """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
     from bertcli.analysis.trace.page import BOUND, PageOptions, pass_page
     from bertcli.files.shards import save
 
-    assert wanted.output is not None
-    layer, head = parse_layer(wanted.layer, whole.model.config, least=0)
-    options = PageOptions(layer, head or 1, bound=BOUND)
-    save(wanted.output, pass_page(whole, options, versus).encode())
-    say_written(wanted.output)
+    assert options.output is not None
+    layer, head = parse_layer(options.layer, whole.model.config, least=0)
+    opened_at = PageOptions(layer, head or 1, bound=BOUND)
+    save(options.output, pass_page(whole, opened_at, versus).encode())
+    say_written(options.output)
 
 
-def _show(trace: "Trace", wanted: TraceOptions, results: Sequence[str] = ()) -> None:
+def _show(trace: "Trace", options: TraceOptions, results: Sequence[str] = ()) -> None:
     """Print the table of steps."""
     from bertcli.report.documents import print_document
     from bertcli.report.terminal import terminal_width
 
-    if wanted.formulas:
+    if options.formulas:
         from bertcli.analysis.trace.formulas import add_formulas
 
         add_formulas(trace)
-    if wanted.estimate:
+    if options.estimate:
         from bertcli.analysis.trace.estimate import estimate, rates_of
 
-        estimate(trace, rates_of(wanted.gflops, wanted.gbps))
-    width = terminal_width() if wanted.format == "table" else None
-    print_document(trace.document(all_layers=wanted.all_layers, width=width, results=results), wanted.format)
+        estimate(trace, rates_of(options.gflops, options.gbps))
+    width = terminal_width() if options.format == "table" else None
+    print_document(trace.document(all_layers=options.all_layers, width=width, results=results), options.format)

@@ -34,13 +34,13 @@ BATCH, SEQUENCE = 2, 3  # of the pass; any sizes above 1 would do
 class Exporter(Tracer):
     """Builds `graph` from the passes it sees; the source of a value is the name of a tensor.
 
-    places: what the passes are of, as in `Tracer.take_in`.
+    places: what the passes are of, as in `Tracer.register`.
     """
 
     def __init__(self, graph: Graph, places: Iterable[tuple[str, Any, Any]]) -> None:
         super().__init__("the model", dry=True)
         self.graph = graph
-        self.take_in(places)
+        self.register(places)
         tokens = np.zeros((BATCH, SEQUENCE), np.intp)  # which ones they are does not matter
         self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
 

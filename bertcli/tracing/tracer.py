@@ -100,7 +100,7 @@ class Tracer:
 
     # ------------------------------------------------------------------------------------------------- as a watcher
 
-    def take_in(self, places: Iterable[tuple[str, Any, Any]]) -> None:
+    def register(self, places: Iterable[tuple[str, Any, Any]]) -> None:
         """Make modules known, each with its path and its twin, and parameters, each with its traced one."""
         for path, item, other in places:
             if isinstance(item, Module):
@@ -118,8 +118,8 @@ class Tracer:
         """Run a module, or rather its twin."""
         outer = self.frame
         if outer is None:
-            arguments = tuple(self._entering(value) for value in arguments)
-            keywords = {name: self._entering(value) for name, value in keywords.items()}
+            arguments = tuple(self._to_traced(value) for value in arguments)
+            keywords = {name: self._to_traced(value) for name, value in keywords.items()}
         path, twin = (self._paths.get(id(module)), module) if outer else self._twins.get(id(module), (None, module))
         if path is None:
             raise RuntimeError(f"A {type(module).__name__} ran that is not part of the traced model '{self.model}'.")
@@ -131,14 +131,14 @@ class Tracer:
         if outer is not None:
             outer.touched = outer.field_of(path)
         self.returned(path, twin, (*arguments, *keywords.values()), output)
-        return output if outer is not None else self._leaving(output)
+        return output if outer is not None else self._to_array(output)
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run an op, or only its shapes."""
         names = argument_names(op)
         by_name = {**dict(zip(names, arguments, strict=False)), **keywords}
         if self.frame is None:
-            by_name = {name: self._entering(operand, op) for name, operand in by_name.items()}
+            by_name = {name: self._to_traced(operand, op) for name, operand in by_name.items()}
         operands = [by_name.get(name) for name in names[: len(op.signature.inputs)]]
         for operand in operands:
             if not isinstance(operand, Traced | None):
@@ -167,7 +167,7 @@ class Tracer:
         self.ran(Ran(op, by_name, signature, inputs, output, seconds))
         if op.over not in (None, "into"):
             by_name[op.over].source.over = op.name
-        return output if self.frame is not None else self._leaving(output)
+        return output if self.frame is not None else self._to_array(output)
 
     # -------------------------------------------------------------------------------- into a pass, and out of it
 
@@ -181,17 +181,17 @@ class Tracer:
         noted = self._noted.get(id(array))
         return Traced(array, *noted[1:]) if noted is not None and noted.array() is array else None
 
-    def _leaving(self, value: Traced) -> Array:
+    def _to_array(self, value: Traced) -> Array:
         self.note(value.array, value)
         array: Array = value.array
         return array
 
-    def _entering(self, value: Any, op: Op[Any] | None = None) -> Any:
+    def _to_traced(self, value: Any, op: Op[Any] | None = None) -> Any:
         """What an outermost call is given: batches, lists and arrays as traced values, anything else as it is."""
         if isinstance(value, Batch):
             return self._batch(value)
         if isinstance(value, list | tuple):
-            values = [self._entering(item, op) for item in value]
+            values = [self._to_traced(item, op) for item in value]
             return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
         if not isinstance(value, np.ndarray):
             return value

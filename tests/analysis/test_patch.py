@@ -19,7 +19,7 @@ from bertcli.model import Model
 from bertcli.views import options
 from bertcli.views.compute import patch as module
 from bertcli.views.compute.parts import HEADS, KINDS, LAYERS
-from bertcli.views.compute.patch import Patching, patches, seen
+from bertcli.views.compute.patch import Patching, patches, run_of
 from bertcli.views.compute.patch import draw as patch_page
 from bertcli.views.compute.target import result_of, sentence_of
 from bertcli.views.patch import PatchOptions
@@ -54,7 +54,7 @@ def patching(model: Model, a: str, b: str, asked: options.Asked | None = None) -
     asked = asked or options.Asked()
     both = [sentence_of(model, tokens_of(model, text), text, asked) for text in (a, b)]
     result = result_of(model, both[0], asked)
-    first, second = (seen(model, result, one) for one in both)
+    first, second = (run_of(model, result, one) for one in both)
     return Patching(model, result, second, first)
 
 
@@ -68,9 +68,9 @@ def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_pa
     whole = [(i, i) for i in range(len(run.base.sentence.ids))]
     layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
     for layer in (0, 1, layers):
-        assert run.values(LAYERS, layer, [whole, []]) == pytest.approx([run.giver.value, run.base.value], abs=1e-5)
+        assert run.values(LAYERS, layer, [whole, []]) == pytest.approx([run.source.value, run.base.value], abs=1e-5)
     for kind in KINDS[1:]:
-        same = run._replace(giver=run.base)
+        same = run._replace(source=run.base)
         assert same.values(kind, layers - 1, [whole] * heads, range(heads)) == pytest.approx(
             [run.base.value] * heads, abs=1e-5
         )
@@ -82,7 +82,7 @@ def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_pa
     if head == "mlm":
         at = run.base.sentence.mask
         assert at is not None
-        assert run.values(LAYERS, layers, [[(at, at)]])[0] == pytest.approx(run.giver.value, abs=1e-5)
+        assert run.values(LAYERS, layers, [[(at, at)]])[0] == pytest.approx(run.source.value, abs=1e-5)
 
 
 def test_patch_of_one_head_is_that_share_of_attention(made: Made) -> None:

@@ -67,7 +67,7 @@ class _Alive(Tracer):
 
     def __init__(self, model: LoadedModel, size: int, *, padded: bool) -> None:
         super().__init__(model.name, dry=True)
-        self.take_in(twins(model.network))
+        self.register(twins(model.network))
         self.now = self.peak = 0
         self._scores = 0  # bytes of all scores of the layer that is running
         self._size, self._padded = size, padded

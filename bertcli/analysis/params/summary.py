@@ -237,7 +237,7 @@ class Flow(Tracer):
 
     def __init__(self, model: LoadedModel, shown: Collection[str]) -> None:
         super().__init__(model.name, dry=True)
-        self.take_in(twins(model.network))
+        self.register(twins(model.network))
         self._shown = frozenset(shown)
         self._shapes: dict[str, list[Shape]] = {}  # of the results of a module, call by call
         self._arguments: dict[str, Paths] = {}  # sources of a module's arguments

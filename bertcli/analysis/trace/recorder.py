@@ -69,7 +69,7 @@ class Trace(Tracer, Account):
         self._stats, self._keep = stats, keep
         self._named: dict[str, int] = {}  # how many steps have a path
         self._used: set[str] = set()  # first paths of parameters used since the outermost module that is running began
-        self.take_in(twins(model.network, names=model.config.aliases))
+        self.register(twins(model.network, names=model.config.aliases))
 
     def __str__(self) -> str:
         return str(self.document(width=terminal_width()))
@@ -180,7 +180,7 @@ class Trace(Tracer, Account):
         if not self.knows(module) and self._whole.path is not None:
             for number, layer in enumerate(self._whole.sentence.dense):
                 names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
-                self.take_in(twins(layer, f"dense.{number}", names))
+                self.register(twins(layer, f"dense.{number}", names))
         if self.value_of(vectors) is None:  # they are not made by an op
             axes = named_axes(["B", pooled(0)], vectors.shape)
             self.note(vectors, Traced(vectors, axes, Origins(["Pooled vector"])))

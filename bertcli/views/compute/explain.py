@@ -127,7 +127,7 @@ class Explanation(View):
 
 
 @takes(ExplainOptions)
-def explain(model: LoadedModel, texts: Values, wanted: ExplainOptions) -> list[Explanation]:
+def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[Explanation]:
     """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
@@ -136,30 +136,30 @@ def explain(model: LoadedModel, texts: Values, wanted: ExplainOptions) -> list[E
     "mask" puts [MASK] in a word's place, "delete" leaves it out. Errors: BertcliError for a missing head, an unknown
     label or word, and a text that has no mask, or several, where a word is asked about.
     """
-    return list(measure(model, from_values(texts, wanted.pairs), wanted))
+    return list(measure(model, from_values(texts, options.pairs), options))
 
 
-def measure(model: LoadedModel, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
+def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
     """The same, computed a text at a time."""
     expect_model(model)
     late = None if model.path is None or model.classifier is not None else model.sentence.late
     if late is not None:
-        ranking = RankOptions(max_length=wanted.max_length, batch_tokens=wanted.batch_tokens)
-        yield from _matched(LateRankTask.of(model, ranking, late), texts, wanted)
+        ranking = RankOptions(max_length=options.max_length, batch_tokens=options.batch_tokens)
+        yield from _matched(LateRankTask.of(model, ranking, late), texts, options)
         return
-    max_length = wanted.max_length
-    if (wanted.word, wanted.versus) == (None, None):
+    max_length = options.max_length
+    if (options.word, options.versus) == (None, None):
         max_length, _ = label_reading(model, chosen_head(model, None), max_length)
-    limit, prepared = length_limit(model, max_length), preparing(model, wanted)
+    limit, prepared = length_limit(model, max_length), preparing(model, options)
     for index, (text, pair, *_) in enumerate(texts):
         whole = prepared(text)
         tokens = tokens_of(model, whole, pair, limit)
-        sentence = sentence_of(model, tokens, text, wanted)
-        result = result_of(model, sentence, wanted)
+        sentence = sentence_of(model, tokens, text, options)
+        result = result_of(model, sentence, options)
         words = _words(model, tokens, [whole, pair or ""], len(whole) - len(text))
         value = float(result.of([sentence])[0])
-        changed = [_without(model, sentence, positions, wanted.method == "mask") for _, positions in words]
-        values = _values(result, changed, wanted.batch_tokens)
+        changed = [_without(model, sentence, positions, options.method == "mask") for _, positions in words]
+        values = _values(result, changed, options.batch_tokens)
         contributions = tuple(
             replace(word, contribution=float(value - without)) for (word, _), without in zip(words, values, strict=True)
         )
@@ -167,9 +167,9 @@ def measure(model: LoadedModel, texts: Texts, wanted: ExplainOptions) -> Iterato
         yield Explanation(index, text, pair, result.target, result.meaning, value, contributions, probability)
 
 
-def _matched(task: LateRankTask, texts: Texts, wanted: ExplainOptions) -> Iterator[Explanation]:
+def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
     """A ranking by late interaction: its score is the sum of what each token of the query finds in the document."""
-    if (wanted.label, wanted.word, wanted.versus, wanted.method) != (None, None, None, "mask"):
+    if (options.label, options.word, options.versus, options.method) != (None, None, None, "mask"):
         raise BertcliError(
             "Late interaction gives one score for a query and a document, and leaves no word out: no label, word, "
             "other text or way to leave words out (--label, --word, --versus, --method)."

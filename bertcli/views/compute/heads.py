@@ -173,7 +173,7 @@ class Heads(View):
 
 
 @takes(HeadsOptions)
-def heads(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
+def heads(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
@@ -181,15 +181,15 @@ def heads(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
     of which `token` is shown. `layer` ("3" or "3.2") adds the weights of that layer or head. Errors: BertcliError for
     no text, several with `rollout` or `layer`, a layer that is not there, and as in `explain`.
     """
-    return measure(model, texts, wanted)
+    return measure(model, texts, options)
 
 
-def measure(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
+def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
     """The same, for the options as one."""
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
-    limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)
+    limit, prepared = length_limit(model, options.max_length), preparing(model, options)
     queries = 0
     sums: list[Numbers] = []
     changes: list[Numbers] = []
@@ -197,32 +197,32 @@ def measure(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
     pieces: list[str] = []
     rollout: Rollout | None = None
     attention: Attention | None = None
-    chosen = None if wanted.layer is None else parse_layer(wanted.layer, model.config)
-    for text, pair, *_ in from_values(texts, wanted.pairs):
+    chosen = None if options.layer is None else parse_layer(options.layer, model.config)
+    for text, pair, *_ in from_values(texts, options.pairs):
         tokens = tokens_of(model, prepared(text), pair, limit)
         queries += len(tokens.ids)
-        looked = _looked(model, tokens)
-        if wanted.rollout:
+        stats = _attention_stats(model, tokens)
+        if options.rollout:
             if sums:
                 raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
-            rollout = Rollout.of(looked.means, _token(model, tokens, wanted.token))
+            rollout = Rollout.of(stats.means, _token(model, tokens, options.token))
         if chosen is not None:
             if sums:
                 raise BertcliError("The weights of a head are those of one text: give one (--layer).")
             attention = Attention(model.name, chosen, tokens.pieces, weights_of(model, tokens, chosen.layer))
         if not pieces:
-            pieces, weights, first = list(tokens.pieces), looked.weights, text
-        sums.append(looked.sums)
-        if wanted.ablate:
-            sentence = sentence_of(model, tokens, text, wanted)
-            result = result_of(model, sentence, wanted)
+            pieces, weights, first = list(tokens.pieces), stats.weights, text
+        sums.append(stats.sums)
+        if options.ablate:
+            sentence = sentence_of(model, tokens, text, options)
+            result = result_of(model, sentence, options)
             meanings.append(result.meaning)
-            changes.append(changes_without(model, result, sentence, wanted.batch_tokens or BATCH_TOKENS))
+            changes.append(changes_without(model, result, sentence, options.batch_tokens or BATCH_TOKENS))
     if not sums:
         raise BertcliError("There is no text to look at the heads with: give at least one.")
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
-    numbers = np.dstack([means, np.mean(changes, axis=0)]) if wanted.ablate else means
+    numbers = np.dstack([means, np.mean(changes, axis=0)]) if options.ablate else means
     places = np.ndindex(numbers.shape[:2])
     rows = [HeadRow(1 + layer, 1 + head, *numbers[layer, head].tolist()) for layer, head in places]
     rows.sort(key=lambda row: -abs(row.change or 0))
@@ -230,7 +230,7 @@ def measure(model: LoadedModel, texts: Values, wanted: HeadsOptions) -> Heads:
     meaning = different[0] if different else None
     if len(different) > 1:  # of labels, or words
         meaning = f"each text's own result ({', '.join(different[:3])} …)"
-    shown = tuple(rows[: wanted.top_k])
+    shown = tuple(rows[: options.top_k])
     return Heads(model.name, len(sums), shown, meaning, pieces, weights, rollout, attention, first)
 
 
@@ -243,7 +243,7 @@ def _token(model: LoadedModel, tokens: Tokens, asked: int | None) -> int:
     return asked
 
 
-class _Looked(NamedTuple):
+class AttentionStats(NamedTuple):
     """What the attention weights of a sentence say."""
 
     sums: Numbers  # over queries [layer, head, measure]
@@ -251,7 +251,7 @@ class _Looked(NamedTuple):
     means: list[Numbers]  # of each layer [query, key]: the mean of its heads
 
 
-def _looked(model: LoadedModel, tokens: Tokens) -> _Looked:
+def _attention_stats(model: LoadedModel, tokens: Tokens) -> AttentionStats:
     special = np.array([side is None for side in tokens.sides])
     sums, weights, means = list[Numbers](), list[Array](), list[Numbers]()
 
@@ -263,7 +263,7 @@ def _looked(model: LoadedModel, tokens: Tokens) -> _Looked:
 
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
         model.network(pack([tokens]))
-    return _Looked(np.array(sums), np.array(weights), means)
+    return AttentionStats(np.array(sums), np.array(weights), means)
 
 
 def weights_of(model: LoadedModel, tokens: Tokens, layer: int) -> Array:

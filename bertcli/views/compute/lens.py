@@ -122,27 +122,27 @@ class Lens(View):
 
 
 @takes(LensOptions)
-def lens(model: LoadedModel, texts: Values, wanted: LensOptions) -> list[Lens]:
+def lens(model: LoadedModel, texts: Values, options: LensOptions) -> list[Lens]:
     """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
     """
-    return list(measure(model, from_values(texts, wanted.pairs), wanted))
+    return list(measure(model, from_values(texts, options.pairs), options))
 
 
-def measure(model: LoadedModel, texts: Texts, wanted: LensOptions) -> Iterator[Lens]:
+def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[Lens]:
     """The same, computed a text at a time."""
     expect_model(model)
     check_head(model, "mlm", "lens")
-    limit, tokenizer = length_limit(model, wanted.max_length), model.tokenizer
+    limit, tokenizer = length_limit(model, options.max_length), model.tokenizer
     for index, (text, pair, *_) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)
-        masks = [i for i, id in enumerate(tokens.ids) if wanted.all_tokens or id == tokenizer.mask_id]
+        masks = [i for i, id in enumerate(tokens.ids) if options.all_tokens or id == tokenizer.mask_id]
         if not masks:
             raise BertcliError(
                 f"There is no {tokenizer.mask_token} in {shown(text)}: write one, or look at every token (--all)."
             )
-        views = _views(model, pack([tokens]), masks, wanted.top_k)
+        views = _views(model, pack([tokens]), masks, options.top_k)
         pieces = tokens.pieces
         yield Lens(
             index, text, tuple(TokenView(i, pieces[i], tuple(layers)) for i, layers in zip(masks, views, strict=True))

@@ -55,7 +55,7 @@ Pairs = Sequence[tuple[int, int]]  # positions, in the text that is run and in t
 # ----------------------------------------------------------------------------------------------- one place of a pass
 
 
-class Seen(NamedTuple):
+class Run(NamedTuple):
     """A text, its result, and all parts of its pass: of a kind and a layer [token, hidden], of heads [head, …]."""
 
     sentence: Sentence
@@ -63,7 +63,7 @@ class Seen(NamedTuple):
     parts: dict[tuple[str, int], Array]
 
 
-def seen(model: LoadedModel, result: Result, sentence: Sentence) -> Seen:
+def run_of(model: LoadedModel, result: Result, sentence: Sentence) -> Run:
     """Run a text and keep every part of its pass."""
     parts: dict[tuple[str, int], Array] = {}
 
@@ -74,33 +74,36 @@ def seen(model: LoadedModel, result: Result, sentence: Sentence) -> Seen:
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep, whole=True)):
         value = float(result.of([sentence])[0])
     check_finite(np.array(value))
-    return Seen(sentence, value, parts)
+    return Run(sentence, value, parts)
 
 
 class Patching(NamedTuple):
-    """One text that is run again (`base`) with parts of another one's pass."""
+    """One text that is run again (`base`) with parts of the other one's pass (`source`).
+
+    denoise runs the corrupted text with what the clean one has; noise the clean one with what the corrupted one has.
+    """
 
     model: LoadedModel
     result: Result
-    base: Seen
-    giver: Seen
+    base: Run
+    source: Run
 
     def values(self, kind: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
-        """The result [copy] of the text with the giver's part at each copy's pairs of positions; of its head, if any.
+        """The result [copy] of the text with the source's part at each copy's pairs of positions; of its head, if any.
 
         Copies are one batch, and begin with the layer that is patched, since the base's own layers before it stay.
         """
-        size, given = len(self.base.sentence.ids), self.giver.parts[kind, layer]
+        size, given = len(self.base.sentence.ids), self.source.parts[kind, layer]
 
         def put(at: str, number: int, array: Array) -> None:
             if (at, number) != (kind, layer):
                 return
             for copy, pairs in enumerate(copies):
-                for to, source in pairs:
+                for to, position in pairs:
                     if kind == HEADS:
-                        array[copy, heads[copy], to] = given[heads[copy], source]
+                        array[copy, heads[copy], to] = given[heads[copy], position]
                     else:
-                        array[copy * size + to] = given[source]
+                        array[copy * size + to] = given[position]
 
         state = np.tile(self.base.parts[LAYERS, layer], (len(copies), 1))
         with np.errstate(all="ignore"), watching(PartWatcher(self.model.network, put, layer, state, whole=True)):
@@ -252,7 +255,7 @@ def _nulls(values: Numbers) -> list[list[float | None]]:
 
 
 @takes(PatchOptions)
-def patch(model: LoadedModel, a: str, wanted: PatchOptions) -> Patch:
+def patch(model: LoadedModel, a: str, options: PatchOptions) -> Patch:
     """What of the difference between the results of texts a and b comes with each place: `.effects`, `.record`.
 
     of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
@@ -260,14 +263,14 @@ def patch(model: LoadedModel, a: str, wanted: PatchOptions) -> Patch:
     that of `explain`; what is not named is what the model predicts for a. Errors: BertcliError as in `explain`, for
     texts that do not differ, and for results closer than 0.01.
     """
-    (view,) = patches(model, a, wanted, (wanted.of,))
+    (view,) = patches(model, a, options, (options.of,))
     return view
 
 
 def patches(
     model: LoadedModel,
     a: str,
-    wanted: PatchOptions,
+    options: PatchOptions,
     kinds: Sequence[str],
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
@@ -275,40 +278,40 @@ def patches(
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no layers to patch: its vectors come from a table of words alone.")
-    limit, prepared = length_limit(model, wanted.max_length), preparing(model, wanted)
-    of_a, of_b = (tokens_of(model, prepared(text), wanted.text_pair, limit) for text in (a, wanted.b))
+    limit, prepared = length_limit(model, options.max_length), preparing(model, options)
+    of_a, of_b = (tokens_of(model, prepared(text), options.text_pair, limit) for text in (a, options.b))
     if (of_a.ids, of_a.segments) == (of_b.ids, of_b.segments):
         raise BertcliError("The two texts have the same tokens, so there is no difference to find the place of.")
-    sentence = sentence_of(model, of_a, a, wanted)
-    result = result_of(model, sentence, wanted)
-    same = wanted if sentence.mask is None else replace(wanted, word=result.target)
-    sentences = sentence, sentence_of(model, of_b, wanted.b, same)
-    first, second = (seen(model, result, one) for one in sentences)
-    if abs(first.value - second.value) < LEAST_DIFFERENCE:
+    sentence = sentence_of(model, of_a, a, options)
+    result = result_of(model, sentence, options)
+    same = options if sentence.mask is None else replace(options, word=result.target)
+    sentences = sentence, sentence_of(model, of_b, options.b, same)
+    clean, corrupted = (run_of(model, result, one) for one in sentences)
+    if abs(clean.value - corrupted.value) < LEAST_DIFFERENCE:
         raise BertcliError(
-            f"{result.meaning} is {first.value:.4f} for the one text and {second.value:.4f} for the other: less than "
-            f"{LEAST_DIFFERENCE} apart, so there is no difference to find the place of. Ask about another result "
+            f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
+            f"than {LEAST_DIFFERENCE} apart, so there is no difference to find the place of. Ask about another result "
             "(--word, --label, --versus)."
         )
     pairs = _pairs(of_a, of_b)
     runs = {
-        "denoise": (Patching(model, result, second, first), [(j, i) for i, j in pairs]),
-        "noise": (Patching(model, result, first, second), pairs),
+        "denoise": (Patching(model, result, corrupted, clean), [(j, i) for i, j in pairs]),
+        "noise": (Patching(model, result, clean, corrupted), pairs),
     }
-    directions = [name for name in runs if wanted.direction in (name, "both")]
+    directions = [name for name in runs if options.direction in (name, "both")]
     layers = model.config.num_hidden_layers
     sites = [(kind, name, n) for kind in kinds for name in directions for n in range(layers + (kind == LAYERS))]
     grids: dict[tuple[str, str], list[Numbers]] = {}
     for kind, name, layer in counting(sites):
         run, places = runs[name]
-        values = run.row(kind, layer, places, wanted.batch_tokens or BATCH_TOKENS)
+        values = run.row(kind, layer, places, options.batch_tokens or BATCH_TOKENS)
         if kind != HEADS:  # in columns of b's tokens
             spread = np.full(len(of_b.ids), np.nan)
             spread[[j for _, j in pairs]] = values
             values = spread
         grids.setdefault((kind, name), []).append(values)
     tokens = (list(of_a.pieces), list(of_b.pieces))
-    shared = (a, wanted.b, result.target, result.meaning, first.value, second.value, tuple(pairs), tokens)
+    shared = (a, options.b, result.target, result.meaning, clean.value, corrupted.value, tuple(pairs), tokens)
     return [Patch(*shared, kind, {name: np.array(grids[kind, name]) for name in directions}) for kind in kinds]
 
 
@@ -335,12 +338,12 @@ def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
 def measure(
     model: LoadedModel,
     a: str,
-    wanted: PatchOptions,
+    options: PatchOptions,
     whole: bool = False,
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
     """What is asked for, or with `whole` every kind of place, as a page shows them."""
-    return patches(model, a, wanted, KINDS if whole else (wanted.of,), counting)
+    return patches(model, a, options, KINDS if whole else (options.of,), counting)
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
