@@ -6,9 +6,9 @@ Files are untrusted: they are read with limits on size, depth and numbers, and r
 import json
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from bertcli.errors import BertcliError, shown
 
@@ -265,6 +265,32 @@ INDEX_ENDING = ".index.json"
 def weights_file(folder: Folder) -> Path | None:
     """The file of WEIGHT_FILES that a folder's tensors are read from, or that says which files they are in."""
     return next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
+
+
+class TensorFiles(NamedTuple):
+    """The files that hold a folder's tensors, by name; of shards also the index's name, and the file of each tensor."""
+
+    paths: dict[str, Path]
+    index_name: str = ""
+    file_of: Mapping[str, str] = {}
+
+
+def tensor_files(folder: Folder) -> TensorFiles:
+    """Find the files of tensors, and note that they are read.
+
+    Errors: BertcliError where there are none, for a damaged index, and for a shard that is missing.
+    """
+    file = weights_file(folder)
+    if file is None:
+        raise BertcliError(f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
+    if not file.name.endswith(INDEX_ENDING):
+        return TensorFiles({file.name: folder.reading(file.name)})
+    file_of = shard_names(folder, file.name)
+    shards = sorted(set(file_of.values()))
+    for shard in shards:
+        if not folder.has(shard):
+            raise BertcliError(f"{folder.path} lacks the shard {shard} listed in {file.name}: fetch the model again.")
+    return TensorFiles({shard: folder.reading(shard) for shard in shards}, file.name, file_of)
 
 
 def shard_names(folder: Folder, name: str) -> dict[str, str]:

@@ -20,14 +20,11 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import (
-    INDEX_ENDING,
-    SINGLE_FILE,
     Folder,
     open_regular,
     parse_json,
     read_bytes,
-    shard_names,
-    weights_file,
+    tensor_files,
 )
 
 HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB; the package allows 100 MB
@@ -97,10 +94,17 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
 
     Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in an unsupported format.
     """
-    file = weights_file(folder)
-    if file is None:
-        raise BertcliError(f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
-    return _open_shards(folder, file.name) if file.name.endswith(INDEX_ENDING) else open_file(folder.reading(file.name))
+    paths, index, file_of = tensor_files(folder)
+    opened = {name: open_file(path) for name, path in paths.items()}
+    if not index:
+        (tensors,) = opened.values()
+        return tensors
+    for tensor, name in file_of.items():
+        if tensor not in opened[name]:
+            raise BertcliError(
+                f"{paths[name]} lacks tensor {shown(tensor)}, which {index} places there: fetch it again."
+            )
+    return {tensor: opened[name][tensor] for tensor, name in file_of.items()}
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
@@ -175,18 +179,3 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
 def _refusal(path: Path, what: str) -> BertcliError:
     file_format = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
     return BertcliError(f"{path} {what}: it is not a usable {file_format}, fetch it again.")
-
-
-def _open_shards(folder: Folder, name: str) -> dict[str, StoredTensor]:
-    weight_map = shard_names(folder, name)
-    shards: dict[str, dict[str, StoredTensor]] = {}
-    for file in sorted(set(weight_map.values())):
-        if not folder.has(file):
-            raise BertcliError(f"{folder.path} lacks the shard {file} listed in {name}: fetch the model again.")
-        shards[file] = open_file(folder.reading(file))
-    for tensor, file in weight_map.items():
-        if tensor not in shards[file]:
-            raise BertcliError(
-                f"{folder.file(file)} lacks tensor {shown(tensor)}, which {name} places there: fetch it again."
-            )
-    return {tensor: shards[file][tensor] for tensor, file in weight_map.items()}
