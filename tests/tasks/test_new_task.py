@@ -1,4 +1,4 @@
-"""A new task is two files: it is then a command, a method of a model and an entry of `bertcli info`."""
+"""A new task is two files: it is then a command, a method, an entry of `bertcli info` and a route of the server."""
 
 import json
 import os
@@ -117,3 +117,17 @@ def test_a_new_task_is_an_entry_of_info(package: Path) -> None:
     found = json.loads(run(package, "-m", "bertcli", "info", "bert-mini-mlm", "--format", "json"))
     example = 'bertcli spell -m bert-mini-mlm "The cat sat on the mat."'
     assert {"command": "spell", "example": example} in found["commands"]
+
+
+def test_a_new_task_is_a_route(package: Path) -> None:
+    pytest.importorskip("starlette")
+    code = f"""
+import sys
+sys.path.append({str(Path(__file__).parents[1])!r})
+import bertcli
+from helpers.served import serving
+with serving([bertcli.load("bert-mini-mlm")]) as running:
+    print(running.given("/spell", {{"inputs": ["Hot tea."], "parameters": {{"most": 2}}}})[0]["pieces"])
+    print("/spell" in running.given("/openapi.json")["paths"])
+"""
+    assert run(package, "-c", code).splitlines() == ["['[CLS]', 'hot']", "True"]
