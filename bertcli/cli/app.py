@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import bertcli
 from bertcli.cli.help import short, whole
-from bertcli.cli.options import DebugOptions, name_of, remember_command, wrong
+from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
 from bertcli.errors import BertcliError
@@ -163,7 +163,6 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """The arguments that are left. Wrong usage is a typer.BadParameter."""
-        remember_command(self.name, args)
         options = {name for parameter in self.params for name in parameter.opts}
         if not ctx.resilient_parsing:  # as it is for shell completion
             for word in args[: args.index("--") if "--" in args else None]:

@@ -16,7 +16,6 @@ from bertcli.cli.options import (
     ModelOptions,
     ThreadOptions,
     argument,
-    command_line,
     wrong,
 )
 from bertcli.errors import BertcliError
@@ -25,7 +24,7 @@ from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat
-from bertcli.report.written import say_written
+from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import spec
 
@@ -124,7 +123,7 @@ def evaluate(
     if ending_of(report.output or "") == RUN and data.task not in ("retrieval", "rank"):
         raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
     run_alone = options.run is not None and data.task == "retrieval" and not models.model
-    evaluation = evaluation_of(data, () if run_alone else _opened(models, data.task, engine), options, command_line())
+    evaluation = evaluation_of(data, () if run_alone else _opened(models, data.task, engine), options, COMMAND.get())
     _print(evaluation, report)
     if report.output is not None:
         _write(evaluation, report.output)

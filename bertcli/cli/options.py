@@ -1,8 +1,7 @@
 """Options in groups, declared as those of the tasks are: the groups that several commands share."""
 
 import logging
-import shlex
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from dataclasses import Field, field
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +15,6 @@ from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
-_command: list[str] = []  # the one that runs, word by word
 MANY = 100_000  # shards, which have five digits in their names
 
 
@@ -52,16 +50,6 @@ def by_name(group: Any) -> dict[str, Any]:
 def changed(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
     return [name_of(member) for member in declared(group) if getattr(group, member.name) != member.default]
-
-
-def command_line() -> str:
-    """The command that runs, as one would write it in a shell; "" outside of one."""
-    return shlex.join(_command)
-
-
-def remember_command(name: str | None, arguments: Sequence[str]) -> None:
-    """Keep the command and its arguments, which reports name."""
-    _command[:] = ["bertcli", name or "", *arguments]
 
 
 def wrong(names: str, why: str) -> typer.BadParameter:

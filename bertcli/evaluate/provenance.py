@@ -68,7 +68,7 @@ def _given(options: Evaluate) -> Record:
     return found
 
 
-def sentences(record: Record) -> list[str]:
+def sentences(record: Record, with_command: bool = True) -> list[str]:
     """Write the provenance for people, in a few lines."""
     source = record["provenance"]
     data = source["data"]
@@ -83,6 +83,6 @@ def sentences(record: Record) -> list[str]:
         f"Made by bertcli {source['bertcli']} (NumPy {source['numpy']}{kernel}) on {source['date'][:10]}, "
         f"seed {source['seed']}."
     )
-    if source["command"]:
+    if source["command"] and with_command:
         lines.append(f"Command: {source['command']}")
     return lines

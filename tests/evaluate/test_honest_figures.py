@@ -278,7 +278,7 @@ def test_a_file_is_written_beside_the_table_and_said(tmp_path: Path) -> None:
     assert f"Wrote {page} ({size / 1000:.0f} kB)." in left.err
     text = page.read_text()
     assert "stored as F16, computed in float32" in text
-    assert f"Command: bertcli evaluate {REVIEWS} -o {page}" in text
+    assert f"bertcli evaluate {REVIEWS} -o {page}" in text
     assert "Matthews correlation of true and predicted labels" in text, "figures are explained where they stand"
     assert "<title>13 texts: 0." in text, "counts and intervals in the reliability diagram"
 

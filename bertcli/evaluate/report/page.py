@@ -42,6 +42,7 @@ STYLE = """
 .strip text { fill: currentColor; font-size: 7px; opacity: .7; }
 .pictures { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
 .pictures > * { min-width: 0; max-width: 100%; flex: 1 1 30rem; }
+.pictures.small > * { flex: 0 1 auto; }
 .curve { min-width: min(100%, 18rem); }
 figure { margin: 0; }
 figcaption { color: var(--quiet); font-size: .9rem; margin-top: .5rem; }
@@ -77,7 +78,9 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
         content.append(table("By label", *_with_recall_intervals(models, labels)))
     for model, curve in zip(models, evaluation.curves, strict=True):
         content += _of_model(model, curve)
-    source = [element("p", line) for line in provenance.sentences(record)]
+    source = [
+        element("p", line) for line in provenance.sentences(record, with_command=False)
+    ]  # it is in the page's head
     content.append(element("div", *source, class_="source"))
     return page(title, *content, lead=LEAD, style=STYLE)
 
@@ -99,9 +102,9 @@ def _explained(models: Sequence[Record]) -> Markup:
     return table("What the figures are", [Column("Figure"), Column("Meaning")], rows)
 
 
-def _side_by_side(*parts: Markup) -> Markup:
+def _side_by_side(*parts: Markup, small: bool = False) -> Markup:
     """Parts beside each other where the page is wide enough, else one below the other."""
-    return element("div", *(element("div", part) for part in parts), class_="pictures")
+    return element("div", *(element("div", part) for part in parts), class_="pictures small" if small else "pictures")
 
 
 def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]]:
@@ -143,7 +146,7 @@ def _of_model(model: Record, curve: Curve | None) -> Iterator[Markup]:
     if curve is not None:
         pictures.append(element("figure", element("figcaption", f"{name}: {curve.title}"), drawn(curve)))
     if pictures:
-        yield _side_by_side(*pictures)
+        yield _side_by_side(*pictures, small=True)
     if model["worst"]:
         columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
         yield table(f"{name}: the worst cases", *tabled(columns, [tuple(one.values()) for one in model["worst"]]))
@@ -195,7 +198,8 @@ def drawn(curve: Curve) -> Markup:
         parts.append(element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1"))
         if i < len(curve.notes):
             count = curve.notes[i].partition(" ")[0]
-            parts.append(element("text", count, x=f"{x + 1.5:.2f}", y=f"{y + 6:.2f}"))
+            above_or_below = 6 if i % 2 else -2.5  # so that neighbors' counts do not overlap
+            parts.append(element("text", count, x=f"{x + 1.5:.2f}", y=f"{y + above_or_below:.2f}"))
     for (x, _), name in zip(points, curve.names, strict=False):
         parts.append(element("text", name, x=f"{x:.2f}", y="106", text_anchor="middle"))
     counts = "; the numbers count texts" if curve.notes else ""
