@@ -20,7 +20,7 @@ from bertcli.engine import blas
 from bertcli.engine.threads import core_count, set_thread_count
 from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, shown, shown_object
 from bertcli.files.parquet import value_of
-from bertcli.files.rows import Field, Wanted
+from bertcli.files.rows import Field, RowColumns
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
 from bertcli.platforms import at_fork
@@ -82,7 +82,7 @@ class Columns:
             if name in UNFIT or (name == "pooling" and options[name] == "none"):
                 raise BertcliError(f"Rows of batches cannot have {name} {shown_object(options[name])}: leave it out.")
 
-    def _fields_of(self, column: str | None, pair_column: str | None, options: dict[str, Any]) -> Wanted:
+    def _fields_of(self, column: str | None, pair_column: str | None, options: dict[str, Any]) -> RowColumns:
         """The fields of a row that are read; a second text for all rows is taken out of the options."""
         reads = self._spec.reads
         second = options.pop(reads.second, None) if reads.second else None
@@ -90,7 +90,7 @@ class Columns:
         if pair_column is None and second is None and reads is QUESTIONS:
             pair_column = "context"  # without which there is no answer
         pair = Field(pair_column, "pair_column") if pair_column else None
-        return Wanted(Field(column or reads.text, "column"), pair, fixed_pair=second)
+        return RowColumns(Field(column or reads.text, "column"), pair, fixed_pair=second)
 
     def _options_of(self, options: Mapping[str, Any], strict: bool) -> Any:
         """The task's options; how often texts were cut is not said, since a column says so."""

@@ -159,7 +159,7 @@ def _write(evaluation: "Evaluation", file: str) -> None:
     from bertcli.evaluate.load.beir import run_of
     from bertcli.evaluate.report.page import evaluation_page
     from bertcli.evaluate.report.tables import documents
-    from bertcli.files.shards import save
+    from bertcli.files.resumable_output import save
     from bertcli.report.documents import as_bytes
 
     ending = ending_of(file)

@@ -33,10 +33,10 @@ from bertcli.tasks.options import Reading
 from bertcli.tasks.registry import Needs
 
 if TYPE_CHECKING:
-    from bertcli.files.forms import RecordForm, TableForm
-    from bertcli.files.shards import Fingerprint
+    from bertcli.files.record_writer import RecordForm, TableForm
+    from bertcli.files.resumable_output import Fingerprint
     from bertcli.files.texts import Texts
-    from bertcli.files.vectors import VectorForm
+    from bertcli.files.vector_writer import VectorForm
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.tables import Table
     from bertcli.tasks.compute.task import Progress, Record, Records, Result
@@ -132,7 +132,7 @@ class Run(Generic[W]):
         if file is None or self.job.ending == PAGE:
             progress = self._at_the_end(results_from, table)
         else:
-            from bertcli.files.forms import record_form
+            from bertcli.files.record_writer import record_form
 
             form = record_form(file, table, self.options.get("--id-column") is not None, errors=True)
             progress = self._into_file(form, results_from, lambda block: (block.records(),))
@@ -157,7 +157,7 @@ class Run(Generic[W]):
 
                 print_records(every, output.format, table)
             else:
-                from bertcli.files.shards import save
+                from bertcli.files.resumable_output import save
 
                 for record in every:
                     table.add(record)
@@ -170,7 +170,7 @@ class Run(Generic[W]):
 
         Errors: as in `raise_if_failed`, once all is written.
         """
-        from bertcli.files.vectors import failures_shown
+        from bertcli.files.vector_writer import failures_shown
 
         parts = lambda block: (block.items, block.failures, block.vectors)  # noqa: E731
         progress = self._into_file(form, results_from, parts, beside=form.beside)
@@ -189,23 +189,23 @@ class Run(Generic[W]):
         beside: bytes | None = None,
     ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
-        from bertcli.files.shards import Shards
+        from bertcli.files.resumable_output import ResumableOutput
         from bertcli.tasks.compute.task import Progress
 
         files = files_of(self.texts)
         fingerprint = None
         if files is not None:
             fingerprint = cache(partial(self._fingerprint, files, self._model_files()))  # reads all these files
-        with Shards(str(self.job.output.output), fingerprint, self.job.long.resume) as shards:
-            progress = Progress(**(shards.state or {}))
-            if not shards.complete:
+        with ResumableOutput(str(self.job.output.output), fingerprint, self.job.long.resume) as segments:
+            progress = Progress(**(segments.state or {}))
+            if not segments.complete:
                 with self.counted(results_from(self.texts, progress)) as blocks:
                     for block in blocks:
                         progress = block.progress
-                        shards.add(form.arrays(*parts(block)), progress._asdict())
-                with shards.result(beside) as stream:
-                    form.write(stream, shards)
-            written = not shards.complete
+                        segments.add(form.arrays(*parts(block)), progress._asdict())
+                with segments.result(beside) as stream:
+                    form.write(stream, segments)
+            written = not segments.complete
         if written:
             say_written(str(self.job.output.output))
         if self.texts.shard and fingerprint:
@@ -249,7 +249,7 @@ class Run(Generic[W]):
 
         import bertcli
         from bertcli.engine.threads import thread_count
-        from bertcli.files.shards import digest
+        from bertcli.files.resumable_output import digest
 
         job = self.job
         return {
@@ -271,7 +271,7 @@ class Run(Generic[W]):
 
 def _engine_of_run(file: str) -> Literal["numpy", "onnx"] | None:
     """The engine that an interrupted run of this file was computed with, if one is kept."""
-    from bertcli.files.shards import kept_fingerprint
+    from bertcli.files.resumable_output import kept_fingerprint
 
     engine = kept_fingerprint(file).get("--engine")
     return engine if engine in ("numpy", "onnx") else None
@@ -319,7 +319,7 @@ def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOpt
 
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
     """Print records, or write them to the output file, and say so."""
-    from bertcli.files.forms import write_records
+    from bertcli.files.record_writer import write_records
 
     write_records(records, output.format, output.output, table)
     if output.output is not None:

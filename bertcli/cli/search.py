@@ -26,8 +26,8 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.files.stored import StoredVectors
     from bertcli.files.texts import Texts
+    from bertcli.files.vector_reader import StoredVectors
 
 OF_CHUNKS = tuple(Column(name, int, optional=True) for name in ("index", "chunk", "start", "end"))
 COLUMNS = (

@@ -166,7 +166,7 @@ def _write(whole: "Pass", options: TraceOptions, versus: "Pass | None" = None) -
     """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
     from bertcli.analysis.trace.page import BOUND, PageOptions, pass_page
-    from bertcli.files.shards import save
+    from bertcli.files.resumable_output import save
 
     assert options.output is not None
     layer, head = parse_layer(options.layer, whole.model.config, least=0)

@@ -16,7 +16,7 @@ from bertcli.tasks.options import Prepared, option
 from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
-    from bertcli.files.vectors import VectorForm
+    from bertcli.files.vector_writer import VectorForm
     from bertcli.tasks.compute.encode import PreparedTask
 
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype")
@@ -87,9 +87,9 @@ class StorageOptions(More):
     def _form(self, run: Run[Any], task: "PreparedTask[Any]") -> "VectorForm":
         """How the vectors of a task are stored."""
         from bertcli.files.inputs import gives_ids
-        from bertcli.files.shards import signature
-        from bertcli.files.stored import MODEL, SETTINGS
-        from bertcli.files.vectors import VectorForm
+        from bertcli.files.resumable_output import signature
+        from bertcli.files.vector_reader import MODEL, SETTINGS
+        from bertcli.files.vector_writer import VectorForm
 
         job, wanted = run.job, run.wanted
         if self.dtype == "int8" and job.ending in SINGLE:

@@ -62,11 +62,11 @@ def show_each(
 
         views = counted(views, task, "texts", texts.count)
     if ending_of(output.output or "") == PAGE:
-        from bertcli.files.shards import save
+        from bertcli.files.resumable_output import save
 
         save(str(output.output), page(list(views)).encode())
     elif output.output is not None or output.format != "table":
-        from bertcli.files.forms import write_records
+        from bertcli.files.record_writer import write_records
         from bertcli.report.tables import Table
 
         write_records((view.record for view in views), output.format, output.output, Table((), ""))
@@ -89,7 +89,7 @@ def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) ->
     elif wanted.output is None:
         print_document(view.document(), wanted.format)
     else:
-        from bertcli.files.shards import save
+        from bertcli.files.resumable_output import save
 
         draws = ending_of(wanted.output) == PAGE
         save(wanted.output, page(view).encode() if draws else as_json(view.record) + b"\n")

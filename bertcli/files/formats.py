@@ -14,9 +14,9 @@ from bertcli.errors import BertcliError
 if TYPE_CHECKING:
     from bertcli.files.arrays import Stored
     from bertcli.files.parquet import Table
+    from bertcli.files.resumable_output import ResumableOutput
     from bertcli.files.rows import InputFile
-    from bertcli.files.shards import Shards
-    from bertcli.files.stored import Readers, StoredVectors
+    from bertcli.files.vector_reader import Readers, StoredVectors
 
 Stream = IO[bytes]
 Content = Literal["texts", "records", "rows", "array", "arrays", "vectors"]  # array: one; vectors: a column of rows
@@ -34,7 +34,7 @@ class VectorSource(Protocol):
     @property
     def vector_columns(self) -> Sequence[Any]: ...
 
-    def stored(self, shards: "Shards") -> "Iterator[Stored]": ...
+    def stored(self, segments: "ResumableOutput") -> "Iterator[Stored]": ...
 
 
 class Format:
@@ -81,8 +81,8 @@ class RecordFormat(Format):
 class RowFormat(Format):
     """Of files with the rows of a table."""
 
-    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, type]) -> None:
-        """Write the rows in shards, each a line of JSON; a column holds str, int or float."""
+    def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
+        """Write the rows in segments, each a line of JSON; a column holds str, int or float."""
         raise NotImplementedError
 
 
@@ -91,8 +91,8 @@ class VectorFormat(Format):
 
     in_table = False
 
-    def write_vectors(self, stream: Stream, shards: "Shards", form: VectorSource) -> None:
-        """Write the vectors in shards."""
+    def write_vectors(self, stream: Stream, segments: "ResumableOutput", form: VectorSource) -> None:
+        """Write the vectors in segments."""
         raise NotImplementedError
 
     def open_vectors(self, path: Path) -> "StoredVectors":
@@ -165,10 +165,10 @@ class Csv(LineFormat, RowFormat):
     endings, holds = (".csv",), ("texts", "rows")
     reader, delimiter = "comma_separated", ","
 
-    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, type]) -> None:
+    def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
         from bertcli.files.records import write_separated
 
-        write_separated(stream, shards.lines(), [*columns], self.delimiter)
+        write_separated(stream, segments.lines(), [*columns], self.delimiter)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
         """The header of the first alone."""
@@ -201,11 +201,11 @@ class ArrayFormat(VectorFormat):
         """What reads each array of a file, by name."""
         raise NotImplementedError
 
-    def write_vectors(self, stream: Stream, shards: "Shards", form: VectorSource) -> None:
-        self.write_arrays(stream, list(form.stored(shards)))
+    def write_vectors(self, stream: Stream, segments: "ResumableOutput", form: VectorSource) -> None:
+        self.write_arrays(stream, list(form.stored(segments)))
 
     def open_vectors(self, path: Path) -> "StoredVectors":
-        from bertcli.files.stored import in_arrays
+        from bertcli.files.vector_reader import in_arrays
 
         return in_arrays(path, self.open_arrays)
 
@@ -299,15 +299,15 @@ class Parquet(TextFormat, RowFormat, VectorFormat):
 
         return open_rows(file, self.table)
 
-    def write_rows(self, stream: Stream, shards: "Shards", columns: Mapping[str, type]) -> None:
+    def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
         from bertcli.files.parquet import write_table
 
-        write_table(stream, shards, columns, self.writer)
+        write_table(stream, segments, columns, self.writer)
 
-    def write_vectors(self, stream: Stream, shards: "Shards", form: VectorSource) -> None:
+    def write_vectors(self, stream: Stream, segments: "ResumableOutput", form: VectorSource) -> None:
         from bertcli.files.parquet import write_table
 
-        write_table(stream, shards, form.columns, self.writer, form.vector_columns, form.notes)
+        write_table(stream, segments, form.columns, self.writer, form.vector_columns, form.notes)
 
     def open_vectors(self, path: Path) -> "StoredVectors":
         from bertcli.files.parquet import open_vectors

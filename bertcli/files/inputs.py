@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import BY_ENDING, TextFormat, endings
-from bertcli.files.rows import Field, InputFile, Wanted
+from bertcli.files.rows import Field, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
 GZIP = ".gz"
@@ -31,12 +31,12 @@ def from_files(
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
     fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
-    options for the first two columns. header, delimiter: see `Wanted`; without a header `column` is 1 by default.
+    options for the first two columns. header, delimiter: see `RowColumns`; without a header `column` is 1 by default.
     Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
     `keep_going` such a row is a Text with an `error` instead.
     """
     first_column = "text" if header else "1"
-    wanted = Wanted(
+    wanted = RowColumns(
         Field(first_column if column is None else column, options[0]),
         None if pair_column is None else Field(pair_column, options[1]),
         None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
@@ -47,7 +47,7 @@ def from_files(
     return rows_in(files, wanted, keep_going, format_in)
 
 
-def rows_in(files: Sequence[str], wanted: Wanted, keep_going: bool = False, format_in: str = "txt") -> Texts:
+def rows_in(files: Sequence[str], wanted: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
     """The rows of files as `from_files` gives them, with the fields that are wanted."""
     names = [name for file in files for name in _matching(file)]
     inputs = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)
@@ -80,7 +80,7 @@ def are_separated(files: Sequence[str], format_in: str) -> bool:
 class _InputFiles:
     """The texts of files and pipes, one after another, and how far reading has got."""
 
-    def __init__(self, files: Sequence[InputFile], wanted: Wanted, keep_going: bool) -> None:
+    def __init__(self, files: Sequence[InputFile], wanted: RowColumns, keep_going: bool) -> None:
         self._files = files
         self._wanted = wanted
         self._keep_going = keep_going

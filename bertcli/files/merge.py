@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES, Format, check_output, ending_of, format_of
-from bertcli.files.shards import BESIDE, ERRORS, Fingerprint, Shards, difference, digest, save
+from bertcli.files.resumable_output import BESIDE, ERRORS, Fingerprint, ResumableOutput, difference, digest, save
 from bertcli.folder.files import read_object
 
 NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
@@ -49,12 +49,12 @@ def merge(patterns: Sequence[str], target: str) -> int:
     for pattern in patterns:
         files += [file for file in sorted(glob.glob(pattern)) if not file.endswith(NO_SHARDS)] or [pattern]
     files, format = _complete(files, ending), format_of(target, Format)
-    with Shards(target) as shards:
+    with ResumableOutput(target) as segments:
         for file in files:
             if format.notes_errors and _errors(file).exists():
-                shards.add({ERRORS: _errors(file).read_bytes()}, {})
+                segments.add({ERRORS: _errors(file).read_bytes()}, {})
         beside = Path(f"{files[0]}.{BESIDE}")
-        with shards.result(beside.read_bytes() if beside.exists() else None) as stream:
+        with segments.result(beside.read_bytes() if beside.exists() else None) as stream:
             format.join(stream, files)
     return len(files)
 
@@ -78,7 +78,7 @@ def _complete(files: Sequence[str], ending: str) -> list[str]:
     missing = [number for number in range(first.of) if number not in by_number]
     if missing:
         names = ", ".join(f"{number}/{first.of}" for number in missing[:20])
-        raise BertcliError(f"Shards are missing: {names}{', …' if missing[20:] else ''}.")
+        raise BertcliError(f"ResumableOutput are missing: {names}{', …' if missing[20:] else ''}.")
     return [by_number[number] for number in sorted(by_number)]
 
 

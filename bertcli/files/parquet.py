@@ -15,11 +15,11 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.lines import LONGEST, check_readable
-from bertcli.files.rows import InputFile, Wanted, unusable
-from bertcli.files.shards import LENGTHS, LINES, Shards
-from bertcli.files.stored import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
+from bertcli.files.line_reader import LONGEST, check_readable
+from bertcli.files.resumable_output import LENGTHS, LINES, ResumableOutput
+from bertcli.files.rows import InputFile, RowColumns, unusable
 from bertcli.files.texts import Text
+from bertcli.files.vector_reader import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
 from bertcli.folder.files import open_regular
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
@@ -116,7 +116,7 @@ class TableRows:
         """The share of rows that has been read, 0 to 1; None before the file is open."""
         return self._row / self._rows if self._rows else None
 
-    def texts(self, wanted: Wanted) -> Iterator[Text]:
+    def texts(self, wanted: RowColumns) -> Iterator[Text]:
         """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
 
         A text of more than LONGEST bytes is a row with an error. Errors: BertcliError for a file that is damaged or not
@@ -137,7 +137,7 @@ class TableRows:
             except (arrow.ArrowException, OSError, ValueError) as error:
                 raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
-    def _text(self, wanted: Wanted, values: dict[str, Any]) -> Text:
+    def _text(self, wanted: RowColumns, values: dict[str, Any]) -> Text:
         place = f"{self.name}, row {self._row}"
         size = max(len(value) if isinstance(value, str | bytes) else 0 for value in values.values())
         if size > LONGEST:
@@ -145,7 +145,7 @@ class TableRows:
         return wanted.row(place, values)
 
 
-def _check_columns(schema: Any, wanted: Wanted, file: str, types: Any) -> None:
+def _check_columns(schema: Any, wanted: RowColumns, file: str, types: Any) -> None:
     for field in wanted.fields:
         if schema.names.count(field.name) != 1:
             raise BertcliError(f"{file}: {field.lacking(schema.names)}")
@@ -242,25 +242,25 @@ class Column(NamedTuple):
 
 def write_table(
     stream: IO[bytes],
-    shards: Shards,
+    segments: ResumableOutput,
     columns: Mapping[str, type],
     open_writer: OpenWriter,
     vectors: Sequence[Column] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """A table of what shards hold: lines, each a row in JSON with a value for each of the columns, beside arrays.
+    """A table of what segments hold: lines, each a row in JSON with a value for each of the columns, beside arrays.
 
     A column holds str, int or float, or nothing. Vectors of different lengths need an array "lengths". Vectors are null
     in a row with an error. notes: the file's metadata.
     """
-    arrow, _ = pyarrow(shards.file)
+    arrow, _ = pyarrow(segments.file)
     schema = _schema(arrow, columns, vectors).with_metadata(notes)
     array_names = [vector.array for vector in vectors]
     if any(vector.size is None for vector in vectors):
         array_names.append(LENGTHS)
 
     def tables() -> Iterator[Any]:
-        for lines, *blocks in zip(shards.byte_blocks(LINES), *map(shards.rows, array_names), strict=True):
+        for lines, *blocks in zip(segments.byte_blocks(LINES), *map(segments.rows, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
             cells: list[list[Any]] = []
             for name, kind in columns.items():

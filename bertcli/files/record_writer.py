@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bertcli.files.formats import RECORDS, RecordFormat, RowFormat, Stream, ending_of, format_of
 from bertcli.files.records import print_records
-from bertcli.files.shards import LINES, Shards
+from bertcli.files.resumable_output import LINES, ResumableOutput
 from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import as_json
 
@@ -20,9 +20,9 @@ class RecordForm(NamedTuple):
         """What a shard holds of records."""
         return {LINES: b"".join(as_json(record) + b"\n" for record in records)}
 
-    def write(self, stream: Stream, shards: Shards) -> None:
+    def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
-        format_of(self.file, RecordFormat).write_records(stream, shards.lines())
+        format_of(self.file, RecordFormat).write_records(stream, segments.lines())
 
 
 class TableForm(NamedTuple):
@@ -44,14 +44,14 @@ class TableForm(NamedTuple):
         for cells in self.table.cells(record):
             yield dict(zip((*self.table.keys, "error"), cells, strict=True))
 
-    def write(self, stream: Stream, shards: Shards) -> None:
+    def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
         columns = dict(zip(self.table.keys, self.table.columns, strict=True))
         types: dict[str, type] = {}
         for key, column in columns.items():
             if self.own_ids or column is not OWN_ID:  # an id of one's own is a text, since it may be one
                 types[key] = column.number if isinstance(column.number, type) else str
-        format_of(self.file, RowFormat).write_rows(stream, shards, types | ({"error": str} if self.errors else {}))
+        format_of(self.file, RowFormat).write_rows(stream, segments, types | ({"error": str} if self.errors else {}))
 
 
 def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
@@ -65,8 +65,8 @@ def write_records(records: Iterable[Record], format: str, file: str | None, tabl
         print_records(records, format, table)
         return
     form = record_form(file, table)
-    with Shards(file) as shards:
+    with ResumableOutput(file) as segments:
         for record in records:
-            shards.add(form.arrays([record]), {})
-        with shards.result() as stream:
-            form.write(stream, shards)
+            segments.add(form.arrays([record]), {})
+        with segments.result() as stream:
+            form.write(stream, segments)

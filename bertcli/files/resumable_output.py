@@ -1,4 +1,4 @@
-"""A run on its way to its file: whole shards beside it, which the end streams into the file.
+"""A run on its way to its file: whole segments beside it, which the end streams into the file.
 
     .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
     .v.npy.parts/fingerprint.json  what must be the same for another run to continue
@@ -6,9 +6,10 @@
     .v.npy.parts/process           its process id
 
 Everything is written under a temporary name, synced and renamed, so what has its name is whole, and to resume is to
-count shards. The result is written and renamed the same way; where a link stands in its place, the file that it points
-to is replaced. Of which run a result is, so that --resume of a finished run has nothing to do, is noted in the user's
-folder for caches (`finished/`), not beside the result.
+count segments. (A shard is another thing: the part of all texts that `--shard` names.) The result is written and
+renamed the same way; where a link stands in its place, the file that it points to is replaced. Of which run a result
+is, so that --resume of a finished run has nothing to do, is noted in the user's folder for caches (`finished/`), not
+beside the result.
 """
 
 import errno
@@ -42,10 +43,10 @@ LENGTHS = "lengths"  # the array that says how many rows of the others, or entri
 ERRORS = "errors.jsonl"  # the array, and the file beside a result, that lists texts that could not be used
 BESIDE = "settings.json"  # the file beside a result that says how it was made
 PROGRESS = "progress"  # the array that holds Kept in JSON
-SHORTEST, LONGEST = 1.0, 30.0  # seconds of a shard: a hundredth of the time so far, within these limits
-LARGEST = 1 << 23  # bytes of a shard, which is in memory until it is written
+SHORTEST, LONGEST = 1.0, 30.0  # seconds of a segment: a hundredth of the time so far, within these limits
+LARGEST = 1 << 23  # bytes of a segment, which is in memory until it is written
 FORGOTTEN = 30 * 86_400.0  # seconds after which nobody resumes a finished run
-WORTH_KEEPING = 10.0  # seconds of work from which shards are kept after an error even without --resume
+WORTH_KEEPING = 10.0  # seconds of work from which segments are kept after an error even without --resume
 HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
 LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)  # errors of a file system without locks
@@ -54,7 +55,7 @@ BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
 
 
 class Kept(NamedTuple):
-    """The shards on the disk: how many, the state of the run after them, and how many rows each array has in them."""
+    """The segments on the disk: how many, the state of the run after them, and how many rows each array has in them."""
 
     number: int = 0
     state: State | None = None
@@ -69,13 +70,15 @@ class Done(NamedTuple):
     stamp: list[int]
 
 
-class Shards:
-    """`with Shards(file) as shards: … with shards.result() as stream: …` — without a result the file stays as it was.
+class ResumableOutput:
+    """`with ResumableOutput(file) as segments: … with segments.result() as stream: …`.
+
+    Without a result the file stays as it was.
 
     A run calls `add(arrays, state)` after each block of work, and at the end writes what `rows(name)` gives.
     fingerprint: a function of what must be the same for another run to continue, called once there is something to
     keep; None if the texts cannot be read again. resume: continue where an earlier run stopped; `state` is then the
-    state of its last shard. Errors: BertcliError if another process is writing the same file, if the fingerprint
+    state of its last segment. Errors: BertcliError if another process is writing the same file, if the fingerprint
     differs, and for disk errors.
     """
 
@@ -87,13 +90,13 @@ class Shards:
         self._fingerprint = fingerprint
         self._resume = resume
         self._kept = Kept()
-        self._held: list[tuple[dict[str, Any], State]] = []  # the next shard's blocks, each with the state after it
+        self._held: list[tuple[dict[str, Any], State]] = []  # the next segment's blocks, each with the state after it
         self._bytes = 0  # of these
         self._published = False
         self.complete = False  # the result is that of this very run, which an earlier one finished
         self._lock: BaseFileLock | None = None
 
-    def __enter__(self) -> "Shards":
+    def __enter__(self) -> "ResumableOutput":
         self._begun = self._written = time.monotonic()
         try:  # from the first, since a signal may end the run anywhere
             with writing(self.file):
@@ -110,14 +113,14 @@ class Shards:
         return self._held[-1][1] if self._held else self._kept.state
 
     def add(self, arrays: Mapping[str, Any], state: State) -> None:
-        """Append rows to each array (NumPy's, or bytes), and note the state after them; at times write a shard."""
+        """Append rows to each array (NumPy's, or bytes), and note the state after them; at times write a segment."""
         block = {name: np.frombuffer(x, np.uint8) if isinstance(x, bytes) else x for name, x in arrays.items()}
         self._held.append((block, state))
         now = time.monotonic()
         due = now - self._written >= min(max(SHORTEST, (now - self._begun) / 100), LONGEST)
         self._bytes += sum(rows.nbytes for rows in block.values())
         if self._bytes >= LARGEST or (due and self._fingerprint):
-            self._write_shard()
+            self._write_segment()
 
     def row_count(self, name: str) -> int:
         """How many rows an array has so far."""
@@ -126,8 +129,8 @@ class Shards:
     def rows(self, name: str) -> Iterator[NDArray[Any]]:
         """The rows of an array, some at a time."""
         for number in range(self._kept.number):
-            with np.load(self._shard(number), allow_pickle=False) as shard:
-                rows = shard[name]
+            with np.load(self._segment(number), allow_pickle=False) as segment:
+                rows = segment[name]
             yield rows
         yield from (block[name] for block, _ in self._held)
 
@@ -141,7 +144,7 @@ class Shards:
 
     @contextmanager
     def result(self, beside: bytes | None = None) -> Iterator[IO[bytes]]:
-        """`with shards.result() as stream:` — what is written to it becomes the file when the block succeeds.
+        """`with segments.result() as stream:` — what is written to it becomes the file when the block succeeds.
 
         Errors that an array cannot hold are first written to v.npy.errors.jsonl, and what is to stand `beside` the file
         then to v.npy.settings.json: of an earlier result it is gone before that is.
@@ -160,7 +163,7 @@ class Shards:
                     noted.write(beside)
             if not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
-            sync_folder(self._path.parent)  # before the shards go
+            sync_folder(self._path.parent)  # before the segments go
         self._published = True
         if self._fingerprint and self._resume:
             self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
@@ -191,7 +194,7 @@ class Shards:
     # -------------------------------------------------------------------------------------------- beginning and end
 
     def _begin(self) -> None:
-        """Count the shards of an earlier run, if this one is to continue it; remove what is left of any other."""
+        """Count the segments of an earlier run, if this one is to continue it; remove what is left of any other."""
         earlier = None
         with suppress(FileNotFoundError):
             earlier = json.loads((self._folder / "fingerprint.json").read_bytes())
@@ -247,11 +250,11 @@ class Shards:
     def _count(self) -> None:
         with suppress(FileNotFoundError):  # the first one that is not there
             while True:
-                with np.load(self._shard(self._kept.number), allow_pickle=False) as shard:
-                    kept = Kept(*json.loads(shard[PROGRESS].tobytes()))
+                with np.load(self._segment(self._kept.number), allow_pickle=False) as segment:
+                    kept = Kept(*json.loads(segment[PROGRESS].tobytes()))
                 self._kept = kept
 
-    def _write_shard(self) -> None:
+    def _write_segment(self) -> None:
         blocks = [block for block, _ in self._held]
         kept = Kept(self._kept.number + 1, self.state, {name: self.row_count(name) for name in blocks[0]})
         fingerprint = self._folder / "fingerprint.json"
@@ -261,7 +264,7 @@ class Shards:
                     stream.write(json.dumps(self._fingerprint()).encode())
             arrays: dict[str, Any] = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
             arrays[PROGRESS] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
-            with _replacing(self._shard(self._kept.number), self._folder / "new") as stream:
+            with _replacing(self._segment(self._kept.number), self._folder / "new") as stream:
                 np.savez(stream, **arrays)
         self._held = []  # first: after a Ctrl-C here nothing is there twice
         self._kept = kept
@@ -272,25 +275,25 @@ class Shards:
         if self._fingerprint is None or not (self._resume or time.monotonic() - self._begun > WORTH_KEEPING):
             return False
         if self._held:
-            with suppress(BertcliError):  # a full disk: the shards before it stand
-                self._write_shard()
+            with suppress(BertcliError):  # a full disk: the segments before it stand
+                self._write_segment()
         return self._kept.number > 0
 
     def _remove(self, count: int) -> None:
-        """Remove all but the first `count` shards, newest first, so a crash leaves a prefix."""
-        kept = {"lock", HOLDER, *(self._shard(number).name for number in range(count))}
+        """Remove all but the first `count` segments, newest first, so a crash leaves a prefix."""
+        kept = {"lock", HOLDER, *(self._segment(number).name for number in range(count))}
         if count:
             kept.add("fingerprint.json")
         for path in sorted(self._folder.iterdir(), reverse=True):
             if path.name not in kept:
                 path.unlink()
 
-    def _shard(self, number: int) -> Path:
+    def _segment(self, number: int) -> Path:
         return self._folder / f"{number:06}.npz"
 
 
 def kept_fingerprint(file: str) -> Fingerprint:
-    """The fingerprint of the interrupted run whose shards lie beside a file; empty if there is none."""
+    """The fingerprint of the interrupted run whose segments lie beside a file; empty if there is none."""
     path = _parts_of(Path(os.path.realpath(file))) / "fingerprint.json"
     try:
         found = json.loads(path.read_bytes())
@@ -300,13 +303,13 @@ def kept_fingerprint(file: str) -> Fingerprint:
 
 
 def _parts_of(path: Path) -> Path:
-    """The folder of the shards of a file."""
+    """The folder of the segments of a file."""
     return path.with_name(f".{path.name}.parts")
 
 
 def save(file: str, data: bytes) -> None:
     """Write a whole file; on an error what was there stays."""
-    with Shards(file) as shards, shards.result() as stream:
+    with ResumableOutput(file) as segments, segments.result() as stream:
         stream.write(data)
 
 

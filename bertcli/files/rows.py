@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
 from bertcli.errors import BertcliError, shown
-from bertcli.files.lines import LONGEST, Line, LineFile
+from bertcli.files.line_reader import LONGEST, Line, LineFile
 from bertcli.files.texts import Text, is_unicode
 
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
@@ -53,7 +53,7 @@ class Field(NamedTuple):
         return f"there is {wrong} {shown(self.name)}; fields are {fields}{hint}."
 
 
-class Wanted(NamedTuple):
+class RowColumns(NamedTuple):
     """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
     whole: all fields of the row, whatever they hold, are its label. header: the first row of a .csv or .tsv file names
@@ -94,7 +94,7 @@ class InputFile(NamedTuple):
     """A file or pipe, and what reads the texts in it."""
 
     rows: RowSource
-    texts: Callable[[Wanted], Iterator[Text]]
+    texts: Callable[[RowColumns], Iterator[Text]]
 
 
 def open_lines(file: str, reader: str) -> InputFile:
@@ -108,7 +108,7 @@ def unusable(place: str, why: str, id: str | int | None = None) -> Text:
     return Text("", place=place, id=id, error=f"{place}: {why}")
 
 
-def text_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+def text_lines(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
     """Every line is a text."""
     for line in lines:
         if line.error:
@@ -117,7 +117,7 @@ def text_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
             yield Text(line.text, wanted.fixed_pair, line.place)
 
 
-def sequences(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+def sequences(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
     """FASTA: the lines below a header, joined, are a text, and the first word of the header is its id."""
     header: Line | None = None
     letters: list[str] = []
@@ -138,7 +138,7 @@ def sequences(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
             yield unusable(line.place, "a header (>) must come before a sequence.")
 
 
-def json_lines(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+def json_lines(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
     """Every line is a JSON object."""
     for line in lines:
         yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, wanted)
@@ -153,7 +153,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _json_row(line: Line, wanted: Wanted) -> Text:
+def _json_row(line: Line, wanted: RowColumns) -> Text:
     try:
         record = json.loads(line.text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
@@ -176,19 +176,19 @@ class _Cells(NamedTuple):
     error: str | None = None
 
 
-def comma_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+def comma_separated(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
     """Rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
     return _table(_quoted_rows(lines, wanted.delimiter or ","), wanted)
 
 
-def tab_separated(lines: LineFile, wanted: Wanted) -> Iterator[Text]:
+def tab_separated(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
     """One row per line."""
     if wanted.delimiter not in (None, "\t"):
         return comma_separated(lines, wanted)
     return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
 
 
-def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text]:
+def _table(rows: Generator[_Cells, None, None], wanted: RowColumns) -> Iterator[Text]:
     """The rows of a table whose first row is its header, if it has one; an error in that row is fatal."""
     with closing(rows):
         first = next(rows, _Cells("", []))
@@ -216,7 +216,7 @@ def _table(rows: Generator[_Cells, None, None], wanted: Wanted) -> Iterator[Text
                 yield wanted.row(place, dict(zip(header, fields or [""], strict=False)))
 
 
-def _hint(header: list[str], field: Field, wanted: Wanted) -> str:
+def _hint(header: list[str], field: Field, wanted: RowColumns) -> str:
     """What to try where a column is missing: another delimiter that the header has, or a file without a header."""
     if not field.option.startswith("--"):  # from Python
         return ""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bertcli.files.arrays import SAFETENSORS_TYPES, Stored
 from bertcli.files.formats import SEVERAL, ArrayFormat, check_output, ending_of, format_of
-from bertcli.files.shards import Shards
+from bertcli.files.resumable_output import ResumableOutput
 
 
 def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -20,5 +20,5 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def save_stored(file: str, *arrays: Stored) -> None:
     """Write arrays to a file of arrays."""
-    with Shards(file) as shards, shards.result() as stream:
+    with ResumableOutput(file) as segments, segments.result() as stream:
         format_of(file, ArrayFormat).write_arrays(stream, arrays)

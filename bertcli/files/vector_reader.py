@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, first_line, shown
-from bertcli.files.shards import BESIDE
+from bertcli.files.resumable_output import BESIDE
 from bertcli.folder.files import read_object
 
 T = TypeVar("T")

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, ends_of
 from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
-from bertcli.files.shards import ERRORS, LENGTHS, LINES, Shards
-from bertcli.files.stored import ORIGIN, SETTINGS
+from bertcli.files.resumable_output import ERRORS, LENGTHS, LINES, ResumableOutput
 from bertcli.files.texts import Failure, Item
+from bertcli.files.vector_reader import ORIGIN, SETTINGS
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
 
@@ -131,9 +131,9 @@ class VectorForm:
             return arrays | {LINES: b"".join(json.dumps(self._row(entry)).encode() + b"\n" for entry in entries)}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
-    def write(self, stream: Stream, shards: Shards) -> None:
+    def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
-        self.format.write_vectors(stream, shards, self)
+        self.format.write_vectors(stream, segments, self)
 
     @property
     def format(self) -> VectorFormat:
@@ -170,16 +170,16 @@ class VectorForm:
         )
         return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
 
-    def stored(self, shards: Shards) -> Iterator[Stored]:
+    def stored(self, segments: ResumableOutput) -> Iterator[Stored]:
         """The arrays of a file."""
         for name, (dtype, row) in {
             **self._numbers,
             **dict.fromkeys(ORIGIN if self.chunked else (), ("<i8", ())),
         }.items():
-            yield Stored(name, dtype, (shards.row_count(name), *row), shards.rows(name))
+            yield Stored(name, dtype, (segments.row_count(name), *row), segments.rows(name))
         if self.ends:
-            count = shards.row_count(LENGTHS)
-            yield Stored(self.ends, "<i8", (count + 1,), ends_of(shards.rows(LENGTHS)))
+            count = segments.row_count(LENGTHS)
+            yield Stored(self.ends, "<i8", (count + 1,), ends_of(segments.rows(LENGTHS)))
         if self.sparse:
             yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
             yield Stored("format", "|S3", (), [np.array(b"csr")])

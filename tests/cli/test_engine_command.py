@@ -12,7 +12,7 @@ from conftest import Made
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
 
-from bertcli.files import shards
+from bertcli.files import resumable_output
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
 
@@ -62,8 +62,8 @@ def near(value: Any) -> Any:
 def test_engine_command_resumes_with_the_same_engine_only(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "SHORTEST", 0.0)
-    monkeypatch.setattr(shards, "LONGEST", 0.0)
+    monkeypatch.setattr(resumable_output, "SHORTEST", 0.0)
+    monkeypatch.setattr(resumable_output, "LONGEST", 0.0)
     (tmp_path / "texts.txt").write_text(TEXTS, encoding="utf-8")
     common = ("encode", "-m", made(), "-i", tmp_path / "texts.txt", "--batch-tokens", "20", "--engine", "onnx")
     assert bertcli(*common, "-o", tmp_path / "whole.npy").status == 0

@@ -8,7 +8,7 @@ import pytest
 from helpers.reading import refusal, texts
 
 from bertcli.files.inputs import from_files
-from bertcli.files.lines import LONGEST
+from bertcli.files.line_reader import LONGEST
 from bertcli.files.texts import Text
 
 WORDS = ["one", "", "dr–é 😀", "four"]

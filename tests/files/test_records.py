@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.forms import TableForm, write_records
-from bertcli.files.shards import Shards
+from bertcli.files.record_writer import TableForm, write_records
+from bertcli.files.resumable_output import ResumableOutput
 from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column, as_json
 
@@ -40,11 +40,11 @@ def test_records_are_the_same_in_every_form(count: int, tmp_path: Path, capsysbi
 def save_rows(file: Path, table: Table, own_ids: bool, *blocks: list[dict[str, Any]]) -> None:
     """Write records to a .csv or .parquet file, some at a time."""
     form = TableForm(str(file), table, own_ids, errors=True)
-    with Shards(str(file)) as shards:
+    with ResumableOutput(str(file)) as segments:
         for block in blocks:
-            shards.add(form.arrays(block), {})
-        with shards.result() as stream:
-            form.write(stream, shards)
+            segments.add(form.arrays(block), {})
+        with segments.result() as stream:
+            form.write(stream, segments)
 
 
 def flat(file: Path) -> list[dict[str, Any]]:

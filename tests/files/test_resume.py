@@ -21,8 +21,8 @@ from helpers.late_folders import write_late
 from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.terminal import bertcli
 
-from bertcli.files import shards
-from bertcli.files.shards import Shards, State
+from bertcli.files import resumable_output
+from bertcli.files.resumable_output import ResumableOutput, State
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 FORMS = {
@@ -43,8 +43,8 @@ def model(made: Made) -> Path:
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every window goes to the disk as a shard."""
-    monkeypatch.setattr(shards, "SHORTEST", 0.0)
-    monkeypatch.setattr(shards, "LONGEST", 0.0)
+    monkeypatch.setattr(resumable_output, "SHORTEST", 0.0)
+    monkeypatch.setattr(resumable_output, "LONGEST", 0.0)
 
 
 @pytest.fixture
@@ -133,13 +133,13 @@ def test_resume_does_not_begin_again(
     with crashing(44):
         bertcli(*arguments)
     seen: list[int] = []
-    add = Shards.add
+    add = ResumableOutput.add
 
-    def watched(self: Shards, arrays: Any, state: State) -> None:
+    def watched(self: ResumableOutput, arrays: Any, state: State) -> None:
         seen.append(state["texts"])
         add(self, arrays, state)
 
-    monkeypatch.setattr(Shards, "add", watched)
+    monkeypatch.setattr(ResumableOutput, "add", watched)
     assert bertcli(*arguments).status == 0
     assert seen[0] > 5
     assert len(np.load(target)) == 24
@@ -272,7 +272,7 @@ def test_resume_beside_another_process_is_refused(resume: bool, model: Path, sou
     arguments = command("npy", model, source, target)
     if not resume:
         arguments.remove("--resume")
-    with Shards(str(target)):
+    with ResumableOutput(str(target)):
         message = bertcli(*arguments).error
         link = tmp_path / "link.npy"
         link.symlink_to(target)
@@ -358,15 +358,15 @@ def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, 
 STOPS_AT_ITS_FIRST_SHARD = """
 import os, signal
 from bertcli.cli import main
-from bertcli.files import shards
+from bertcli.files import resumable_output
 
 def write_and_stop(self):
-    shards.Shards._write_shard = write
+    resumable_output.ResumableOutput._write_segment = write
     write(self)
     os.kill(os.getpid(), signal.SIGSTOP)
 
-shards.SHORTEST = shards.LONGEST = 0.0
-write, shards.Shards._write_shard = shards.Shards._write_shard, write_and_stop
+resumable_output.SHORTEST = resumable_output.LONGEST = 0.0
+write, resumable_output.ResumableOutput._write_segment = resumable_output.ResumableOutput._write_segment, write_and_stop
 main()
 """
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from bertcli.errors import BertcliError
 from bertcli.files import rows
 from bertcli.files.inputs import from_files, rows_in
-from bertcli.files.lines import LONGEST
-from bertcli.files.rows import Wanted
+from bertcli.files.line_reader import LONGEST
+from bertcli.files.rows import RowColumns
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 characters = st.characters(codec="utf-8")
@@ -176,10 +176,10 @@ def test_rows_may_be_read_whole(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     values: list[Any] = ["good", 1, None, ["a", 2], {"b": True}]
     file.write_text("".join(json.dumps({"is": value}) + "\n" for value in values), encoding="utf-8")
-    assert [row.label for row in rows_in([str(file)], Wanted(whole=True))] == [{"is": value} for value in values]
+    assert [row.label for row in rows_in([str(file)], RowColumns(whole=True))] == [{"is": value} for value in values]
     file = tmp_path / "t.csv"
     file.write_text("a,b\n1,2\n3\n", encoding="utf-8")
-    first, second = rows_in([str(file)], Wanted(whole=True), keep_going=True)
+    first, second = rows_in([str(file)], RowColumns(whole=True), keep_going=True)
     assert (first.label, second.label) == ({"a": "1", "b": "2"}, None)
     assert second.error == f"{file}, line 3: 1 field where the header has 2."
 

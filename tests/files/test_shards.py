@@ -1,4 +1,4 @@
-"""Shards on their way to a file, the rename at the end, and the lock."""
+"""ResumableOutput on their way to a file, the rename at the end, and the lock."""
 
 import errno
 import fcntl
@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files import shards
-from bertcli.files.shards import ERRORS, Shards, save
+from bertcli.files import resumable_output
+from bertcli.files.resumable_output import ERRORS, ResumableOutput, save
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block goes to the disk."""
-    monkeypatch.setattr(shards, "SHORTEST", 0.0)
-    monkeypatch.setattr(shards, "LONGEST", 0.0)
+    monkeypatch.setattr(resumable_output, "SHORTEST", 0.0)
+    monkeypatch.setattr(resumable_output, "LONGEST", 0.0)
 
 
-def unfinished(file: Path, resume: bool = True) -> Shards:
-    return Shards(str(file), lambda: {"input": "tea"}, resume)
+def unfinished(file: Path, resume: bool = True) -> ResumableOutput:
+    return ResumableOutput(str(file), lambda: {"input": "tea"}, resume)
 
 
 def interrupt(file: Path, after: int = 2) -> None:
@@ -81,8 +81,8 @@ def test_shards_without_resume_leave_nothing_of_an_earlier_run(tmp_path: Path) -
 
 
 def test_shards_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "LARGEST", 100)
-    with Shards(str(tmp_path / "v.npy")) as written:
+    monkeypatch.setattr(resumable_output, "LARGEST", 100)
+    with ResumableOutput(str(tmp_path / "v.npy")) as written:
         for _ in range(7):
             written.add({"rows": np.zeros(5)}, {})
         sizes = [len(rows) for rows in written.rows("rows")]
@@ -94,7 +94,7 @@ def test_result_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     file.write_bytes(b"old")
     file.chmod(0o640)
-    with suppress(ZeroDivisionError), Shards(str(file)) as failing, failing.result() as stream:
+    with suppress(ZeroDivisionError), ResumableOutput(str(file)) as failing, failing.result() as stream:
         stream.write(b"new")
         raise ZeroDivisionError
     assert file.read_bytes() == b"old"
@@ -115,7 +115,7 @@ def test_result_replaces_what_a_link_points_to(tmp_path: Path) -> None:
 def test_result_has_a_list_of_errors_only_if_there_are_any(tmp_path: Path) -> None:
     file, listed = tmp_path / "v.npy", tmp_path / "v.npy.errors.jsonl"
     for errors in (b"{}\n", b""):
-        with Shards(str(file)) as written:
+        with ResumableOutput(str(file)) as written:
             written.add({ERRORS: errors}, {})
             with written.result() as stream:
                 stream.write(b"tea")
@@ -166,11 +166,11 @@ def test_lock_that_is_deleted_before_it_is_held_is_none(
             late.pop()(path)
 
     monkeypatch.setattr("fcntl.flock", flock)
-    with Shards(str(tmp_path / "v.npy")):
+    with ResumableOutput(str(tmp_path / "v.npy")):
         assert path.with_name("process").read_text() == str(os.getpid())
         with (
             pytest.raises(BertcliError, match=f"Process {os.getpid()} is writing .*v.npy right now"),
-            Shards(str(tmp_path / "v.npy")),
+            ResumableOutput(str(tmp_path / "v.npy")),
         ):
             pass
     assert left(tmp_path) == []

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from bertcli.files.shards import Shards
+from bertcli.files.resumable_output import ResumableOutput
 from bertcli.files.texts import Chunk, Failure, Item, Text
-from bertcli.files.vectors import VectorForm, failures_shown
+from bertcli.files.vector_writer import VectorForm, failures_shown
 
 WIDTH = 3
 NO_TOKENS: Any = None  # a file of vectors has none
@@ -54,11 +54,11 @@ def blocks(counts: list[int], cut: int, one: Any) -> list[Block]:
 def written(file: Path, form: VectorForm, given_blocks: list[Any]) -> Any:
     """The file's arrays, or a table's rows."""
     form = replace(form, ending=file.suffix)
-    with Shards(str(file)) as shards:
+    with ResumableOutput(str(file)) as segments:
         for block in given_blocks:
-            shards.add(form.arrays(block.items, block.failures, block.vectors), {})
-        with shards.result() as stream:
-            form.write(stream, shards)
+            segments.add(form.arrays(block.items, block.failures, block.vectors), {})
+        with segments.result() as stream:
+            form.write(stream, segments)
     if file.suffix == ".parquet":
         return pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
     if file.suffix == ".npy":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.files import shards
+from bertcli.files import resumable_output
 
 CALLS = ("write", "fsync", "mkdir", "rmdir", "replace", "unlink")
 
@@ -106,7 +106,7 @@ def crashing(last: int | None, power_cut: bool = False) -> Iterator[Disk]:
             patch.setattr(os, name, disk.patched(name, getattr(os, name)))
         patch.setattr(os, "open", disk.opened(os.open))
         patch.setattr(os, "close", disk.closed(os.close))
-        patch.setattr(shards, "open", disk.new, raising=False)
+        patch.setattr(resumable_output, "open", disk.new, raising=False)
         with suppress(Crash):
             yield disk
     if last is not None:
@@ -129,5 +129,5 @@ def full_disk(room: int) -> Iterator[None]:
             return count
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "open", lambda path, mode: io.BufferedWriter(File(path, "w")), raising=False)
+        patch.setattr(resumable_output, "open", lambda path, mode: io.BufferedWriter(File(path, "w")), raising=False)
         yield

@@ -28,7 +28,7 @@ import bertcli
 from bertcli.engine import blas, threads
 from bertcli.errors import BertcliError
 from bertcli.files.inputs import from_files
-from bertcli.files.lines import LineFile
+from bertcli.files.line_reader import LineFile
 from bertcli.files.texts import Item, Text, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.model import Model

@@ -10,11 +10,11 @@ from bertcli.evaluate.load.tables import number
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome
 from bertcli.files.inputs import rows_in
-from bertcli.files.lines import LineFile
-from bertcli.files.rows import Field, Wanted
+from bertcli.files.line_reader import LineFile
+from bertcli.files.rows import Field, RowColumns
 from bertcli.files.texts import Text
 
-OF_FOLDER = Wanted(Field("text", ""), id=Field("_id", ""), whole=True)
+OF_FOLDER = RowColumns(Field("text", ""), id=Field("_id", ""), whole=True)
 # Which fields of a line are a query, a document and a number, by how many fields it has; BEIR's may have a header.
 BEIR, TREC, RUN = 3, 4, 6
 PLACES = {BEIR: (0, 1, 2), TREC: (0, 2, 3), RUN: (0, 2, 4)}

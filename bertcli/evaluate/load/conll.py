@@ -9,7 +9,7 @@ from bertcli.errors import shown as quoted
 from bertcli.evaluate.load.labelled import LeftOut, Row
 from bertcli.evaluate.load.tables import TAG
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.lines import Line, LineFile
+from bertcli.files.line_reader import Line, LineFile
 from bertcli.files.texts import Text
 
 DOCUMENT = "-DOCSTART-"  # the first word of the line before a document

@@ -15,8 +15,8 @@ from bertcli.evaluate.load.tables import OF_TASKS, table
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import ending_of
 from bertcli.files.inputs import rows_in, takes_columns
-from bertcli.files.lines import LineFile
-from bertcli.files.rows import Wanted
+from bertcli.files.line_reader import LineFile
+from bertcli.files.rows import RowColumns
 
 TAGGED = (".conll", ".iob", ".iob2", ".bio")  # files of words and tags, as are others whose lines end in tags
 
@@ -70,7 +70,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
     else:
         _without_clusters(file, options)
         task, why = "score", "it has a text a line"
-        rows = [Row(text) for text in rows_in([file], Wanted(), keep_going=True)]
+        rows = [Row(text) for text in rows_in([file], RowColumns(), keep_going=True)]
     if options.task not in (None, task):
         raise BertcliError(f"{file} is for {task}, since {why}, and not for {options.task} (--task).")
     _check_options(file, task, options)

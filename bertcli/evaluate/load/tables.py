@@ -11,7 +11,7 @@ from bertcli.errors import shown as quoted
 from bertcli.evaluate.load.labelled import Relevance, Row
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.inputs import rows_in
-from bertcli.files.rows import Wanted, unusable
+from bertcli.files.rows import RowColumns, unusable
 from bertcli.files.texts import Text, is_unicode
 
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError
@@ -178,7 +178,7 @@ class Fields(NamedTuple):
 
 def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[Row], str]:
     """The task of a table, why it is this one, its rows, and a note about them. Errors: BertcliError."""
-    rows = [*rows_in([file], Wanted(whole=True), keep_going=True)]
+    rows = [*rows_in([file], RowColumns(whole=True), keep_going=True)]
     good = [row.label for row in rows if not row.error]
     if not good:
         return options.task or "score", "it is empty", [Row(row) for row in rows], ""

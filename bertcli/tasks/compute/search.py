@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from bertcli.errors import BertcliError, check_count, check_names, shown
 from bertcli.files.inputs import from_files
+from bertcli.files.resumable_output import signature
 from bertcli.files.search import Nearest, nearest, open_vectors
-from bertcli.files.shards import signature
-from bertcli.files.stored import MODEL, StoredVectors
 from bertcli.files.texts import Text, Texts
+from bertcli.files.vector_reader import MODEL, StoredVectors
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.compute.task import Record

@@ -183,16 +183,16 @@ def test_a_file_comes_from_one_engine_which_its_run_names(
 
 def test_a_run_that_is_resumed_keeps_its_engine(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Though by now the other one would be chosen."""
-    from bertcli.files import shards
+    from bertcli.files import resumable_output
 
     kept: list[Any] = []
-    begin = shards.Shards.__init__
+    begin = resumable_output.ResumableOutput.__init__
 
     def noted(self: Any, file: str, fingerprint: Any = None, resume: bool = False) -> None:
         kept.append(fingerprint)
         begin(self, file, fingerprint, resume)
 
-    monkeypatch.setattr(shards.Shards, "__init__", noted)
+    monkeypatch.setattr(resumable_output.ResumableOutput, "__init__", noted)
     folder, texts, file = made(), tmp_path / "texts.txt", tmp_path / "out.jsonl"
     texts.write_text("\n".join(TEXTS))
     run = ("encode", "-m", folder, "-i", texts, "-o", file, "--engine")
