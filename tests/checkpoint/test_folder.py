@@ -14,6 +14,7 @@ from helpers.checkpoints import make
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
+from bertcli.folder.layout import Layout
 
 OPENS = """
 import sys
@@ -127,3 +128,19 @@ def test_a_model_is_opened_from_what_was_found(tmp_path: Path, monkeypatch: pyte
     assert model.fill_mask(["The [MASK]."])
     assert pickle.loads(pickle.dumps(model)).path == model.path
     assert bertcli.variant("tiny").path is None
+
+
+def test_a_folder_is_understood_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Network, tokenizer, sentence settings and tasks take the layout that opening made."""
+    folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",), dense=(Dense(7),)))
+    made: list[Folder] = []
+    of = Layout.of
+
+    def counted(folder: Folder) -> Layout:
+        made.append(folder)
+        return of(folder)
+
+    monkeypatch.setattr(Layout, "of", counted)
+    model = bertcli.load(folder)
+    model.encode(["tea"])
+    assert [one.path for one in made] == [folder]
