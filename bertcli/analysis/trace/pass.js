@@ -417,8 +417,8 @@ function ordered(found) {
 // ----------------------------------------------------------------------------------------------------------- the page
 
 // What has become of the chosen token at each stop.
-const KEY = [["|x|", "length of its vector"], ["cos", "cosine with the stop before: 1 is unchanged"],
-  ["→", "the token it looks at most, mean of the heads"], ["reads", "what the prediction head would say here"]];
+const KEY = [["|x|", "length of its vector"], ["cos", "cosine with the state one layer before: 1 is unchanged"],
+  ["→", "the token with most attention weight, mean of the heads"], ["reads", "what the prediction head would predict here"]];
 function line() {
   const place = byId("line"), stops = make("div", {className: "stops"}), before = [place.scrollTop, place.querySelector(".stops")?.scrollLeft];
   for (let i = 0; i <= data.layers + 1; i++) {

@@ -39,6 +39,7 @@ from bertcli.views.compute.target import Result, Sentence, preparing, result_of,
 from bertcli.views.heads import HeadsOptions
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
+MOST_BESIDE = 6  # heads whose pictures stand beside the numbers; more have the whole width
 THUMB = (
     '<button type="button" class="thumb" title="{title}" aria-pressed="false" data-layer="{layer}" data-head="{head}">'
     "<canvas></canvas></button>"
@@ -354,8 +355,10 @@ def draw(view: Heads) -> str:
     }
     title = "Attention heads: where each looks"
     title += "" if view.meaning is None else f", and {view.meaning} without it"
-    content = side_by_side([grid, *together[:1], large], [*together[1:], numbers])
-    return page(title, content, lead=lead, model=view.model, text=view.text, style=style, script=script, data=data)
+    many = max(map(len, by_place)) > MOST_BESIDE
+    above, beside_numbers = ([grid], [large]) if many else ([], [grid, *together[:1], large])
+    content = [*above, *(together[:1] if many else []), side_by_side(beside_numbers, [*together[1:], numbers])]
+    return page(title, *content, lead=lead, model=view.model, text=view.text, style=style, script=script, data=data)
 
 
 def _by_place(view: Heads) -> list[list[str]]:
