@@ -21,7 +21,7 @@ from bertcli._version import __version__
 from bertcli.engine import blas
 from bertcli.engine.packing import Packed, pack
 from bertcli.engine.threads import thread_count
-from bertcli.onnx.session import Session, groups, hidden_states, runtime
+from bertcli.onnx.session import OVERHEAD, Session, groups, hidden_states, runtime
 from bertcli.tracing.dispatch import Array
 
 SECONDS = 2.0  # for all measurements together
@@ -119,14 +119,15 @@ def _on_line(known: list[tuple[int, float]], tokens: float) -> float:
 def tokens_of_a_call(times: Mapping[Shape, float]) -> int:
     """How many padded tokens take as long as a call by itself: a / b of a + b · tokens.
 
-    Rounded to a power of two, so that two measurements group sentences alike.
+    Rounded to a power of two, so that two measurements group sentences alike, and OVERHEAD at least: on a busy machine
+    the longer run is disturbed more than the short one, and a call would seem to cost nothing.
     """
     if not {SHORT, LONGER} <= times.keys():
-        return 0
+        return OVERHEAD
     slope = (times[LONGER] - times[SHORT]) / (LONGER[1] - SHORT[1])
     if slope <= 0:
         return LONGER[1]
-    tokens = min(max(times[SHORT] / slope - SHORT[1], 1), LONGER[1])
+    tokens = min(max(times[SHORT] / slope - SHORT[1], OVERHEAD), LONGER[1])
     return int(2 ** round(float(np.log2(tokens))))
 
 

@@ -59,7 +59,7 @@ def test_a_call_costs_as_much_as_so_many_tokens() -> None:
     assert tokens_of_a_call({SHORT: 0.0048, LONGER: 0.0160}) == 32  # 0.1 ms a token, 3.2 ms a call
     assert tokens_of_a_call({SHORT: 0.0050, LONGER: 0.0162}) == 32, "so much noise groups sentences alike"
     assert tokens_of_a_call({SHORT: 0.01, LONGER: 0.009}) == 128
-    assert tokens_of_a_call({SHORT: 0.0016, LONGER: 0.0128}) == 1
+    assert tokens_of_a_call({SHORT: 0.0016, LONGER: 0.0128}) == 16
 
 
 def test_the_faster_engine_depends_on_the_batch() -> None:
