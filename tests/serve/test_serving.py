@@ -62,7 +62,7 @@ def ask(url: str, body: Any = None) -> Any:
 
 
 def test_what_it_says_and_gives() -> None:
-    with started("-m", "bert-mini-sentence", "-m", "bert-mini-mlm") as (process, url, lines):
+    with started("-m", "bert-mini-sentence", "-m", "bert-mini-mlm", "--engine", "numpy") as (process, url, lines):
         texts = ["A dog ran home.", LONG * 5]
         data = ask(f"{url}/v1/embeddings", {"input": texts})["data"]
         expected = bertcli.load("bert-mini-sentence").encode(texts, truncation="silent")
@@ -80,10 +80,12 @@ def test_what_it_says_and_gives() -> None:
 
 def test_a_quiet_server_says_only_what_it_serves() -> None:
     with started("--quiet") as (process, url, lines):
-        ask(f"{url}/embed", {"inputs": "a"})
+        (found,) = ask(f"{url}/embed", {"inputs": "a"})
         process.terminate()
         assert process.wait(30) == 0
-    assert [line.split()[0] for line in lines] == ["Note:", "Serving"]
+    assert [line.split()[0] for line in lines] == ["Note:", "Note:", "Serving"]
+    assert lines[1].startswith("Note: engine auto: "), "the faster engine computes, and the reason is said"
+    np.testing.assert_allclose(found, bertcli.load("bert-mini-sentence").encode("a")[0], atol=1e-5)
 
 
 def test_what_was_accepted_is_answered_at_the_end() -> None:
