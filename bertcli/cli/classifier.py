@@ -18,8 +18,8 @@ class LabelModelOptions(ModelOptions):
 
     classifier: str | None = classifier_option()
 
-    def wanted(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
-        return {**super().wanted(sample, note), "classifier": self.classifier}
+    def load_arguments(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
+        return {**super().load_arguments(sample, note), "classifier": self.classifier}
 
 
 def refuse_several(models: list[str] | None, classifier: str | None) -> None:

@@ -31,7 +31,7 @@ class DoctorOptions:
     offline: bool = option(False, "", "Never use the network: folder or cache only.")
 
 
-def doctor(wanted: DoctorOptions) -> None:
+def doctor(options: DoctorOptions) -> None:
     """Show what determines speed here: BLAS and its kernel, threads, measured rates.
 
     bertcli doctor
@@ -46,10 +46,10 @@ def doctor(wanted: DoctorOptions) -> None:
     from bertcli.report.terminal import print_table, visible
 
     findings = examine()
-    speeds = None if wanted.model is None else _speeds(wanted.model, wanted.offline)
+    speeds = None if options.model is None else _speeds(options.model, options.offline)
     if speeds is not None:
         findings["engines"] = speeds
-    if wanted.format == "json":
+    if options.format == "json":
         print(json.dumps(findings, indent=2))
         return
     for name, value in findings.items():

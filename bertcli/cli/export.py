@@ -34,7 +34,7 @@ class FileOptions:
     int8: bool = option(False, "", "Compute in int8, too: a quarter of the size, faster and less exact.")
 
 
-def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> None:
+def export(model: ModelOptions, target: FileOptions, options: ExportOptions) -> None:
     """Write a model as an ONNX file, without PyTorch.
 
     bertcli export -o model.onnx
@@ -57,13 +57,13 @@ def export(model: ModelOptions, target: FileOptions, wanted: ExportOptions) -> N
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.export import export_file, export_folder
 
-    opened = LoadedModel.load(**model.wanted(MASKED_SAMPLE), text=False)
+    opened = LoadedModel.load(**model.load_arguments(MASKED_SAMPLE), text=False)
     stored: Precision = "int8-stored" if target.dtype == "int8" else target.dtype
-    wanted = replace(wanted, precision="int8" if target.int8 else stored)
+    options = replace(options, precision="int8" if target.int8 else stored)
     if ending_of(target.output) in (ONNX, *FILES):  # which export_file refuses: a folder of such a name is a mistake
-        graph = export_file(opened, target.output, wanted)
+        graph = export_file(opened, target.output, options)
     else:
-        graph = export_folder(opened, target.output, wanted)
+        graph = export_folder(opened, target.output, options)
     say_written(graph.file if ending_of(target.output) == ONNX else target.output)
     checked = "" if graph.difference is None else f"; its numbers differ from NumPy's by at most {graph.difference:.1e}"
     logger.info("%s gives %s%s.", graph.file, " and ".join(graph.outputs), checked)

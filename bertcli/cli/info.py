@@ -24,7 +24,7 @@ class InfoOptions:
     format: Literal["table", "json"] = option("table", "FORMAT", "How it is printed: table (default) or json.")
 
 
-def info(model: ModelOptions, wanted: InfoOptions) -> None:
+def info(model: ModelOptions, options: InfoOptions) -> None:
     """Show what a model is, and which commands can use it.
 
     bertcli info
@@ -40,15 +40,15 @@ def info(model: ModelOptions, wanted: InfoOptions) -> None:
 
     Without a model: the bundled ones, and what lies in the Hub's cache.
     """
-    if wanted.name is not None:
-        if model.model not in (None, wanted.name, os.environ.get("BERTCLI_MODEL")):
+    if options.name is not None:
+        if model.model not in (None, options.name, os.environ.get("BERTCLI_MODEL")):
             raise wrong("MODEL", "give the model once: as an argument, or with -m.")
-        model = replace(model, model=wanted.name)
+        model = replace(model, model=options.name)
     if model.model is None:
         from bertcli.analysis.info import listed, listing
 
         models = listed(model.cache_dir)
-        if wanted.format == "json":
+        if options.format == "json":
             _print({"models": models})
         else:
             print_table(LISTED, listing(models))
@@ -57,15 +57,15 @@ def info(model: ModelOptions, wanted: InfoOptions) -> None:
         from bertcli.analysis.classifier_info import classifier_info, classifier_table
 
         of_file = classifier_info(model.model)
-        _show(of_file, "Classifier", model.model, classifier_table(of_file), wanted.format)
+        _show(of_file, "Classifier", model.model, classifier_table(of_file), options.format)
         return
     from bertcli.folder.hub import find_model
 
-    folder = find_model(**model.wanted(""))
+    folder = find_model(**model.load_arguments(""))
     from bertcli.analysis.info import info, table
 
     found = info(folder, model.model)
-    _show(found, "Model", model.model, table(found), wanted.format)
+    _show(found, "Model", model.model, table(found), options.format)
 
 
 def _show(

@@ -19,7 +19,7 @@ from bertcli.cli.options import (
     OutputOptions,
     ThreadOptions,
     by_name,
-    changed,
+    given_options,
     name_of,
     refuse,
     wrong,
@@ -63,20 +63,20 @@ class Job:
         self,
         command: str,
         needs: Needs,
-        wanted: W,
+        task_options: W,
         options: Mapping[str, Any],
         endings: tuple[str, ...],
     ) -> "Run[W]":
         """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
-        `needs` says what model runs where none is given, `wanted` are the task's options, `options` more of the command
+        `needs` says what model runs where none is given, `task_options` are the task's, `options` more of the command
         that affect the results. Wrong usage is a typer.BadParameter.
         """
         set_threads(self.threads)
         if needs.sample is None and self.model.model is None:
             what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
             raise wrong("--model", what)
-        source = self.read(wanted.keep_going, options.get("--id-column"))
+        source = self.read(task_options.keep_going, options.get("--id-column"))
         source.shard = self.long.shard
         job, file = self, self.output.output
         check_output(file, endings)
@@ -87,7 +87,7 @@ class Job:
 
             file = shard_file(file, *self.long.shard)
             job = replace(self, output=replace(self.output, output=file))
-        for name in changed(self.long):
+        for name in given_options(self.long):
             if files_of(source) is None:
                 raise BertcliError(
                     f"A pipe cannot be read a second time, so {name} needs the texts in a file (--input)."
@@ -97,11 +97,11 @@ class Job:
                 raise wrong(
                     name, f"a {PAGE} page is written at the end, so {name} does not go with it; it works with {works}."
                 )
-        wanted = replace(wanted, workers=wanted.workers or "auto")
+        task_options = replace(task_options, workers=task_options.workers or "auto")
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine)
         if file is not None:
             model = model.with_one_engine(_engine_of_run(file) if self.long.resume else None)
-        return Run(command, wanted, {**by_name(wanted), **options}, job, source, model)
+        return Run(command, task_options, {**by_name(task_options), **options}, job, source, model)
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
         return read_texts(self.texts, self.output, id_column, keep_going)
@@ -117,7 +117,7 @@ class Run(Generic[W]):
     """A run command at work: its texts and its model are open."""
 
     command: str
-    wanted: W
+    task_options: W
     options: Mapping[str, Any]
     job: Job
     texts: "Texts"
@@ -311,7 +311,7 @@ def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOpt
             ("--precision", "--device", "--force"),
             "NumPy computes in float32 on the processor: add --engine onnx.",
         )
-    model = kind.load(**options.wanted(sample), **(asdict(engine) if engine else {}))
+    model = kind.load(**options.load_arguments(sample), **(asdict(engine) if engine else {}))
     for note in model.notes:
         logger.info("%s", note)
     return model

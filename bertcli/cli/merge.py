@@ -18,7 +18,7 @@ class MergeOptions:
     output: str = option(..., "FILE", "The file to write, of the same kind.", "-o", "--output")
 
 
-def merge(wanted: MergeOptions) -> None:
+def merge(options: MergeOptions) -> None:
     """Make one file of those that the shards of a run have written.
 
     bertcli encode -i corpus.jsonl -o vectors.npy --shard 0/2
@@ -34,6 +34,6 @@ def merge(wanted: MergeOptions) -> None:
     """
     from bertcli.files.merge import merge
 
-    count = merge(wanted.files, wanted.output)
-    say_written(wanted.output)
-    logger.info("%s joined into %s.", "1 shard is" if count == 1 else f"{count} shards are", wanted.output)
+    count = merge(options.files, options.output)
+    say_written(options.output)
+    logger.info("%s joined into %s.", "1 shard is" if count == 1 else f"{count} shards are", options.output)

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 @lean_dataclass
-class More:
+class CommandExtras:
     """The options of a command beside those of its task: none."""
 
-    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
+    def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
         """The spec, job and options with what these change of them. Wrong usage is a typer.BadParameter."""
-        return spec, job, wanted
+        return spec, job, options
 
-    def settings(self, wanted: Any) -> dict[str, Any]:
+    def settings(self, options: Any) -> dict[str, Any]:
         """What of these affects the results, by the names on the command line."""
         return by_name(self)
 
-    def endings(self, table: Table, wanted: Any) -> tuple[str, ...]:
+    def endings(self, table: Table, options: Any) -> tuple[str, ...]:
         """How the names of files may end that hold the results."""
         return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if table.on_page else ()))
 
@@ -40,20 +40,20 @@ class More:
 
 
 @lean_dataclass
-class LabelOptions(More):
+class LabelOptions(CommandExtras):
     """What the arguments of a task with labels are, and the fields of its texts."""
 
     choices: bool = option(False, "", "Score choices: the arguments after the text, or with --input all arguments.")
     id_column: str | None = id_column_option()
 
-    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
+    def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
         if not self.choices:
-            return spec, job, wanted
+            return spec, job, options
         arguments = job.texts.texts or []
         texts, choices = (None, arguments) if job.texts.input else (arguments[:1], arguments[1:])
         if not choices:
             raise wrong("--choices", "give the text, and the choices after it; with --input give only the choices.")
-        return spec, replace(job, texts=replace(job.texts, texts=texts)), replace(wanted, choices=choices)
+        return spec, replace(job, texts=replace(job.texts, texts=texts)), replace(options, choices=choices)
 
-    def settings(self, wanted: Any) -> dict[str, Any]:
-        return by_name(self) | {"--choices": wanted.choices}
+    def settings(self, options: Any) -> dict[str, Any]:
+        return by_name(self) | {"--choices": options.choices}

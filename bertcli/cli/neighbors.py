@@ -29,7 +29,7 @@ class NeighborsOptions:
     top_k: int = option(10, "K", "How many neighbors per word. (default: 10)", least=1)
 
 
-def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptions) -> None:
+def neighbors(model: ModelOptions, output: OutputOptions, options: NeighborsOptions) -> None:
     """Find the word pieces nearest to a word in the embedding space, by cosine.
 
     bertcli neighbors king
@@ -39,13 +39,13 @@ def neighbors(model: ModelOptions, output: OutputOptions, wanted: NeighborsOptio
     A word must be a single piece of the vocabulary; for a word of several
     pieces the error message lists them.
     """
-    words = InputOptions(texts=wanted.words, input=[wanted.input] if wanted.input else None)
+    words = InputOptions(texts=options.words, input=[options.input] if options.input else None)
     source = read_texts(words, output, called="word")
     check_output(output.output, RECORDS)
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.tasks.compute.neighbors import neighbors
 
-    records = neighbors(opened, (word.text for word in source), top_k=wanted.top_k)
+    records = neighbors(opened, (word.text for word in source), top_k=options.top_k)
     write_results(records, output, Table(COLUMNS, _rows))
 
 

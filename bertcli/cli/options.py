@@ -47,7 +47,7 @@ def by_name(group: Any) -> dict[str, Any]:
     return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def changed(group: Any) -> list[str]:
+def given_options(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
     return [name_of(member) for member in declared(group) if getattr(group, member.name) != member.default]
 
@@ -59,7 +59,7 @@ def wrong(names: str, why: str) -> typer.BadParameter:
 
 def refuse(group: Any, names: Container[str], why: str) -> None:
     """Refuse those of a group's options that do not have their defaults. Wrong usage is a typer.BadParameter."""
-    for name in changed(group):
+    for name in given_options(group):
         if name in names:
             raise wrong(name, why)
 
@@ -91,7 +91,7 @@ class ModelOptions:
     offline: bool = option(False, "", "Never use the network: folder or cache only.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.")
 
-    def wanted(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
+    def load_arguments(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
         """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
         if self.model is None:
             logger.info(note, sample)

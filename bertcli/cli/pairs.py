@@ -3,7 +3,7 @@
 from typing import Any
 
 from bertcli.cli.job import Job
-from bertcli.cli.more import More
+from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import wrong
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
@@ -11,27 +11,27 @@ from bertcli.tasks.registry import TaskSpec
 
 
 @lean_dataclass
-class PairOptions(More):
+class PairOptions(CommandExtras):
     """The group of --pairs, which is answered with the command that does it now."""
 
     by: str | None = option(None, "NAME", "", hidden=True)
 
-    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
-        if wanted.compare or self.by is not None:
-            name = "--pairs" if wanted.compare else "--by"
-            raise wrong(name, f"bertcli {self._instead(job, wanted)} does that now.")
-        return spec, job, wanted
+    def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
+        if options.compare or self.by is not None:
+            name = "--pairs" if options.compare else "--by"
+            raise wrong(name, f"bertcli {self._instead(job, options)} does that now.")
+        return spec, job, options
 
-    def _instead(self, job: Job, wanted: Any) -> str:
+    def _instead(self, job: Job, options: Any) -> str:
         """The arguments of the command that does what was asked for."""
         texts = job.texts
         words = ["evaluate", *(texts.input or ["pairs.csv"]), "--task", "minimal-pairs"]
         given = {"--column": texts.column, "--pair-column": texts.pair_column, "--by": self.by, "-m": job.model.model}
-        if wanted.metric != "pll":
-            given["--metric"] = wanted.metric
+        if options.metric != "pll":
+            given["--metric"] = options.metric
         for name, value in given.items():
             words += [] if value is None else [name, value]
         return " ".join(words)
 
-    def settings(self, wanted: Any) -> dict[str, Any]:
+    def settings(self, options: Any) -> dict[str, Any]:
         return {}

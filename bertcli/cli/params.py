@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, changed, refuse, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, given_options, refuse, wrong
 from bertcli.errors import BertcliError
 from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
@@ -94,7 +94,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
         return sized
     sizes = ("--vocab-size", "--num-labels", "--set")
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
-    wanted = options.wanted(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
+    wanted = options.load_arguments(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
     return LoadedModel.load(**wanted, heads=analyzed.heads, text=False)
 
 
@@ -123,10 +123,10 @@ class ParamsOptions:
         """Wrong usage is a typer.BadParameter."""
         if self.tensors and analyzed.without_weights:
             raise wrong("--tensors", "a variant or a config has no tensor files to list; give a checkpoint.")
-        for name in changed(self) + changed(analyzed):
+        for name in given_options(self) + given_options(analyzed):
             if self.tensors and name not in ("--tensors", "--format", "--heads"):
                 raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
-        if "--dtype" in changed(self) and None in (analyzed.seq_len, analyzed.batch_size):
+        if "--dtype" in given_options(self) and None in (analyzed.seq_len, analyzed.batch_size):
             raise wrong("--dtype", "this is the type of a pass's memory: add --batch-size and --seq-len.")
         if self.style == "keras":
             refuse(self, ("--depth",), "the Keras summary has no nested modules.")
@@ -198,7 +198,7 @@ def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, wanted: Par
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
     from bertcli.folder.hub import find_model
 
-    folder = find_model(**model.wanted(MASKED_SAMPLE))  # a name that is wrong is told at once
+    folder = find_model(**model.load_arguments(MASKED_SAMPLE))  # a name that is wrong is told at once
     from bertcli.analysis.params.summary import tensors_document
     from bertcli.folder.layout import Layout
     from bertcli.weights.loading import open_checkpoint

@@ -13,7 +13,7 @@ from bertcli.cli.options import (
     OutputOptions,
     ThreadOptions,
     argument,
-    changed,
+    given_options,
     id_column_option,
     wrong,
 )
@@ -86,7 +86,7 @@ def search(
     output: OutputOptions,
     threads: ThreadOptions,
     engine: EngineOptions,
-    wanted: QueryOptions,
+    options: QueryOptions,
 ) -> None:
     """Find the texts nearest to a query among vectors that encode wrote.
 
@@ -125,7 +125,7 @@ def search(
     from bertcli.tasks.compute.search import found
 
     opened = open_model(model, SENTENCE_SAMPLE, engine)
-    records = found(opened, queries, stored, source, wanted, where.top_k, whole=bool(where.texts))
+    records = found(opened, queries, stored, source, options, where.top_k, whole=bool(where.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     table = _Hits(tuple(columns), "nearest")
     write_results(records, output, table)
@@ -139,7 +139,7 @@ def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions
         texts = _Texts(None, where.texts, column=where.column)
         return read_texts(texts, output, where.id_column, keep_going=True)
     for name in ("--column", "--id-column"):
-        if name in changed(where):
+        if name in given_options(where):
             raise wrong(name, "this names a field of the texts: give their file with --texts.")
     return stored_texts(stored)
 

@@ -38,7 +38,7 @@ class ComparedJob(Job):
     long: LongOptions = field(default=LongOptions(), init=False)
 
 
-def similarity(job: ComparedJob, wanted: ComparedOptions) -> None:
+def similarity(job: ComparedJob, options: ComparedOptions) -> None:
     """Compare texts: the cosine similarity of every pair.
 
     bertcli similarity "a cup of tea" "a mug of coffee" "a red car"
@@ -50,12 +50,12 @@ def similarity(job: ComparedJob, wanted: ComparedOptions) -> None:
     .safetensors file has the array "cosine" [text, text]. Standard output shows
     at most 1,000 texts. --chunk compares the parts of long texts.
     """
-    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), wanted, {}, (*RECORDS, *ARRAYS))
+    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, {}, (*RECORDS, *ARRAYS))
     from bertcli.tasks.compute.encode import plan
     from bertcli.tasks.compute.run import results
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
 
-    task = plan(run.model, run.wanted)
+    task = plan(run.model, run.task_options)
     logger.info("%s.", task.summary)
     if (how := run.model.sentence.compared) != "cosine":
         logger.info("the checkpoint compares vectors by %s; these are cosines.", how)

@@ -4,14 +4,14 @@ from typing import Any
 
 from bertcli.cli.inputs import JOBS
 from bertcli.cli.job import Job
-from bertcli.cli.more import LabelOptions, More
+from bertcli.cli.more import CommandExtras, LabelOptions
 from bertcli.cli.options import wrong
 from bertcli.tasks.registry import TaskSpec, compute
 
 
 def groups_of(spec: TaskSpec) -> dict[str, Any]:
     """The groups of options of a spec's command, by what `run` calls them."""
-    more: type[More] = LabelOptions if spec.reads.choices else More
+    more: type[CommandExtras] = LabelOptions if spec.reads.choices else CommandExtras
     if spec.vectors:
         from bertcli.cli.vectors import StorageOptions
 
@@ -20,15 +20,15 @@ def groups_of(spec: TaskSpec) -> dict[str, Any]:
         from bertcli.cli.pairs import PairOptions
 
         more = PairOptions
-    return {"job": JOBS[spec.reads], "wanted": spec.options, "more": more}
+    return {"job": JOBS[spec.reads], "options": spec.options, "more": more}
 
 
-def run(spec: TaskSpec, job: Job, wanted: Any, more: More) -> None:
+def run(spec: TaskSpec, job: Job, options: Any, more: CommandExtras) -> None:
     """Run a task on the texts asked for."""
-    spec, job, wanted = more.of_run(spec, job, wanted)
-    table = spec.table(wanted)
+    spec, job, options = more.adjust(spec, job, options)
+    table = spec.table(options)
     format: str = job.output.format  # which a task that gives texts has one more of
     if format == "text" and table.line_of is None:
         raise wrong("--format", "text prints redacted texts: add --redact.")
-    begun = job.begin(spec.name, spec.needs(wanted), wanted, more.settings(wanted), more.endings(table, wanted))
-    more.write(begun, compute(spec).plan(begun.model, begun.wanted), table)
+    begun = job.begin(spec.name, spec.needs(options), options, more.settings(options), more.endings(table, options))
+    more.write(begun, compute(spec).plan(begun.model, begun.task_options), table)

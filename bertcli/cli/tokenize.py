@@ -31,7 +31,7 @@ class TokenizeOptions:
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
 
 
-def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wanted: TokenizeOptions) -> None:
+def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
     """Show the word pieces a model sees in a text.
 
     bertcli tokenize "An unbelievable story"
@@ -45,7 +45,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     check_output(output.output, RECORDS)
     from bertcli.folder.hub import find_model
 
-    folder = find_model(**model.wanted(MASKED_SAMPLE), weights=False)
+    folder = find_model(**model.load_arguments(MASKED_SAMPLE), weights=False)
     from bertcli.folder.layout import Layout
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer
@@ -59,7 +59,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, wa
     if prompt and tokenizer.chat is None:
         command = "rank" if layout.query_prompt else "encode"
         logger.info("%s puts the prompt %s before a text; these tokens are without it.", command, shown(prompt))
-    records = tokenize(tokenizer, source, wanted.max_length)
+    records = tokenize(tokenizer, source, options.max_length)
     write_results(records, output, Table(COLUMNS, _rows))
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.job import Job, Run
-from bertcli.cli.more import More
+from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, RECORDS, SEVERAL, SINGLE, VECTOR_TABLES
 from bertcli.lean import lean_dataclass
@@ -24,7 +24,7 @@ logger = logging.getLogger("bertcli")
 
 
 @lean_dataclass
-class StorageOptions(More):
+class StorageOptions(CommandExtras):
     """What is made of the vectors, and how they are stored."""
 
     dtype: Literal["float32", "float16", "int8", "binary"] = option(
@@ -35,49 +35,49 @@ class StorageOptions(More):
     sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
 
-    def of_run(self, spec: TaskSpec, job: Job, wanted: Any) -> tuple[TaskSpec, Job, Any]:
-        self._refuse_contradictions(spec, job, wanted)
+    def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
+        self._refuse_contradictions(spec, job, options)
         if not self.sparse:
-            return spec, job, wanted
+            return spec, job, options
         from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
 
         words = self.tokens or (job.output.output is None and job.output.format == "table")
-        shared = {field.name: getattr(wanted, field.name) for field in fields(Prepared)}
+        shared = {field.name: getattr(options, field.name) for field in fields(Prepared)}
         return SPEC, job, EncodeSparseOptions(**shared, words=words)
 
-    def _refuse_contradictions(self, spec: TaskSpec, job: Job, wanted: Any) -> None:
+    def _refuse_contradictions(self, spec: TaskSpec, job: Job, options: Any) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tokens and not self.sparse:
             raise wrong("--tokens", "this is about sparse vectors: add --sparse.")
         if self.sparse:
             why = "this does not apply to sparse vectors: leave it out, or leave out --sparse."
-            refuse(wanted, NOT_SPARSE, why)
+            refuse(options, NOT_SPARSE, why)
             refuse(self, NOT_SPARSE, why)
-        if self.id_column is not None and job.ending in ARRAYS and not wanted.keep_going:
+        if self.id_column is not None and job.ending in ARRAYS and not options.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
-        if wanted.chunk is not None and (wanted.pooling == "none" or job.ending in SINGLE):
+        if options.chunk is not None and (options.pooling == "none" or job.ending in SINGLE):
             why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
                 ".npz, .safetensors, .parquet and .jsonl can (--output)."
             )
             raise wrong("--chunk", why)
-        arrays = self._arrays(wanted)
+        arrays = self._arrays(options)
         if self.dtype != "float32" and job.ending not in arrays:
             raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(arrays)} (--output).")
 
-    def endings(self, table: Table, wanted: Any) -> tuple[str, ...]:
-        return RECORDS + self._arrays(wanted)
+    def endings(self, table: Table, options: Any) -> tuple[str, ...]:
+        return RECORDS + self._arrays(options)
 
-    def _arrays(self, wanted: Any) -> tuple[str, ...]:
+    def _arrays(self, options: Any) -> tuple[str, ...]:
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
         if self.sparse:
             return (".npz", *VECTOR_TABLES)
-        return SEVERAL if wanted.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
+        return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
 
     def write(self, run: Run[Any], task: Any, table: Table) -> None:
         logger.info("%s.", task.summary)
-        if run.job.ending in self._arrays(run.wanted):
+        if run.job.ending in self._arrays(run.task_options):
             from bertcli.tasks.compute.run import results
 
             run.write_vectors(self._form(run, task), partial(results, task))
@@ -91,7 +91,7 @@ class StorageOptions(More):
         from bertcli.files.vector_reader import MODEL, SETTINGS
         from bertcli.files.vector_writer import VectorForm
 
-        job, wanted = run.job, run.wanted
+        job, options = run.job, run.task_options
         if self.dtype == "int8" and job.ending in SINGLE:
             logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
         texts = job.texts
@@ -99,15 +99,15 @@ class StorageOptions(More):
         return VectorForm(
             task.width,
             self.dtype,
-            ragged=not self.sparse and wanted.pooling == "none",
+            ragged=not self.sparse and options.pooling == "none",
             sparse=self.sparse,
-            chunked=wanted.chunk is not None,
+            chunked=options.chunk is not None,
             paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
             own_ids=own_ids,
-            keep_going=wanted.keep_going,
+            keep_going=options.keep_going,
             ending=job.ending,
             notes={
                 MODEL: signature(run.model.name, run.model.files_read),
-                SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": wanted.chunk}),
+                SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": options.chunk}),
             },
         )
