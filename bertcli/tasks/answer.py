@@ -44,7 +44,7 @@ class AnswerOptions(Windows):
     )  # fmt: skip
 
 
-def record(wanted: AnswerOptions) -> Fields:
+def record(options: AnswerOptions) -> Fields:
     """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first.
 
     start and end count characters of the context, which is read in windows, as in `tag`, and never cut.
@@ -88,10 +88,10 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 SPEC = TaskSpec(
     AnswerOptions,
     reads=QUESTIONS,
-    needs=lambda wanted: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),
+    needs=lambda options: Needs("answer", "qa", None, "-m deepset/bert-base-cased-squad2"),
     record=record,
     shape=shape,
-    table=lambda wanted: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
+    table=lambda options: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
     examples=examples,
     place=6,
 )

@@ -69,17 +69,17 @@ class ClassifyOptions(Reading):
             )
 
 
-def needs(wanted: ClassifyOptions) -> Needs:
+def needs(options: ClassifyOptions) -> Needs:
     """No bundled model can choose among alternatives that it was not made for."""
-    if wanted.candidates is not None:
+    if options.candidates is not None:
         return Needs("classify --candidates", "classifier", None, "-m cross-encoder/nli-distilroberta-base")
-    if wanted.choices is not None:
+    if options.choices is not None:
         fitting = "a BertForMultipleChoice that was trained on SWAG"
         return Needs("classify --choices", "multiple_choice", None, fitting)
-    return Needs("classify", "classifier", MASKED_SAMPLE if wanted.head == "nsp" else SENTIMENT_SAMPLE)
+    return Needs("classify", "classifier", MASKED_SAMPLE if options.head == "nsp" else SENTIMENT_SAMPLE)
 
 
-def record(wanted: ClassifyOptions) -> Fields:
+def record(options: ClassifyOptions) -> Fields:
     """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first.
 
     The head is "classifier" if there is one,
@@ -139,7 +139,7 @@ SPEC = TaskSpec(
     needs=needs,
     record=record,
     shape=shape,
-    table=lambda wanted: Table(COLUMNS, "labels"),
+    table=lambda options: Table(COLUMNS, "labels"),
     examples=examples,
     place=2,
 )

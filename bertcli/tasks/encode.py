@@ -71,17 +71,17 @@ class EncodeOptions(Prepared):
     )
 
 
-def text_fields(wanted: Prepared) -> Fields:
+def text_fields(options: Prepared) -> Fields:
     """What a record says of its text, or of the part of it."""
-    part: Fields = {} if wanted.chunk is None else {"chunk": int, "start": int, "end": int}
+    part: Fields = {} if options.chunk is None else {"chunk": int, "start": int, "end": int}
     return {"index": int, "id?": (str, int), **part, "text": str, "tokens": int, "truncated": bool}
 
 
-def record(wanted: EncodeOptions) -> Fields:
+def record(options: EncodeOptions) -> Fields:
     """One vector; with pooling "none" one for each of the tokens, which are then given by name."""
-    if wanted.pooling == "none":
-        return text_fields(wanted) | {"tokens": [str], "embeddings": [[float]]}
-    return text_fields(wanted) | {"embedding": [float]}
+    if options.pooling == "none":
+        return text_fields(options) | {"tokens": [str], "embeddings": [[float]]}
+    return text_fields(options) | {"embedding": [float]}
 
 
 SHOWN = 4  # numbers of a vector that a table shows
@@ -128,9 +128,9 @@ def examples(subject: Subject) -> Iterator[Example]:
 SPEC = TaskSpec(
     EncodeOptions,
     reads=TEXTS,
-    needs=lambda wanted: Needs("encode", sample=SENTENCE_SAMPLE),
+    needs=lambda options: Needs("encode", sample=SENTENCE_SAMPLE),
     record=record,
-    table=lambda wanted: Table(TOKEN_COLUMNS, token_rows) if wanted.pooling == "none" else Table(COLUMNS, rows),
+    table=lambda options: Table(TOKEN_COLUMNS, token_rows) if options.pooling == "none" else Table(COLUMNS, rows),
     examples=examples,
     place=1,
     vectors=True,

@@ -24,10 +24,10 @@ class EncodeSparseOptions(Prepared):
     words: bool = False
 
 
-def record(wanted: EncodeSparseOptions) -> Fields:
+def record(options: EncodeSparseOptions) -> Fields:
     """Numbers of the vocabulary's entries, ascending, and their weights."""
-    words: Fields = {"words": [str]} if wanted.words else {}
-    return text_fields(wanted) | {"indices": [int], "values": [float], **words}
+    words: Fields = {"words": [str]} if options.words else {}
+    return text_fields(options) | {"indices": [int], "values": [float], **words}
 
 
 HEAVIEST = 5  # pieces that a table shows
@@ -59,9 +59,9 @@ def examples(subject: Subject) -> Iterator[Example]:
 SPEC = TaskSpec(
     EncodeSparseOptions,
     reads=TEXTS,
-    needs=lambda wanted: Needs("A sparse vector", "mlm", MASKED_SAMPLE),
+    needs=lambda options: Needs("A sparse vector", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda wanted: Table(COLUMNS, rows),
+    table=lambda options: Table(COLUMNS, rows),
     examples=examples,
     panel="",  # encode --sparse
     vectors=True,

@@ -40,7 +40,7 @@ class FillMaskOptions(Reading):
     pairs: Pairs = None
 
 
-def record(wanted: FillMaskOptions) -> Fields:
+def record(options: FillMaskOptions) -> Fields:
     """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}.
 
     The `top_k` most probable pieces for every mask, independently. A target of several pieces is scored as a whole,
@@ -48,7 +48,7 @@ def record(wanted: FillMaskOptions) -> Fields:
     every mask belongs to the k-th best filling, and has its score; `top_k` is then 250 at most.
     """
     token: Fields = {"token": int, "token_str": str}
-    if wanted.targets is not None:
+    if options.targets is not None:
         token = {"token": (int, [int]), "token_str": str, "pieces?": [str]}
     predictions = [{"score": float, **token, "sequence": str}]
     return {
@@ -92,10 +92,10 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 SPEC = TaskSpec(
     FillMaskOptions,
     reads=TEXTS,
-    needs=lambda wanted: Needs("fill-mask", "mlm", MASKED_SAMPLE),
+    needs=lambda options: Needs("fill-mask", "mlm", MASKED_SAMPLE),
     record=record,
     shape=shape,
-    table=lambda wanted: Table(COLUMNS, rows),
+    table=lambda options: Table(COLUMNS, rows),
     examples=examples,
     place=3,
 )

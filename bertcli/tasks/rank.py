@@ -35,7 +35,7 @@ class RankOptions(Reading):
     top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", least=1)
 
 
-def record(wanted: RankOptions) -> Fields:
+def record(options: RankOptions) -> Fields:
     """Best document first; corpus_id is its number in the input."""
     return {"query": str, "corpus_id": int, "score": float, "text": str}
 
@@ -56,9 +56,9 @@ def examples(subject: Subject) -> Iterator[Example]:
 SPEC = TaskSpec(
     RankOptions,
     reads=DOCUMENTS,
-    needs=lambda wanted: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
+    needs=lambda options: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
     record=record,
-    table=lambda wanted: Table(COLUMNS, ""),
+    table=lambda options: Table(COLUMNS, ""),
     examples=examples,
     place=7,
 )

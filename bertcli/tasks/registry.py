@@ -116,7 +116,7 @@ def _spec_in(module: str) -> TaskSpec | None:
 class Work(Protocol):
     """The file of a task's work."""
 
-    def plan(self, model: "LoadedModel", wanted: Any) -> "Task[Any]":
+    def plan(self, model: "LoadedModel", options: Any) -> "Task[Any]":
         """What makes the results; BertcliError for a model without the head, and for options that do not fit it."""
 
 

@@ -47,14 +47,14 @@ class ScoreOptions(Reading):
             raise BertcliError("Pairs have a metric of that name: metric='within-word' in place of within_word.")
 
 
-def record(wanted: ScoreOptions) -> Fields:
+def record(options: ScoreOptions) -> Fields:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
     For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
     With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
     of a masked language model.
     """
-    if wanted.compare:
+    if options.compare:
         texts: Fields = {"index": int, "id?": (int, str), "text": str, "text_pair": str}
         return {**texts, "score": float, "pair_score": float, "preferred": (str, None)}
     return {
@@ -101,9 +101,9 @@ def examples(subject: Subject) -> Iterator[Example]:
 SPEC = TaskSpec(
     ScoreOptions,
     reads=TEXTS,
-    needs=lambda wanted: Needs("score", "mlm", MASKED_SAMPLE),
+    needs=lambda options: Needs("score", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda wanted: Table(OF_PAIRS, "") if wanted.compare else Table(COLUMNS, rows, in_files=False),
+    table=lambda options: Table(OF_PAIRS, "") if options.compare else Table(COLUMNS, rows, in_files=False),
     compares=True,
     examples=examples,
     place=4,

@@ -62,18 +62,18 @@ class TagOptions(Windows):
             raise BertcliError(f"threshold (--threshold) is {self.threshold}; scores are 0 to 1.")
 
 
-def record(wanted: TagOptions) -> Fields:
+def record(options: TagOptions) -> Fields:
     """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}.
 
     start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
     start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
     of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
     """
-    if wanted.aggregation == "none":
+    if options.aggregation == "none":
         entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
     else:
         entity = {"entity_group": str, "score": float, "word": str, "start": int, "end": int}
-    redacted: Fields = {"redacted": str} if wanted.redact else {}
+    redacted: Fields = {"redacted": str} if options.redact else {}
     return {"index": int, "text": str, "truncated": bool, "entities": [entity], **redacted}
 
 
@@ -110,9 +110,9 @@ def redacted_line(record: Record) -> str:
     return " ".join(record.get("redacted", "").splitlines())
 
 
-def table(wanted: TagOptions) -> Table:
+def table(options: TagOptions) -> Table:
     """Entities, or redacted texts."""
-    if wanted.redact:
+    if options.redact:
         return Table(REDACTED_COLUMNS, "", line_of=redacted_line)
     return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)
 
@@ -134,7 +134,7 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,
-    needs=lambda wanted: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
+    needs=lambda options: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
     record=record,
     shape=shape,
     table=table,

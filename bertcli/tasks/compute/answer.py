@@ -32,15 +32,15 @@ MOST_OVERLAP = 128
 CONTEXT = 1  # the side of the context, whose question is side 0
 
 
-def plan(model: LoadedModel, wanted: AnswerOptions) -> RecordTask:
+def plan(model: LoadedModel, options: AnswerOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
-    check_needs(model, SPEC.needs(wanted))
-    return _Answer(model, wanted.reading, replace(wanted, contexts=None))  # which may not pickle
+    check_needs(model, SPEC.needs(options))
+    return _Answer(model, options.reading, replace(options, contexts=None))  # which may not pickle
 
 
 @lean_dataclass
 class _Answer(RecordTask):
-    wanted: AnswerOptions
+    options: AnswerOptions
 
     @cached_property
     def limit(self) -> int:
@@ -58,7 +58,7 @@ class _Answer(RecordTask):
         for side, what in enumerate(("question", "context")):
             if side not in sides:
                 raise BertcliError(f"The {what} of {item.place} is empty, so there is nothing to answer.")
-        room, stride = self._room(item.tokens), self.wanted.stride or 0
+        room, stride = self._room(item.tokens), self.options.stride or 0
         if room <= stride:
             advice = f"give a stride below {room} (--stride)" if room > 0 else "shorten it"
             raise BertcliError(
@@ -72,7 +72,7 @@ class _Answer(RecordTask):
 
     def _overlap(self, tokens: Tokens) -> int:
         """How many tokens of the context a window shares with the next one."""
-        overlap = min(self.limit // 2, MOST_OVERLAP) if self.wanted.stride is None else self.wanted.stride
+        overlap = min(self.limit // 2, MOST_OVERLAP) if self.options.stride is None else self.options.stride
         room = self._room(tokens)
         return overlap if overlap < room else room // 2
 
@@ -83,7 +83,7 @@ class _Answer(RecordTask):
         return tokens_in_windows(item.tokens, self.limit, self._overlap(item.tokens))
 
     def predictions(self, item: Item) -> int:
-        return self.wanted.top_k or 1
+        return self.options.top_k or 1
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
@@ -91,7 +91,7 @@ class _Answer(RecordTask):
         logits = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
         for item, parts in zip(items, of_items, strict=True):
             context = item.text.pair or ""
-            best = answers([_context(part, next(logits)) for part in parts], context, self.wanted)
+            best = answers([_context(part, next(logits)) for part in parts], context, self.options)
             records = [answer._asdict() for answer in best]
             yield {"index": item.index, "question": item.text.text, "context": context, "answers": records}
 
@@ -144,27 +144,27 @@ class Span(NamedTuple):
     answer: str
 
 
-def answers(windows: Sequence[ContextWindow], context: str, wanted: AnswerOptions) -> list[Span]:
+def answers(windows: Sequence[ContextWindow], context: str, options: AnswerOptions) -> list[Span]:
     """The best answers in all windows, best first.
 
     A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
     case), their probabilities are added and the place is that of the first; of logits the best one counts.
     """
     by_text: dict[str, Span] = {}
-    scores = [_scores(window, wanted.score) for window in windows]
+    scores = [_scores(window, options.score) for window in windows]
     for window, of_window in zip(windows, scores, strict=True):
-        for first, last in _best_spans(of_window[1:, 1:], wanted):
+        for first, last in _best_spans(of_window[1:, 1:], options):
             start, end = _widened(window.places[first], window.places[last])
             candidate = Span(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
             earlier = by_text.setdefault(candidate.answer.lower(), candidate)
-            if earlier is not candidate and wanted.score != "logits":
+            if earlier is not candidate and options.score != "logits":
                 by_text[candidate.answer.lower()] = earlier._replace(score=earlier.score + candidate.score)
             elif candidate.score > earlier.score:
                 by_text[candidate.answer.lower()] = candidate
     every = list(by_text.values())
-    if wanted.no_answer:
+    if options.no_answer:
         every.append(Span(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
-    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), wanted.top_k or 1)]
+    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), options.top_k or 1)]
 
 
 def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
@@ -177,12 +177,12 @@ def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
     return np.multiply.outer(softmax(window.start), softmax(window.end))
 
 
-def _best_spans(scores: Numbers, wanted: AnswerOptions) -> list[tuple[int, int]]:
-    """First and last token of the best spans; more of them than are wanted, as some become the same."""
+def _best_spans(scores: Numbers, options: AnswerOptions) -> list[tuple[int, int]]:
+    """First and last token of the best spans; more of them than are asked for, as some become the same."""
     tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one
-    spans = np.argwhere((length >= 0) & (length < (wanted.max_answer_length or LONGEST_ANSWER)))
-    best = best_first(scores[tuple(spans.T)], 2 * (wanted.top_k or 1) + 10)
+    spans = np.argwhere((length >= 0) & (length < (options.max_answer_length or LONGEST_ANSWER)))
+    best = best_first(scores[tuple(spans.T)], 2 * (options.top_k or 1) + 10)
     return [(first, last) for first, last in spans[best].tolist()]
 
 

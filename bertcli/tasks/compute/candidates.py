@@ -32,8 +32,8 @@ def best_candidates(
     log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
     """
     pieces = [target[0] for target in targets or () if len(target) == 1]
-    wanted = count if targets is None else [pieces] * len(sentences)
-    of_sentences = log_probabilities(model, sentences, wanted, batch_tokens)
+    pieces_asked = count if targets is None else [pieces] * len(sentences)
+    of_sentences = log_probabilities(model, sentences, pieces_asked, batch_tokens)
     ranked = [[[Candidate((id,), p) for id, p in by_id.items()] for by_id in masks] for masks in of_sentences]
     longer = [target for target in targets or () if len(target) > 1]
     if longer:
@@ -65,14 +65,14 @@ def _chained(
 ) -> Iterator[list[Candidate]]:
     """Targets of several pieces as candidates for each position of each sentence, in order."""
     places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
-    wanted: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
+    ids_of_steps: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
     for place in places:
         for target in targets:
             for k, id in enumerate(target):
-                wanted.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
-    expanded = [step.expanded(sentences[step.sentence]) for step in wanted]
-    answers = log_probabilities(model, expanded, list(wanted.values()), batch_tokens)
-    log_probs = {step: answer for step, (answer,) in zip(wanted, answers, strict=True)}
+                ids_of_steps.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
+    expanded = [step.expanded(sentences[step.sentence]) for step in ids_of_steps]
+    answers = log_probabilities(model, expanded, list(ids_of_steps.values()), batch_tokens)
+    log_probs = {step: answer for step, (answer,) in zip(ids_of_steps, answers, strict=True)}
     for place in places:
         yield [
             Candidate(target, sum(log_probs[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))

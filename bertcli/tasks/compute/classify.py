@@ -34,25 +34,25 @@ TEMPLATE = "This example is {}."
 PLACE = "{}"
 
 
-def plan(model: LoadedModel, wanted: ClassifyOptions) -> RecordTask:
+def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
     """What gives the records; BertcliError for what the model cannot do."""
-    reading, top_k = wanted.reading, wanted.top_k
-    if model.classifier is not None and (wanted.candidates is not None or wanted.choices is not None):
+    reading, top_k = options.reading, options.top_k
+    if model.classifier is not None and (options.candidates is not None or options.choices is not None):
         raise BertcliError(
             "Candidates and choices are scored by the model's own head: leave them out, or the classifier "
             "(--classifier)."
         )
-    if wanted.candidates is not None:
-        return _candidates_task(model, wanted, wanted.candidates)
-    if wanted.choices is not None:
-        check_needs(model, SPEC.needs(wanted))
-        choices = [wanted.choices] if isinstance(wanted.choices, str) else wanted.choices
+    if options.candidates is not None:
+        return _candidates_task(model, options, options.candidates)
+    if options.choices is not None:
+        check_needs(model, SPEC.needs(options))
+        choices = [options.choices] if isinstance(options.choices, str) else options.choices
         names = _names("choice", "--choices", choices)
         return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
-    chosen = chosen_head(model, wanted.head)
+    chosen = chosen_head(model, options.head)
     check_label_head(model, chosen, "classify")
-    activation = wanted.activation or ("softmax" if chosen == "nsp" else own_activation(model))
-    names, by_default = labels_of(model, chosen), wanted.head is None
+    activation = options.activation or ("softmax" if chosen == "nsp" else own_activation(model))
+    names, by_default = labels_of(model, chosen), options.head is None
     max_length, prompt = label_reading(model, chosen, reading.max_length)
     reading = replace(reading, max_length=max_length)
     return _Classify(model, reading, names, top_k, chosen, activation, by_default, prompt=prompt)
@@ -170,15 +170,15 @@ class _Alternatives(_Labels):
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
 
 
-def _candidates_task(model: LoadedModel, wanted: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
+def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
     """What classifies texts by candidates: a list, or a string of comma-separated ones.
 
     Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
     """
-    needs = SPEC.needs(wanted)
+    needs = SPEC.needs(options)
     check_needs(model, needs)
     names = _names("candidate", "--candidates", candidates)
-    template = TEMPLATE if wanted.template is None else wanted.template
+    template = TEMPLATE if options.template is None else options.template
     labels = model.config.labels
     entailment = next((i for i, label in enumerate(labels) if label.lower().startswith("entail")), None)
     if entailment is None or len(labels) < 2:
@@ -187,9 +187,9 @@ def _candidates_task(model: LoadedModel, wanted: ClassifyOptions, candidates: It
             f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {needs.fitting}."
         )
     contradiction = len(labels) - 1 if entailment == 0 else 0
-    outputs = (contradiction, entailment) if wanted.multi_label or len(names) == 1 else (entailment,)
+    outputs = (contradiction, entailment) if options.multi_label or len(names) == 1 else (entailment,)
     seconds = tuple(template.replace(PLACE, name) for name in names)
-    return _Alternatives(model, wanted.reading, names, wanted.top_k, "classifier", seconds, "text", outputs)
+    return _Alternatives(model, options.reading, names, options.top_k, "classifier", seconds, "text", outputs)
 
 
 def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ...]:

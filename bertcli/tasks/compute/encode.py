@@ -34,20 +34,20 @@ SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound
 SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors that are compared must agree
 
 
-def encode(model: LoadedModel, texts: Values, wanted: EncodeOptions) -> Array:
+def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
     """The vectors of `Model.encode`; BertcliError for pooling "none" and keep_going, which need blocks."""
-    if wanted.pooling == "none":
+    if options.pooling == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
-    if wanted.keep_going:
+    if options.keep_going:
         raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
-    task = plan(model, wanted)
-    vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, wanted.pairs))]
+    task = plan(model, options)
+    vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, options.pairs))]
     return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
 
 
-def plan(model: LoadedModel, wanted: EncodeOptions) -> "EncodeTask":
+def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     """What gives the blocks; BertcliError for options that do not fit together, or the model."""
-    made, (reading, prompt, chunking, left_out) = Plan.make(model, wanted), prepare(model, wanted)
+    made, (reading, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
     if made.role is not None and made.role.length is not None and reading.max_length is None:
         reading = replace(reading, max_length=min(made.role.length, model.config.max_tokens))
     if chunking and not made.pooling:
@@ -55,7 +55,7 @@ def plan(model: LoadedModel, wanted: EncodeOptions) -> "EncodeTask":
     if model.engine.name != "numpy" and not made.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
     expected = " or ".join(map(shown, family(model.config.model_type).prompts))
-    if expected and model.sentence.pooling and not model.sentence.prompts and wanted.prompt is None:
+    if expected and model.sentence.pooling and not model.sentence.prompts and options.prompt is None:
         kind = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
     return EncodeTask(model, reading, chunking, left_out, made, prompt=prompt)
@@ -253,12 +253,12 @@ class Plan:
     role: "Role | None" = None  # of texts in late interaction
 
     @classmethod
-    def make(cls, model: LoadedModel, wanted: EncodeOptions) -> "Plan":
+    def make(cls, model: LoadedModel, options: EncodeOptions) -> "Plan":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         own, last = model.sentence, model.config.num_hidden_layers
-        if wanted.pooling in (None, "auto"):
+        if options.pooling in (None, "auto"):
             _check_made_for_vectors(model)
-        layers, (modes, role, reason) = layer_numbers(wanted.layer, last), _modes(wanted, own)
+        layers, (modes, role, reason) = layer_numbers(options.layer, last), _modes(options, own)
         if role is not None and layers != (last,):
             raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
         if "pooler" in modes:
@@ -270,18 +270,18 @@ class Plan:
                 )
         projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
         dense = own.dense if projected else ()
-        width = _width(model.config.hidden_size * len(layers) * max(1, len(modes)), dense, wanted.truncate_dim)
-        cut = own.truncate_dim if modes and wanted.truncate_dim is None else None
+        width = _width(model.config.hidden_size * len(layers) * max(1, len(modes)), dense, options.truncate_dim)
+        cut = own.truncate_dim if modes and options.truncate_dim is None else None
         cut = None if cut is None or cut >= width else cut
         return cls(
             pooling=modes,
             layers=layers,
-            normalize=(own.normalize and projected) if wanted.normalize is None else wanted.normalize,
+            normalize=(own.normalize and projected) if options.normalize is None else options.normalize,
             dense=dense,
             width=cut or width,
             reason=reason if cut is None else f"{reason}; cut to {cut} numbers, as the checkpoint specifies",
             last_layer_only=layers == (last,),
-            cut_last=cut is not None and wanted.normalize is None,
+            cut_last=cut is not None and options.normalize is None,
             role=role,
         )
 
@@ -369,15 +369,15 @@ def _check_made_for_vectors(model: LoadedModel) -> None:
         raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
 
 
-def _modes(wanted: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
+def _modes(options: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
     """The kinds of pooling to concatenate, none to keep every token; of what role those are; and why, for the user."""
-    pooling = wanted.pooling or "auto"
+    pooling = options.pooling or "auto"
     if pooling == "auto":
         return own.pooling_or_default, None, own.reason
     if pooling != "none":
         return (pooling,), None, f"{pooling}, as requested"
     if own.late is not None:
-        kind = "query" if wanted.prompt_name == "query" else "document"
+        kind = "query" if options.prompt_name == "query" else "document"
         return (), getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
     reason = "none, as requested: a vector for every token"
     left_out = [name for name, step in (("Dense layers", own.dense), ("normalization", own.normalize)) if step]
@@ -403,14 +403,14 @@ def _width(pooled: int, dense: "Sequence[Dense]", truncate_dim: int | None) -> i
 
 def layer_numbers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Layer numbers from 0 to `count`, from numbers that may be negative."""
-    wanted = tuple(layer) if isinstance(layer, Iterable) else (layer,)
-    if not wanted:
+    numbers = tuple(layer) if isinstance(layer, Iterable) else (layer,)
+    if not numbers:
         raise BertcliError("layer (--layer) is empty: give at least one, such as -1.")
-    for number in wanted:
+    for number in numbers:
         check_whole("layer (--layer)", number)
         if not -count - 1 <= number <= count:
             raise BertcliError(
                 f"There is no layer {number}: layers are 0 (the embeddings) to {count}, or from the end -1 (the last) "
                 f"to {-count - 1}."
             )
-    return tuple(int(number) if number >= 0 else int(number) + count + 1 for number in wanted)
+    return tuple(int(number) if number >= 0 else int(number) + count + 1 for number in numbers)

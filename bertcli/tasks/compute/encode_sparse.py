@@ -24,17 +24,17 @@ from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions, has_table
 from bertcli.tracing.dispatch import Array
 
 
-def plan(model: LoadedModel, wanted: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
+def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
     """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
-    check_needs(model, SPEC.needs(wanted))
-    if model.folder is not None and wanted.prompt_name is not None and model.sentence.routed:
+    check_needs(model, SPEC.needs(options))
+    if model.folder is not None and options.prompt_name is not None and model.sentence.routed:
         from bertcli.tasks.compute.sparse_queries import plan_queries  # few models have a table for queries
 
-        if has_table(model, wanted.prompt_name):
-            return plan_queries(model, wanted)
-    reading, prompt, chunking, _ = prepare(model, wanted)
+        if has_table(model, options.prompt_name):
+            return plan_queries(model, options)
+    reading, prompt, chunking, _ = prepare(model, options)
     pooling = model.sentence.sparse or SparsePooling()
-    return SpladeTask(model, reading, chunking, 0, wanted.words, pooling, prompt=prompt)
+    return SpladeTask(model, reading, chunking, 0, options.words, pooling, prompt=prompt)
 
 
 @lean_dataclass

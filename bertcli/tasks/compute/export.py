@@ -61,7 +61,7 @@ class Exported(NamedTuple):
     difference: float | None
 
 
-def export_file(model: LoadedModel, file: str | Path, wanted: ExportOptions) -> Exported:
+def export_file(model: LoadedModel, file: str | Path, options: ExportOptions) -> Exported:
     """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
 
     Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
@@ -70,10 +70,10 @@ def export_file(model: LoadedModel, file: str | Path, wanted: ExportOptions) -> 
     check_output(str(file), (".onnx",))
     place = Path(os.path.realpath(file))
     with _draft_of(place.parent, str(file)) as draft:
-        return _make_graph(model, draft / place.name, wanted)._replace(file=Path(file))
+        return _make_graph(model, draft / place.name, options)._replace(file=Path(file))
 
 
-def export_folder(model: LoadedModel, folder: str | Path, wanted: ExportOptions) -> Exported:
+def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions) -> Exported:
     """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
 
     The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
@@ -83,15 +83,15 @@ def export_folder(model: LoadedModel, folder: str | Path, wanted: ExportOptions)
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
-    name = Path("onnx", FILES[wanted.precision])
+    name = Path("onnx", FILES[options.precision])
     with _draft_of(target, str(target)) as draft:
         (draft / "onnx").mkdir()
-        exported = _make_graph(model, draft / name, wanted)
+        exported = _make_graph(model, draft / name, options)
         if model.layout is not None and model.path != target.resolve():
             _copy_small_files(model.layout, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
-    given = GraphResults.of(model, wanted)
+    given = GraphResults.of(model, options)
     others = "sentence-transformers takes %s, and no graph: this folder is for others."
     if model.layout is not None and model.layout.is_static:
         logger.info(others, "a static model's table")
@@ -108,17 +108,17 @@ def export_folder(model: LoadedModel, folder: str | Path, wanted: ExportOptions)
     return exported._replace(file=target / name)
 
 
-def _make_graph(model: LoadedModel, file: Path, wanted: ExportOptions) -> Exported:
+def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Exported:
     """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
-    opset, precision = wanted.opset, wanted.precision
-    check = installed("onnxruntime") if wanted.check is None else wanted.check
+    opset, precision = options.opset, options.precision
+    check = installed("onnxruntime") if options.check is None else options.check
     require(*(("onnx", "onnxruntime") if check or precision == "int8" else ("onnx",)))
     if not model.has_weights:
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
         opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
         raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (--opset).")
-    results = GraphResults.of(model, wanted)
+    results = GraphResults.of(model, options)
     if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
         logger.warning(
             "this model leaves its prompt out of the pooling; the graph does not know where the prompt ends, and "
@@ -161,17 +161,17 @@ def _copy_small_files(layout: Layout, target: Path) -> None:
         (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
 
 
-def difference(wanted: "GraphResults", file: Path) -> float:
+def difference(options: "GraphResults", file: Path) -> float:
     """The largest difference between a file's results and NumPy's, on two sentences of which one is padded.
 
     Relative to a result's largest number if that is above 1; NaN if there are such.
     """
-    config = wanted.model.config
+    config = options.model.config
     length = min(16, config.max_tokens)
     mask = np.arange(length) < np.array([[max(1, length - 5)], [length]])
     ids = np.random.default_rng(0).integers(0, config.vocab_size, mask.shape)
     segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
-    results = wanted.numpy(pack_padded(ids, segments, mask)[0])
+    results = options.numpy(pack_padded(ids, segments, mask)[0])
     of_graph = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
     differences = [0.0]
     for name, expected in results.items():
@@ -213,13 +213,13 @@ class GraphResults:
     scored: Scoring | None = None
 
     @classmethod
-    def of(cls, model: LoadedModel, wanted: ExportOptions) -> "GraphResults":
+    def of(cls, model: LoadedModel, options: ExportOptions) -> "GraphResults":
         """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "lasttoken", "pooler", or
         "none" for hidden states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
         """
-        head, pooling = wanted.head, wanted.pooling
+        head, pooling = options.head, options.pooling
         if head not in (None, "none") and pooling not in (None, "none"):
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
@@ -231,7 +231,7 @@ class GraphResults:
             return cls(model, scored=scoring(model))
         is_sentence_model = model.path is not None and bool(model.sentence.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
-            return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=wanted.normalize)))
+            return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize)))
         default = next((name for name in HEADS if name in model.heads), None)
         return cls(model, default if head is None and pooling is None else None)
 

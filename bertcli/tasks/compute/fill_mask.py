@@ -19,25 +19,25 @@ TOP_K = 5
 MOST_TOGETHER = 250  # joint fillings: a thousand beginnings with a thousand words each are compared for every mask
 
 
-def plan(model: LoadedModel, wanted: FillMaskOptions) -> RecordTask:
+def plan(model: LoadedModel, options: FillMaskOptions) -> RecordTask:
     """The task that gives the records.
 
     Errors: BertcliError for targets that the model cannot spell, and for a head or mask that it lacks.
     """
-    check_needs(model, SPEC.needs(wanted))
+    check_needs(model, SPEC.needs(options))
     _ = model.tokenizer.mask_id  # an error now if there is none
     targets = None
-    if wanted.targets is not None:
+    if options.targets is not None:
         from bertcli.tasks.compute.targets import find_targets
 
-        targets = find_targets(model, wanted.targets)
-    count = int(wanted.top_k or (TOP_K if targets is None else len(targets)))
-    if wanted.joint and count > MOST_TOGETHER:
+        targets = find_targets(model, options.targets)
+    count = int(options.top_k or (TOP_K if targets is None else len(targets)))
+    if options.joint and count > MOST_TOGETHER:
         raise BertcliError(
             f"--joint gives at most {MOST_TOGETHER} fillings, and {count:,} are asked for: choose a smaller "
             "top_k (--top-k), or fill each mask alone."
         )
-    return _FillMask(model, wanted.reading, targets, count, wanted.joint)
+    return _FillMask(model, options.reading, targets, count, options.joint)
 
 
 def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:

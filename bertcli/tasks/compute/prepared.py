@@ -24,13 +24,13 @@ class Preparation(NamedTuple):
     left_out: int
 
 
-def prepare(model: LoadedModel, wanted: Prepared) -> Preparation:
+def prepare(model: LoadedModel, options: Prepared) -> Preparation:
     """How texts are prepared, by the options, else with the checkpoint's own prompt.
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """
-    own, reading, prompt, prompt_name = model.sentence, wanted.reading, wanted.prompt, wanted.prompt_name
-    chunking = None if wanted.chunk is None else Chunking(*wanted.chunk_sizes)
+    own, reading, prompt, prompt_name = model.sentence, options.reading, options.prompt, options.prompt_name
+    chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
     if model.tokenizer.chat is not None and not own.ranks:
         raise BertcliError(
             f"{model.name} puts texts into its chat template (modality_config), which is done here for the pairs of a "

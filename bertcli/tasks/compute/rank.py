@@ -51,16 +51,16 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
     return from_values(query, documents)
 
 
-def plan(model: LoadedModel, wanted: RankOptions) -> "RankTask":
+def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """What scores the pairs; BertcliError for a model that scores none."""
     own = SentenceConfig() if model.path is None else model.sentence
     if own.late is not None:
-        return LateRankTask.of(model, wanted, own.late)
+        return LateRankTask.of(model, options, own.late)
     if own.sparse is not None:
-        return SparseRankTask.of(model, wanted)
+        return SparseRankTask.of(model, options)
     scored = scoring(model)
     if scored is None:
-        check_needs(model, SPEC.needs(wanted))
+        check_needs(model, SPEC.needs(options))
         _check_template(model)
     outputs = model.config.num_labels if scored is None else scored.outputs
     if outputs != 1:
@@ -69,7 +69,7 @@ def plan(model: LoadedModel, wanted: RankOptions) -> "RankTask":
             "scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
-    return RankTask(model, wanted.reading, activation, wanted.top_k, prompt=query_prompt(model))
+    return RankTask(model, options.reading, activation, options.top_k, prompt=query_prompt(model))
 
 
 def _check_template(model: LoadedModel) -> None:
@@ -217,9 +217,9 @@ class ApartRankTask(RankTask):
             yield query_of[item.text.text], vectors, item
 
 
-def _of_queries(wanted: RankOptions) -> dict[str, Any]:
+def _of_queries(options: RankOptions) -> dict[str, Any]:
     """How queries are read: how long they may be is their own, and what is cut is said by `check` and `compared`."""
-    return {**vars(wanted.reading), "max_length": None, "keep_going": False, "truncation": "silent"}
+    return {**vars(options.reading), "max_length": None, "keep_going": False, "truncation": "silent"}
 
 
 @lean_dataclass
@@ -231,11 +231,11 @@ class LateRankTask(ApartRankTask):
     mean: bool
 
     @classmethod
-    def of(cls, model: LoadedModel, wanted: RankOptions, late: LateInteraction) -> "LateRankTask":
+    def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
         """How a model ranks that has these settings."""
-        documents = encode.plan(model, EncodeOptions(pooling="none", **vars(wanted.reading)))
-        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(wanted)))
-        return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, late.mean)
+        documents = encode.plan(model, EncodeOptions(pooling="none", **vars(options.reading)))
+        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(options)))
+        return cls(model, documents.reading, "identity", options.top_k, queries, documents, late.mean)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         return (sum(match.products) for match in self.matching(items))
@@ -253,19 +253,19 @@ class SparseRankTask(ApartRankTask):
     cosine: bool
 
     @classmethod
-    def of(cls, model: LoadedModel, wanted: RankOptions) -> "SparseRankTask":
+    def of(cls, model: LoadedModel, options: RankOptions) -> "SparseRankTask":
         """How a model of sparse vectors ranks: queries and documents have the prompts and the route of that name."""
         from bertcli.tasks.compute import encode_sparse
 
         own = model.sentence
         of_query = "query" if own.routed or "query" in own.prompts else None
         of_document = next((name for name in DOCUMENT_PROMPTS if name in own.prompts), None)
-        documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **vars(wanted.reading)))
-        queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(wanted)))
+        documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **vars(options.reading)))
+        queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(options)))
         check_choice("similarity", own.similarity, Literal["dot", "cosine"])
         cosine = own.similarity == "cosine"
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
-        return cls(model, documents.reading, "identity", wanted.top_k, queries, documents, cosine)
+        return cls(model, documents.reading, "identity", options.top_k, queries, documents, cosine)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         for query, document, _ in self.compared(items):

@@ -46,8 +46,8 @@ class Redaction(NamedTuple):
         return "".join([*parts, text[end:]])
 
     def _chosen(self, found: Found) -> bool:
-        wanted = found.label != "O" if self.only is None else found.label in self.only
-        return wanted and found.score >= (self.threshold or 0.0)
+        is_chosen = found.label != "O" if self.only is None else found.label in self.only
+        return is_chosen and found.score >= (self.threshold or 0.0)
 
 
 def _together(text: str, found: Iterable[Found]) -> list[Hidden]:

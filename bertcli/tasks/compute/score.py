@@ -24,12 +24,12 @@ from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.score import SPEC, ScoreOptions
 
 
-def plan(model: LoadedModel, wanted: ScoreOptions) -> RecordTask:
+def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
     """What gives the records; BertcliError for a model without the head."""
-    check_needs(model, SPEC.needs(wanted))
-    if wanted.compare:
-        return PairsTask(model, wanted.reading, wanted.metric)
-    return _Score(model, wanted.reading, wanted.target, wanted.within_word)
+    check_needs(model, SPEC.needs(options))
+    if options.compare:
+        return PairsTask(model, options.reading, options.metric)
+    return _Score(model, options.reading, options.target, options.within_word)
 
 
 @lean_dataclass

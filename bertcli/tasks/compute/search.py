@@ -58,7 +58,7 @@ def found(
     queries: Sequence[str],
     stored: StoredVectors,
     source: Texts | None,
-    wanted: EncodeOptions,
+    options: EncodeOptions,
     top_k: int,
     *,
     whole: bool,
@@ -67,8 +67,8 @@ def found(
     settings, how = settings_of(model, stored), model.sentence.compared
     if how != "cosine":
         logger.info("vectors are compared by %s, as the checkpoint specifies.", how)
-    wanted = wanted if settings is None else _as_stored(model, wanted, settings)
-    neighbors = nearest(encode(model, queries, wanted), stored, top_k, how)
+    options = options if settings is None else _as_stored(model, options, settings)
+    neighbors = nearest(encode(model, queries, options), stored, top_k, how)
     hits = _hits(neighbors, stored, source, whole)
     every = zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True)
     return [
@@ -80,18 +80,18 @@ def found(
     ]
 
 
-def _as_stored(model: LoadedModel, wanted: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
+def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
     """The options that make a query's vector as stored ones were made, of which the settings are known.
 
     An option that is given must say the same. Errors: BertcliError naming one that does not.
     """
-    given = {field.name for field in fields(wanted) if getattr(wanted, field.name) != field.default}
+    given = {field.name for field in fields(options) if getattr(options, field.name) != field.default}
     stored = {name: settings[name] for name in SETTINGS if name not in given}
     if stored.get("pooling") not in get_args(Pooling):  # the model's own
         stored.pop("pooling", None)
     for names in (SETTINGS[:-1], SETTINGS):  # the width follows from the others
-        wanted = replace(wanted, **{name: stored[name] for name in names if name in stored})
-        made = Plan.make(model, wanted).settings
+        options = replace(options, **{name: stored[name] for name in names if name in stored})
+        made = Plan.make(model, options).settings
         for name in names:
             if made[name] != settings[name]:
                 option = f"--{name.replace('_', '-')}"
@@ -99,7 +99,7 @@ def _as_stored(model: LoadedModel, wanted: EncodeOptions, settings: Mapping[str,
                     f"The stored vectors were made with {option} {shown(settings[name])}, but the query with "
                     f"{shown(made[name])}: leave out {option}, or encode the texts again."
                 )
-    return wanted
+    return options
 
 
 def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:

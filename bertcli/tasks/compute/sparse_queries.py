@@ -25,15 +25,15 @@ from bertcli.tracing.dispatch import Array
 LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
 
 
-def plan_queries(model: LoadedModel, wanted: EncodeSparseOptions) -> "SparseQueries":
+def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQueries":
     """What gives the blocks, by the route that `prompt_name` names."""
-    assert wanted.prompt_name is not None
-    if wanted.chunk is not None:
+    assert options.prompt_name is not None
+    if options.chunk is not None:
         raise BertcliError("A query has one vector: leave out chunk (--chunk).")
     own = model.sentence
     assert own.sparse is not None
-    prompt, route = own.prompts.get(wanted.prompt_name, own.prompt), wanted.prompt_name
-    return SparseQueries(model, wanted.reading, None, 0, wanted.words, own.sparse.max_active, route, prompt=prompt)
+    prompt, route = own.prompts.get(options.prompt_name, own.prompt), options.prompt_name
+    return SparseQueries(model, options.reading, None, 0, options.words, own.sparse.max_active, route, prompt=prompt)
 
 
 @lean_dataclass

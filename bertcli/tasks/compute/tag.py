@@ -26,15 +26,15 @@ from bertcli.tokens.windows import tokens_in_windows, windows_of
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 
-def plan(model: LoadedModel, wanted: TagOptions) -> RecordTask:
+def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
-    check_needs(model, SPEC.needs(wanted))
-    ignored = (wanted.ignore,) if isinstance(wanted.ignore, str) else tuple(wanted.ignore)
+    check_needs(model, SPEC.needs(options))
+    ignored = (options.ignore,) if isinstance(options.ignore, str) else tuple(options.ignore)
     redaction = None
-    if wanted.redact:
-        only = (wanted.only,) if isinstance(wanted.only, str) else wanted.only
-        redaction = Redaction(wanted.redact_with, None if only is None else frozenset(only), wanted.threshold)
-    return _Tag(model, wanted.reading, wanted.aggregation or "simple", ignored, wanted.stride, redaction)
+    if options.redact:
+        only = (options.only,) if isinstance(options.only, str) else options.only
+        redaction = Redaction(options.redact_with, None if only is None else frozenset(only), options.threshold)
+    return _Tag(model, options.reading, options.aggregation or "simple", ignored, options.stride, redaction)
 
 
 @lean_dataclass
