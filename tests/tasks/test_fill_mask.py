@@ -180,7 +180,7 @@ def test_fill_mask_joint_fillings_are_those_of_a_beam(
 
 
 def test_fill_mask_joint_fillings_have_a_limit(mlm: Model) -> None:
-    with pytest.raises(BertcliError, match="at most, not 100,000: choose a smaller top_k"):
+    with pytest.raises(BertcliError, match="and 100,000 are asked for: choose a smaller top_k"):
         mlm.fill_mask(["[MASK] " * 40], joint=True, top_k=100_000)
 
 
