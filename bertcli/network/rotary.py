@@ -4,7 +4,7 @@ A key head may serve several query heads (Ainslie et al. 2023): there are M / D 
 attention a token sees only itself and those before it.
 """
 
-from bertcli.engine.local import local_blocks
+from bertcli.engine.sliding_window import local_blocks
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import Rates
 from bertcli.network import encoder
