@@ -124,7 +124,7 @@ class Packed(Batch):
         return self.offsets[:-1]
 
     @property
-    def reach(self) -> int:
+    def max_distance(self) -> int:
         """How far apart two tokens of a sentence stand at most; when a watcher is set, as far as in any sentence."""
         if watched():
             return 1 << 30

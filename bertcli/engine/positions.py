@@ -60,17 +60,19 @@ def add_to_scores(scores: Array, terms: Array) -> Array:
     return scores
 
 
-def within(scores: Array, queries: Integers, keys: Integers, behind: int | None, ahead: int | None) -> Array:
+def within(
+    scores: Array, queries: Integers, keys: Integers, window_left: int | None, window_right: int | None
+) -> Array:
     """Scores [batch, head, query, key], in place -∞ where a key stands too far behind or ahead of a query.
 
     Only the first and the last keys can: those that not every query sees.
     """
-    if len(queries) and behind is not None:
-        some = slice(0, np.searchsorted(keys, queries[-1] - behind))
-        _hide(scores[..., some], queries - keys[some, None] > behind)
-    if len(queries) and ahead is not None:
-        some = slice(np.searchsorted(keys, queries[0] + ahead, "right"), len(keys))
-        _hide(scores[..., some], keys[some, None] - queries > ahead)
+    if len(queries) and window_left is not None:
+        some = slice(0, np.searchsorted(keys, queries[-1] - window_left))
+        _hide(scores[..., some], queries - keys[some, None] > window_left)
+    if len(queries) and window_right is not None:
+        some = slice(np.searchsorted(keys, queries[0] + window_right, "right"), len(keys))
+        _hide(scores[..., some], keys[some, None] - queries > window_right)
     return scores
 
 
@@ -80,16 +82,16 @@ def _hide(scores: Array, unseen: NDArray[np.bool_]) -> None:
         np.add(scores, np.where(unseen, np.float32(-np.inf), np.float32(0)).T, out=scores)
 
 
-Rates = tuple[float, ...]  # of every pair of a head, how fast it turns
+Frequencies = tuple[float, ...]  # of every pair of a head, how fast it turns
 
 
-def angles(positions: Integers, rates: Rates, scaling: float = 1) -> tuple[Array, Array]:
+def angles(positions: Integers, inverse_frequencies: Frequencies, scaling: float = 1) -> tuple[Array, Array]:
     """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head.
 
     Both are multiplied by `scaling`.
     """
     longest = int(positions.max(initial=0)) + 1
-    cosines, sines = _turns(rates, 1 << (longest - 1).bit_length(), scaling)
+    cosines, sines = _turns(inverse_frequencies, 1 << (longest - 1).bit_length(), scaling)
     if len(positions) and _is_run(positions):
         rows = slice(int(positions[0]), longest)
         return cosines[:, rows], sines[:, rows]
@@ -97,8 +99,8 @@ def angles(positions: Integers, rates: Rates, scaling: float = 1) -> tuple[Array
 
 
 @lru_cache(maxsize=8)
-def _turns(rates: Rates, longest: int, scaling: float) -> tuple[Array, Array]:
-    turns = np.array(rates, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)
+def _turns(inverse_frequencies: Frequencies, longest: int, scaling: float) -> tuple[Array, Array]:
+    turns = np.array(inverse_frequencies, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)
     return np.cos(turns) * np.float32(scaling), np.sin(turns) * np.float32(scaling)
 
 
@@ -152,10 +154,10 @@ def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> I
     return np.clip(bucket + table // 2, 0, table - 1)
 
 
-def near_buckets(table: Array, reach: int, buckets: int, farthest: int) -> Array:
-    """The middle of a table with a row for each of DeBERTa's buckets: those of distances up to `reach`."""
+def near_buckets(table: Array, max_distance: int, buckets: int, farthest: int) -> Array:
+    """The middle of a table with a row for each of DeBERTa's buckets: those of distances up to `max_distance`."""
     middle = len(table) // 2
-    side = int(log_bucket(np.array(reach), buckets, len(table), farthest)) - middle + 1
+    side = int(log_bucket(np.array(max_distance), buckets, len(table), farthest)) - middle + 1
     return table if side == middle else table[middle - side : middle + side]
 
 

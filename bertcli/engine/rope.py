@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine.positions import Rates
+from bertcli.engine.positions import Frequencies
 from bertcli.tracing.dispatch import Array
 
 
@@ -35,7 +35,7 @@ class Rope:
     mscale_all_dim: float | None = _optional(0)
     truncate: bool = True
 
-    def rates(self, size: int, positions: int) -> Rates:
+    def inverse_frequencies(self, size: int, positions: int) -> Frequencies:
         """How fast each pair of a head of this size turns, in float32. `positions` is max_position_embeddings."""
         trained, factor = self._stretch(positions)
         base = self.rope_theta * factor if self.rope_type == "ntk" else self.rope_theta

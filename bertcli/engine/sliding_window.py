@@ -11,30 +11,35 @@ LOCAL_QUERIES = 64  # of a block: OpenBLAS multiplies 64 queries and 192 keys in
 
 
 def local_blocks(
-    batch: Packed, heads: int, behind: int | None, ahead: int | None, queries: Integers
+    batch: Packed, heads: int, window_left: int | None, window_right: int | None, queries: Integers
 ) -> list[AttentionBlock]:
     """The attention of a batch in blocks, as in `Packed.blocks`, that leave out most keys which no query sees.
 
-    A query sees those that stand at most `behind` before it and `ahead` after it (None: any). A block has all those
-    that its queries see, and a few others, which the caller leaves out. `queries` are the positions of all queries; the
-    batch must be `aligned`.
+    A query sees those that stand at most `window_left` before it and `window_right` after it (None: any). A block has
+    all those that its queries see, and a few others, which the caller leaves out. `queries` are the positions of all
+    queries; the batch must be `aligned`.
     """
-    if watched() or (behind is None and ahead is None):
+    if watched() or (window_left is None and window_right is None):
         return batch.blocks(heads)
     limit, blocks = batch.most_scores(heads), list[AttentionBlock]()
-    groups = batch.groups if behind is None else [part for group in batch.groups for part in _near(group, behind)]
-    seen = LOCAL_QUERIES + (LOCAL_QUERIES if behind is None else behind) + (ahead or 0)  # by a block at least
+    groups = batch.groups
+    if window_left is not None:
+        groups = tuple(part for group in batch.groups for part in _near(group, window_left))
+    # By a block at least.
+    seen = LOCAL_QUERIES + (LOCAL_QUERIES if window_left is None else window_left) + (window_right or 0)
     for number, group in enumerate(groups):
         if group.key_length <= seen:
             blocks += blocks_of(group, number, heads, limit)
         else:
-            blocks += _local(group, number, heads, behind, ahead, *group.positions(queries, batch.positions))
+            blocks += _local(
+                group, number, heads, window_left, window_right, *group.positions(queries, batch.positions)
+            )
     return blocks
 
 
-def _near(group: SameLength, behind: int) -> Iterator[SameLength]:
+def _near(group: SameLength, window_left: int) -> Iterator[SameLength]:
     """The same group; queries that see less far back than the last key of the only sentence are without keys."""
-    last = group.queries.start + group.key_length + behind
+    last = group.queries.start + group.key_length + window_left
     if group.sentences > 1 or group.queries.stop <= last:
         yield group
     else:
@@ -46,17 +51,20 @@ def _local(
     group: SameLength,
     number: int,
     heads: int,
-    behind: int | None,
-    ahead: int | None,
+    window_left: int | None,
+    window_right: int | None,
     queries: Integers,
     keys: Integers,
 ) -> Iterator[AttentionBlock]:
     """Some queries of a sentence, with the keys that they see, given the positions of both: all heads, if they fit."""
     for part in group.cut(1):
-        for rows in slices(len(queries), LEAST_QUERIES if behind is None else LOCAL_QUERIES):
-            first = 0 if behind is None else np.searchsorted(keys, queries[rows][0] - behind)
-            last = len(keys) if ahead is None else np.searchsorted(keys, queries[rows][-1] + ahead, "right")
-            near = slice(int(first), int(last))
+        for rows in slices(len(queries), LEAST_QUERIES if window_left is None else LOCAL_QUERIES):
+            first, last = 0, len(keys)
+            if window_left is not None:
+                first = int(np.searchsorted(keys, queries[rows][0] - window_left))
+            if window_right is not None:
+                last = int(np.searchsorted(keys, queries[rows][-1] + window_right, "right"))
+            near = slice(first, last)
             scores = (rows.stop - rows.start) * (near.stop - near.start)
             for some in slices(heads, max(1, MOST_SCORES // max(1, scores))):
                 yield AttentionBlock(part.narrowed(rows, near), some, heads, number, rows, near)

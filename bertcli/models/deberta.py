@@ -119,9 +119,9 @@ class Encoder(encoder.Layers[Relative]):
     buckets: int = setting("position_buckets")
     farthest: int = setting("farthest")
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Relative]:
+    def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Relative]:
         """The batch with these rows (None: all) as queries, and what attention needs to know of positions."""
-        near = near_buckets(self.relative, batch.reach, self.buckets, self.farthest)
+        near = near_buckets(self.relative, batch.max_distance, self.buckets, self.farthest)
         embeddings = near if self.relative_norm is None else self.relative_norm(near)
         batch, queries = aligned(batch, rows)
         return batch, Relative(embeddings, queries, batch.positions, rows)
@@ -177,7 +177,7 @@ class DebertaConfig(Config):
     title: ClassVar[str] = "DeBERTa"
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With pos_att_type, "p2c|c2p" in older files, as a tuple."""
         terms = data.get("pos_att_type")
         listed = terms.lower().split("|") if isinstance(terms, str) else texts(data, "pos_att_type")
@@ -292,7 +292,7 @@ Convolution
 FAMILY = Family(
     types={"deberta-v2": "DebertaV2"},
     config=DebertaConfig,
-    masks_embeddings=True,
+    zero_masked_embeddings=True,
     network=Deberta,
     prefixes=("deberta.",),
     names=(
@@ -310,7 +310,7 @@ FAMILY = Family(
         (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
         *FINE_TUNED,
     ),
-    unread=("lm_predictions.", "mask_predictions."),  # of the published base models
+    ignored_prefixes=("lm_predictions.", "mask_predictions."),  # of the published base models
     hints={
         "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "
         "something else, so use another model."

@@ -47,10 +47,10 @@ class DebertaV1Config(deberta.DebertaConfig):
     model_type: str = "deberta"
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Without the keys of version 2, which this code does not read."""
         later = ("position_buckets", "norm_rel_ebd", "share_att_key", "conv_kernel_size")
-        return super().prepared({key: value for key, value in data.items() if key not in later})
+        return super().from_older_keys({key: value for key, value in data.items() if key not in later})
 
 
 OWN = r"encoder.layer.\1.attention.self."
@@ -60,7 +60,7 @@ PUBLISHED: dict[str, Any] = {
 FAMILY = Family(
     types={"deberta": "Deberta"},
     config=DebertaV1Config,
-    masks_embeddings=True,
+    zero_masked_embeddings=True,
     network=Deberta,
     prefixes=("deberta.",),
     names=(
@@ -79,7 +79,7 @@ FAMILY = Family(
         (r"classifier\.dense\.(\w+)", r"pooler.dense.\1"),
         *FINE_TUNED,
     ),
-    unread=deberta.FAMILY.unread,
+    ignored_prefixes=deberta.FAMILY.ignored_prefixes,
     hints=deberta.FAMILY.hints,
     variants={
         "deberta-base": DebertaV1Config.sized(12, 768, **PUBLISHED),

@@ -77,7 +77,7 @@ class EsmConfig(RotaryConfig):
     token_dropout: bool = True
     mask_token_id: int = 32
     is_folding_model: bool = choice(False)
-    inverse_frequencies: tuple[float, ...] = ()  # of a head's pairs, where the file has them
+    stored_frequencies: tuple[float, ...] = ()  # of a head's pairs, where the file has them
     pad_token_id: int = 1
     model_type: str = "esm"
 
@@ -85,10 +85,10 @@ class EsmConfig(RotaryConfig):
     rope_types: ClassVar = {"default": ()}
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the defaults of ESM's code, which are ESM-1b's; the code has the exact GELU whatever the key says."""
         older = {"position_embedding_type": "absolute", "token_dropout": False, "layer_norm_eps": 1e-12}
-        return super().prepared(older | renamed(data, {}) | {"hidden_act": "gelu", "inverse_frequencies": ()})
+        return super().from_older_keys(older | renamed(data, {}) | {"hidden_act": "gelu", "stored_frequencies": ()})
 
     def with_stored(self, stored: Mapping[str, Any]) -> Self:
         """With the inverse frequencies of the file's first layer: some were rounded when the model was trained."""
@@ -97,12 +97,14 @@ class EsmConfig(RotaryConfig):
             return self
         if stored[name].shape != (self.sizes["D"] // 2,):
             raise BertcliError(f"The tensor '{name}' has shape {stored[name].shape}, not ({self.sizes['D'] // 2},).")
-        return replace(self, inverse_frequencies=tuple(stored[name].float32().tolist()))
+        return replace(self, stored_frequencies=tuple(stored[name].float32().tolist()))
 
     @property
-    def rates(self) -> tuple[tuple[float, ...], ...]:
+    def inverse_frequencies(self) -> tuple[tuple[float, ...], ...]:
         """Of every layer, how fast each pair of a head turns."""
-        return (self.inverse_frequencies,) * self.num_hidden_layers if self.inverse_frequencies else super().rates
+        if not self.stored_frequencies:
+            return super().inverse_frequencies
+        return (self.stored_frequencies,) * self.num_hidden_layers
 
 
 FAMILY = Family(
@@ -121,7 +123,7 @@ FAMILY = Family(
         *LM_HEAD,
         *FINE_TUNED,
     ),
-    unread=("contact_head.",),
+    ignored_prefixes=("contact_head.",),
     variants={
         "esm2-8m": EsmConfig.sized(6, 320, num_attention_heads=20),
         "esm2-35m": EsmConfig.sized(12, 480, num_attention_heads=20),

@@ -105,7 +105,7 @@ FAMILY = Family(
         (r"classifier\.dense\.(\w+)", r"dense.\1"),
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
-    own_code=True,
+    custom_code=True,
     variants={
         "eurobert-210m": EuroBertConfig(),
         "eurobert-610m": EuroBertConfig.sized(26, 1152, intermediate_size=4096, **GROUPED),

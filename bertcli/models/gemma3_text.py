@@ -99,10 +99,10 @@ class GemmaConfig(LocalConfig):
     scaled: ClassVar = (GLOBAL,)
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """A padding token that is null is none, not the default."""
         none = {"pad_token_id": -1} if data.get("pad_token_id", 0) is None else {}
-        return {**super().prepared(data), **none}
+        return {**super().from_older_keys(data), **none}
 
     @property
     def embedding_factor(self) -> float:

@@ -78,7 +78,7 @@ FAMILY = Family(
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
     base_pooler=False,
-    own_code=True,
+    custom_code=True,
     variants={
         "gte-multilingual-base": GteConfig(**_ntk(20000.0, 8.0)),
         "gte-base-en": GteConfig.sized(12, 768, vocab_size=30528, type_vocab_size=0, **_ntk(500000.0, 2.0)),

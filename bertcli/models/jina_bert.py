@@ -103,7 +103,7 @@ class JinaBertConfig(BertConfig):
     title: ClassVar[str] = "JinaBERT or MosaicBERT"
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the defaults of JinaBERT's code; MosaicBERT has no keys for what is the same in all of its models."""
         alike = {"position_embedding_type": "alibi", "feed_forward_type": "geglu"}
         older = {"position_embedding_type": "absolute", "feed_forward_type": "original"}
@@ -152,7 +152,7 @@ FAMILY = Family(
     config=JinaBertConfig,
     network=JinaBert,
     prefixes=("bert.",),
-    own_code=True,
+    custom_code=True,
     names=(
         *EMBEDDINGS,
         (STEM + r"attention\.(q|k)\w+\.norm\.(\w+)", r"encoder.layer.\1.attention.self.layer_norm_\2.\3"),

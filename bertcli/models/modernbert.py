@@ -123,10 +123,10 @@ class ModernBertConfig(LocalConfig):
     theta_keys: ClassVar = {GLOBAL: ("global_rope_theta", 160000.0), LOCAL: ("local_rope_theta", 10000.0)}
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         key, default = cls.theta_keys[GLOBAL]
         same = {"local_rope_theta": data.get(key, default)}  # of local layers, where it is null
-        return super().prepared({**data, **(same if data.get("local_rope_theta", 0) is None else {})})
+        return super().from_older_keys({**data, **(same if data.get("local_rope_theta", 0) is None else {})})
 
     def check(self) -> None:
         super().check()

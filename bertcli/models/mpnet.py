@@ -53,7 +53,7 @@ class Encoder(encoder.Layers[Biases]):
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("32 A")
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Biases]:
+    def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Biases]:
         """The batch, and for each group of its sentences the bias of every query and key."""
         batch, queries = aligned(batch, rows)
         positions = [group.positions(queries, batch.positions) for group in batch.groups]

@@ -155,13 +155,13 @@ class NomicBertConfig(RotaryConfig):
         return name
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Older files' keys under their newer names; an activation that is no gate's is that of plain layers."""
         values = renamed(data, cls.names)
         older = values.get("hidden_act") if data.get("activation_function") is not None else "swiglu"
         gates = {"swiglu": "silu", "geglu": "gelu"}
         values["hidden_act"] = gates.get(str(values.get("hidden_act")), values.get("hidden_act"))
-        return super().prepared({**values, "is_gated": older in gates})
+        return super().from_older_keys({**values, "is_gated": older in gates})
 
     def check(self) -> None:
         super().check()
@@ -239,7 +239,7 @@ FAMILY = Family(
         (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
     ),
     base_pooler=False,
-    own_code=True,
+    custom_code=True,
     variants={
         "nomic-embed-text": NomicBertConfig(),
         "nomic-embed-text-v2-moe": NomicBertConfig(

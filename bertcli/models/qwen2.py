@@ -68,7 +68,7 @@ FAMILY = Family(
         eurobert.NORM,
         *qwen3.HEADS,
     ),
-    own_code=True,  # gte-Qwen2: attention to both sides, which its config.json says, too
+    custom_code=True,  # gte-Qwen2: attention to both sides, which its config.json says, too
     variants={
         "gte-qwen2-1.5b": Qwen2Config.sized(
             28, 1536, vocab_size=151646, intermediate_size=8960, num_attention_heads=12, num_key_value_heads=2,

@@ -33,7 +33,7 @@ JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each ta
 ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
 
 
-class TensorPart(NamedTuple):
+class TensorSlice(NamedTuple):
     """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is.
 
     `of_head`: the parts are those of each head, which lie one after the other.
@@ -66,26 +66,26 @@ class Family:
     ]  # pattern of our path, names in files (`[1/3]`: the second third of it; `[1/3 of a head]`)
     variants: Mapping[str, Config]
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
-    unread: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
+    ignored_prefixes: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
-    masks_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
-    own_code: bool = False  # whether its models are published with code of their own, which does what ours does
+    zero_masked_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
+    custom_code: bool = False  # whether its models are published with code of their own, which does what ours does
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
 
-    def places(self, path: str) -> list[TensorPart]:
+    def tensor_slices(self, path: str) -> list[TensorSlice]:
         """Where files may hold the parameter at a path of the network, by what they call it."""
         for pattern, *names in self.names:
             match = re.fullmatch(pattern, path)
             if match:
-                return [_place(match.expand(name)) for name in names]
+                return [_tensor_slice(match.expand(name)) for name in names]
         return []
 
-    def begins(self, head: str) -> str | None:
+    def head_tensor_prefix(self, head: str) -> str | None:
         """How names in files begin for a head's own first layer; None for a head that is in no files."""
         for layer in ("transform", "dense", "output"):
-            for place in self.places(f"{head}.{layer}.weight"):
+            for place in self.tensor_slices(f"{head}.{layer}.weight"):
                 return place.name.removesuffix("weight")
-        return next((place.name for own in ("bias", "decoder") for place in self.places(f"{head}.{own}")), None)
+        return next((place.name for own in ("bias", "decoder") for place in self.tensor_slices(f"{head}.{own}")), None)
 
     def prefix_in(self, names: Collection[str]) -> str:
         """The prefix of the base model's tensors in a file with these names; "" without one."""
@@ -107,13 +107,13 @@ def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def _place(name: str) -> TensorPart:
+def _tensor_slice(name: str) -> TensorSlice:
     name, _, part = name.removesuffix("]").partition("[")
     if not part:
-        return TensorPart(name)
+        return TensorSlice(name)
     numbers, _, of_head = part.partition(" of a ")
     number, parts = map(int, numbers.split("/"))
-    return TensorPart(name, number, parts, bool(of_head))
+    return TensorSlice(name, number, parts, bool(of_head))
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

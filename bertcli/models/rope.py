@@ -7,7 +7,7 @@ from dataclasses import field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
-from bertcli.engine.positions import Rates
+from bertcli.engine.positions import Frequencies
 from bertcli.engine.rope import Rope
 from bertcli.errors import BertcliError, shown
 from bertcli.models.config import Config, check_fields, count, texts
@@ -32,12 +32,12 @@ class RotaryConfig(Config):
     rope_types: ClassVar[Mapping[str, tuple[str, ...]]] = TYPES  # those that run
     theta_keys: ClassVar[Mapping[str, tuple[str, float]]] = {GLOBAL: ("rope_theta", 10000.0)}
     scaled: ClassVar[tuple[str, ...]] = (GLOBAL, LOCAL)  # the types of layers that rope_scaling is about
-    behind: ClassVar[Any] = None
-    ahead: ClassVar[Any] = None
+    window_left: ClassVar[Any] = None
+    window_right: ClassVar[Any] = None
     score_terms: ClassVar[Any] = 1
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With rope_parameters from whichever keys of a file say them."""
         stated, scaling = _object(data, "rope_parameters"), _object(data, "rope_scaling")
         several, ropes = len(cls.theta_keys) > 1, {}
@@ -98,9 +98,9 @@ class RotaryConfig(Config):
         return max(rope.longest(self.sizes["P"]) for rope in self.ropes)
 
     @cached_property
-    def rates(self) -> tuple[Rates, ...]:
+    def inverse_frequencies(self) -> tuple[Frequencies, ...]:
         """Of every layer, how fast each pair of a head turns."""
-        return tuple(rope.rates(self.sizes["D"], self.sizes["P"]) for rope in self.ropes)
+        return tuple(rope.inverse_frequencies(self.sizes["D"], self.sizes["P"]) for rope in self.ropes)
 
     @property
     def rope_scaling(self) -> tuple[float, ...]:
@@ -116,9 +116,9 @@ class LocalConfig(RotaryConfig):
     names: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act"}
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With newer files' layer_types, which override the older keys."""
-        values = {**super().prepared(data), "layer_types": texts(data, "layer_types")}
+        values = {**super().from_older_keys(data), "layer_types": texts(data, "layer_types")}
         return values | {name: data.get(key) for key, name in cls.names.items()}
 
     def check(self) -> None:
@@ -149,14 +149,14 @@ class LocalConfig(RotaryConfig):
         return self.layer_types or tuple(LOCAL if self.is_local(n) else GLOBAL for n in range(self.num_hidden_layers))
 
     @property
-    def behind(self) -> tuple[int | None, ...]:
+    def window_left(self) -> tuple[int | None, ...]:
         """Of every layer, how far back a token sees; None: to the beginning."""
         return tuple(self.radius if kind == LOCAL else None for kind in self.kinds)
 
     @property
-    def ahead(self) -> tuple[int | None, ...]:
+    def window_right(self) -> tuple[int | None, ...]:
         """Of every layer, how far on a token sees; None: to the end."""
-        return tuple(0 if self.causal else distance for distance in self.behind)
+        return tuple(0 if self.causal else distance for distance in self.window_left)
 
 
 def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, tuple[str, ...]]) -> Rope:

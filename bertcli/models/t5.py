@@ -77,7 +77,7 @@ class Encoder(NormedLayers[Shared]):
     norm: RMSNorm = part(features="H")
     relative: Array | None = parameter("32 A", when="has_shared_bias")
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Shared]:
+    def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Shared]:
         """The batch, and for each group of its sentences positions, and the bias of every query and key."""
         batch, queries = aligned(batch, rows)
         positions = [group.positions(queries, batch.positions) for group in batch.groups]
@@ -113,7 +113,7 @@ class T5Config(Config):
     }  # fmt: skip
 
     @classmethod
-    def prepared(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With feed_forward_proj taken apart, and without what config.json says of the decoder."""
         values = renamed(data, cls.names)
         form = values.get("feed_forward_proj", "relu" if values.get("model_type") == "t5" else "gated-gelu")
@@ -180,7 +180,7 @@ FAMILY = Family(
         (r"encoder\.norm\.(\w+)", r"encoder.final_layer_norm.\1"),
         (r"token_classifier\.output\.(\w+)", r"classifier.\1"),
     ),
-    unread=("decoder.", "lm_head."),
+    ignored_prefixes=("decoder.", "lm_head."),
     hints={"mlm": "T5 has no masks to fill: bertcli runs its encoder, for encode, similarity and search."},
     variants={
         "t5-small": T5Config.sized(6, 512, intermediate_size=2048),

@@ -120,21 +120,21 @@ class Layers(Module, Generic[S], abstract=True):
     def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
         """The last layer's output [token, hidden]; with `rows` (ascending) only those are computed: [row, hidden]."""
         *layers, last = self.layers
-        all_rows, shared = self.prepared(batch, None)
+        all_rows, shared = self.layer_inputs(batch, None)
         for layer in layers:
             x = layer(x, x, all_rows, shared)
-        x = last(x, x, all_rows, shared) if rows is None else last(gather(x, rows), x, *self.prepared(batch, rows))
+        x = last(x, x, all_rows, shared) if rows is None else last(gather(x, rows), x, *self.layer_inputs(batch, rows))
         return x
 
     def states(self, x: Array, batch: Packed) -> Iterator[Array]:
         """The embeddings' output, then each layer's; a layer runs only when its output is asked for."""
         yield x
-        batch, shared = self.prepared(batch, None)
+        batch, shared = self.layer_inputs(batch, None)
         for layer in self.layers:
             x = layer(x, x, batch, shared)
             yield x
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, S]:
+    def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, S]:
         """The batch with these rows (None: all) as queries, and what attention needs in every layer: here nothing."""
         return batch if rows is None else batch.narrow(rows), cast(S, None)
 

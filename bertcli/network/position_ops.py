@@ -6,7 +6,7 @@ import numpy as np
 
 from bertcli.engine import positions
 from bertcli.engine.kernels import take_rows
-from bertcli.engine.positions import Rates
+from bertcli.engine.positions import Frequencies
 from bertcli.network.ops import linear_work
 from bertcli.tracing.dispatch import Array, Integers, op
 
@@ -64,12 +64,12 @@ def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activatio
 
 
 @op("token hidden, token -> token hidden", work=3, over="x")
-def rotate(x: Array, where: Integers, *, heads: int, rates: Rates, scaling: float = 1) -> Array:
+def rotate(x: Array, where: Integers, *, heads: int, inverse_frequencies: Frequencies, scaling: float = 1) -> Array:
     """RoPE: pairs (x_j, x_{j + D/2}) of every head, turned by p r_j at position p and scaled, written over x."""
-    return positions.rotate(x, *positions.angles(where, rates, scaling), heads)
+    return positions.rotate(x, *positions.angles(where, inverse_frequencies, scaling), heads)
 
 
 @op("batch head query key, query, key -> batch head query key", work=1, over="x")
-def within(x: Array, queries: Integers, keys: Integers, *, behind: int | None, ahead: int | None) -> Array:
-    """x where a key stands at most `behind` before a query, or `ahead` after it, else -∞, written over x."""
-    return positions.within(x, queries, keys, behind, ahead)
+def within(x: Array, queries: Integers, keys: Integers, *, window_left: int | None, window_right: int | None) -> Array:
+    """x where a key is at most `window_left` before a query, or `window_right` after it, else -∞, written over x."""
+    return positions.within(x, queries, keys, window_left, window_right)

@@ -4,9 +4,9 @@ A key head may serve several query heads (Ainslie et al. 2023): there are M / D 
 attention a token sees only itself and those before it.
 """
 
-from bertcli.engine.sliding_window import local_blocks
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.engine.positions import Rates
+from bertcli.engine.positions import Frequencies
+from bertcli.engine.sliding_window import local_blocks
 from bertcli.network import encoder
 from bertcli.network.encoder import Linear, aligned
 from bertcli.network.module import part, setting
@@ -25,17 +25,18 @@ class Attention(encoder.SelfAttention[Positions]):
     value: Linear = part(outputs="M", inputs="H")
     output: Linear = part(outputs="H", inputs="Q")
     key_heads: int = setting("key_heads")
-    rates: Rates = setting("rates")  # how fast the pairs of a head turn
+    inverse_frequencies: Frequencies = setting("inverse_frequencies")  # how fast the pairs of a head turn
     scaling: float = setting("rope_scaling")  # of what was turned
-    behind: int | None = setting("behind")  # how far back a token sees; None: to the text's beginning
-    ahead: int | None = setting("ahead")  # how far on; None: to the end
+    window_left: int | None = setting("window_left")  # how far back a token sees; None: to the text's beginning
+    window_right: int | None = setting("window_right")  # how far on; None: to the end
     terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D)
 
     def projected(self, x: Array, context: Array, positions: Positions) -> tuple[Array, Array, Array]:
         """R(Q) [query, head·size], R(K) and V [key, head·size], each key head as often as query heads share it"""
         of_queries, of_keys = positions
-        q = rotate(self.queries(x), of_queries, heads=self.heads, rates=self.rates, scaling=self.scaling)
-        k = rotate(self.keys(context), of_keys, heads=self.key_heads, rates=self.rates, scaling=self.scaling)
+        frequencies, scaling = self.inverse_frequencies, self.scaling
+        q = rotate(self.queries(x), of_queries, heads=self.heads, inverse_frequencies=frequencies, scaling=scaling)
+        k = rotate(self.keys(context), of_keys, heads=self.key_heads, inverse_frequencies=frequencies, scaling=scaling)
         v = self.value(context)
         if self.key_heads < self.heads:
             k, v = (repeat_heads(narrow, q, heads=self.key_heads, of=self.heads) for narrow in (k, v))
@@ -52,14 +53,15 @@ class Attention(encoder.SelfAttention[Positions]):
     def scores(self, block: AttentionBlock, q: Array, k: Array, positions: Positions) -> Array:
         """Q_h K_hᵀ / sqrt(terms · D), -∞ for keys that a query does not see: [batch, head, query, key]"""
         x = scores(block.query_heads(q), block.key_heads(k), terms=self.terms)
-        if self.behind is None and self.ahead is None:
+        if self.window_left is None and self.window_right is None:
             return x
-        return within(x, *block.group.positions(*positions), behind=self.behind, ahead=self.ahead)
+        at = block.group.positions(*positions)
+        return within(x, *at, window_left=self.window_left, window_right=self.window_right)
 
     def blocks(self, batch: Packed, positions: Positions) -> list[AttentionBlock]:
         """The queries, each with the keys that it sees, and few others"""
         of_queries, _ = positions
-        return local_blocks(batch, self.heads, self.behind, self.ahead, of_queries)
+        return local_blocks(batch, self.heads, self.window_left, self.window_right, of_queries)
 
 
 class Gated(encoder.FeedForward):
@@ -77,7 +79,7 @@ class Gated(encoder.FeedForward):
 class Layers(encoder.Layers[Positions]):
     """Layers whose attention looks at positions"""
 
-    def prepared(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Positions]:
+    def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Positions]:
         """The batch with these rows (None: all) as queries, and the positions of queries and keys."""
         batch, queries = aligned(batch, rows)
         return batch, (queries, batch.positions)

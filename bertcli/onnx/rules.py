@@ -145,11 +145,13 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     return x + bias
 
 
-def rotate(x: Tensor, where: Tensor, *, heads: int, rates: tuple[float, ...], scaling: float = 1) -> Tensor:
+def rotate(
+    x: Tensor, where: Tensor, *, heads: int, inverse_frequencies: tuple[float, ...], scaling: float = 1
+) -> Tensor:
     """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j."""
     split = _by_heads(x, heads)
     half = split[-1].size // 2
-    angles = where.cast().unsqueezed(2, 3) * np.array(rates, np.float32)  # [1, sequence, 1, half]
+    angles = where.cast().unsqueezed(2, 3) * np.array(inverse_frequencies, np.float32)  # [1, sequence, 1, half]
     cos, sin = (angles.node(kind) * float(scaling) for kind in ("Cos", "Sin"))
     whole = x.reshaped(x.dims, split)
     a, b = whole.cut(3, [0], [half]), whole.cut(3, [half], [2 * half])
@@ -165,10 +167,10 @@ def repeat_heads(x: Tensor, like: Tensor, *, heads: int, of: int) -> Tensor:
     return wide.reshaped([*rows, Dim(of), size], [*rows, Dim(of * size.size)])
 
 
-def within(x: Tensor, queries: Tensor, keys: Tensor, *, behind: int | None, ahead: int | None) -> Tensor:
+def within(x: Tensor, queries: Tensor, keys: Tensor, *, window_left: int | None, window_right: int | None) -> Tensor:
     """-inf where a key is too far behind or ahead of a query."""
     distance = _distances(queries, keys)
-    for kind, limit in (("Greater", behind), ("Less", None if ahead is None else -ahead)):
+    for kind, limit in (("Greater", window_left), ("Less", None if window_right is None else -window_right)):
         if limit is not None:
             x = distance.node(kind, limit).node("Where", -np.inf, x)
     return x

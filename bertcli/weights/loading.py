@@ -13,7 +13,7 @@ from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
-from bertcli.models.registry import Family, TensorPart, family, named_heads, parse_config, parse_heads
+from bertcli.models.registry import Family, TensorSlice, family, named_heads, parse_config, parse_heads
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only
@@ -121,7 +121,7 @@ def read_config(file: Path) -> Config:
     """
     data = read_object(file)
     config = config_of(data, file)
-    if data.get("auto_map") and not family(config.model_type).own_code:
+    if data.get("auto_map") and not family(config.model_type).custom_code:
         raise BertcliError(f"{file} is not of a plain {config.title} model: {CUSTOM_CODE}.")
     return config
 
@@ -227,9 +227,9 @@ class _Loader:
             self.whole[names[0]] = tensor.float32()
         return tensor_slice.cut(self.whole[names[0]], self.config.num_attention_heads)
 
-    def _tensor_slice(self, path: str) -> TensorPart:
+    def _tensor_slice(self, path: str) -> TensorSlice:
         """The tensor, or the slice of one, with the parameter at a path: the first of its names that the file has."""
-        slices = self.family.places(self.config.stored_path(path))
+        slices = self.family.tensor_slices(self.config.stored_path(path))
         return next((one for one in slices if self._find(one.name)), slices[0])
 
     def _find(self, name: str) -> list[str]:
@@ -262,7 +262,7 @@ class _Loader:
                 note = "for encode and rank"
             elif bare_name.endswith(CONSTANTS):
                 note = CONSTANT
-            elif bare_name.startswith(self.family.unread):
+            elif bare_name.startswith(self.family.ignored_prefixes):
                 note = UNREAD
             else:
                 note = UNUSED
@@ -276,10 +276,10 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: 
     prefix = model_family.prefix_in(stored)
     names = [name.removeprefix(prefix) for name in stored]
     named = set(named_heads(config, model_family))
-    begins = {head: begin for head in model_family.head_names if (begin := model_family.begins(head))}
+    begins = {head: begin for head in model_family.head_names if (begin := model_family.head_tensor_prefix(head))}
     heads = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
     for head in {"mlm", "lm"} & named - {*heads}:
-        if config.tie_word_embeddings and not model_family.places(f"{head}.bias"):
+        if config.tie_word_embeddings and not model_family.tensor_slices(f"{head}.bias"):
             heads.append(head)  # it is no more than the embeddings
     if "pooler" in begins and "pooler" not in heads:
         reading = model_family.network.pooled.intersection(heads)
@@ -303,7 +303,7 @@ def _with_stored_labels(
     Of a classifier that an adapter has `saved` they count in any case: config.json is that of the base.
     """
     head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
-    names = [one.name for one in model_family.places(f"{head}.output.weight")]
+    names = [one.name for one in model_family.tensor_slices(f"{head}.output.weight")]
     name = next((name for name in names if name in stored), None)
     if name is None or not stored[name].shape:
         return config

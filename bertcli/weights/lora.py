@@ -90,7 +90,9 @@ class Adapter:
         if not self.architectures:
             return heads
         held = {_bare(name, family) for name in self.whole}
-        begun = {head for head in named if held & {place.name for place in family.places(f"{head}.output.weight")}}
+        begun = {
+            head for head in named if held & {place.name for place in family.tensor_slices(f"{head}.output.weight")}
+        }
         if begun & family.network.pooled:
             begun.add("pooler")
         return tuple(
@@ -99,7 +101,7 @@ class Adapter:
 
     def changed(self, family: Family, path: str, array: Array, heads: int) -> Array:
         """The parameter at a path with what the adapter adds to it; `heads` counts the attention heads."""
-        for place in family.places(path):
+        for place in family.tensor_slices(path):
             for key in (place.name, *(prefix + place.name for prefix in family.prefixes)):
                 if key in self.factors:
                     self.used.add(key)
@@ -116,7 +118,7 @@ class Adapter:
     def check(self, family: Family) -> None:
         """Raise BertcliError for weights that the adapter changes, and the network does not have."""
         # Those of a head that is left out do not matter, nor those of one that no command runs.
-        not_loaded = (*family.unread, *(family.begins(head) or " " for head in family.head_names))
+        not_loaded = (*family.ignored_prefixes, *(family.head_tensor_prefix(head) or " " for head in family.head_names))
         for key in self.factors.keys() - self.used:
             if not _bare(key, family).startswith(not_loaded):
                 raise BertcliError(

@@ -172,7 +172,7 @@ def test_families_in_files_a_head_may_be_no_more_than_the_embeddings(tmp_path: P
 
 def test_families_in_files_frequencies_are_those_of_the_file(tmp_path: Path) -> None:
     model = bertcli.load(make_family(tmp_path, "esm", "model"))
-    (rates,) = {layer.attention.rates for layer in model.network.encoder.layers}
+    (rates,) = {layer.attention.inverse_frequencies for layer in model.network.encoder.layers}
     stored = open_tensors(Folder(tmp_path))["esm.rotary_embeddings.inv_freq"]
     assert rates == tuple(stored.float32().tolist())
     assert model.notes == ()
@@ -191,7 +191,7 @@ def test_families_in_files_older_keys_say_the_same_as_newer_ones() -> None:
     scaled = {**OLD, "rope_theta": 500, "rope_scaling": {"type": "ntk", "factor": 16}}
     gte = parse_config({"model_type": "new", **scaled})
     assert isinstance(gte, GteConfig)
-    assert gte.rates[0] == pytest.approx((0.25, 0.25 / 8000**0.5))  # (θ·f)^(-2j/D) / f^(2/D) for D = 4
+    assert gte.inverse_frequencies[0] == pytest.approx((0.25, 0.25 / 8000**0.5))  # (θ·f)^(-2j/D) / f^(2/D) for D = 4
 
 
 def test_families_in_files_version_1_of_deberta_does_not_read_keys_of_version_2() -> None:

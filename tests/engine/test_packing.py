@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.engine import local, packing
+from bertcli.engine import packing, sliding_window
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.engine.threads import each
@@ -52,7 +52,7 @@ def in_blocks(q: Array, k: Array, v: Array, batch: Packed, queries: Integers, si
         logits[..., ~seen(*block.group.positions(queries, batch.positions), sight)] = -np.inf
         attend(softmax(logits), block.key_heads(v), into=block.query_heads(found))
 
-    each(compute, local.local_blocks(batch, HEADS, *sight, queries))
+    each(compute, sliding_window.local_blocks(batch, HEADS, *sight, queries))
     return found
 
 
@@ -81,7 +81,7 @@ def test_packing_blocks_equal_dense_masking(
     q, k, v = (generator.standard_normal((n, HEADS * SIZE), dtype=np.float32) for n in (len(rows), total, total))
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in zip(("MOST_SCORES", "LEAST_QUERIES", "LOCAL_QUERIES"), limits, strict=True):
-            patch.setattr(local, name, limit)
+            patch.setattr(sliding_window, name, limit)
             patch.setattr(packing, name, limit, raising=name != "LOCAL_QUERIES")
         patch.setattr(packing, "LEAST_SCORES", 1)
         found = in_blocks(q, k, v, narrowed, queries, sight)
@@ -91,13 +91,13 @@ def test_packing_blocks_equal_dense_masking(
 def test_packing_computes_only_the_band_of_long_texts() -> None:
     ids = np.zeros((1, 2048), int)
     batch, _ = pack_padded(ids, ids, ids == 0)
-    pairs = sum(block.group.score_count for block in local.local_blocks(batch, 12, 64, 64, batch.positions))
-    assert pairs < 2048 * (129 + local.LOCAL_QUERIES)
+    pairs = sum(block.group.score_count for block in sliding_window.local_blocks(batch, 12, 64, 64, batch.positions))
+    assert pairs < 2048 * (129 + sliding_window.LOCAL_QUERIES)
 
 
 def test_packing_computes_half_of_causal_attention() -> None:
     ids = np.zeros((1, 2048), int)
     batch, _ = pack_padded(ids, ids, ids == 0)
-    blocks = local.local_blocks(batch, 12, None, 0, batch.positions)
+    blocks = sliding_window.local_blocks(batch, 12, None, 0, batch.positions)
     scores = sum(block.group.score_count * len(range(*block.heads.indices(12))) for block in blocks)
     assert 12 * 2048 * 2049 / 2 < scores < 12 * 2048 * (2048 + packing.LEAST_QUERIES) / 2 + 12 * 2048

@@ -51,7 +51,7 @@ def test_every_head_has_recorded_numbers() -> None:
     beside = {"ernie": {"nsp"}, "deberta": {"multiple_choice"}}
     for member in families():
         for kind in sorted(member.types.keys() - ELSEWHERE if member.names else ()):
-            heads = {head for head in member.head_names if member.begins(head) or head == "lm"} - {"pooler"}
+            heads = {head for head in member.head_names if member.head_tensor_prefix(head) or head == "lm"} - {"pooler"}
             missing = heads - {*FAMILIES[kind].heads} - beside.get(kind, set())
             assert not missing, (
                 f'add {missing} to the heads of FAMILIES["{kind}"] in tests/helpers/family_checkpoints.py'

@@ -24,7 +24,7 @@ def test_rope_turns_as_the_reference_does(number: int, key: str) -> None:
     config = parse_config({**QWEN, key: case["parameters"]})
     assert isinstance(config, RotaryConfig)
     rope = config.ropes[1]
-    np.testing.assert_allclose(rope.rates(64, 40960), case["rates"], rtol=2e-6)
+    np.testing.assert_allclose(rope.inverse_frequencies(64, 40960), case["rates"], rtol=2e-6)
     np.testing.assert_allclose(config.rope_scaling, [case["scaling"]] * 2, rtol=1e-7)
 
 

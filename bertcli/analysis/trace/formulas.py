@@ -55,11 +55,11 @@ def _scores(s: Mapping[str, Any]) -> str:
 
 def _seen(s: Mapping[str, Any]) -> str:
     """Where a key is seen: −a ≤ i − j ≤ b, with the bounds that there are."""
-    behind, ahead = s.get("behind"), s.get("ahead")
-    if behind == ahead:
-        return f"x where {{| i − j | ≤ {behind}}} else −∞"
-    first = "" if ahead is None else f"{-ahead} ≤ "
-    return f"x where {{{first}i − j{'' if behind is None else f' ≤ {behind}'}}} else −∞"
+    window_left, window_right = s.get("window_left"), s.get("window_right")
+    if window_left == window_right:
+        return f"x where {{| i − j | ≤ {window_left}}} else −∞"
+    first = "" if window_right is None else f"{-window_right} ≤ "
+    return f"x where {{{first}i − j{'' if window_left is None else f' ≤ {window_left}'}}} else −∞"
 
 
 RULES: dict[str, Rule] = {

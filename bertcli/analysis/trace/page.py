@@ -171,12 +171,9 @@ def _data(run: Pass, kept: Selection) -> dict[str, Any]:
 
 def _beside(step: Step, run: Pass) -> dict[str, Any]:
     """What the script needs of a step beside its record."""
-    settings = dict(step.settings)
-    for _, rates in settings.pop("own", ()):  # of the one text that there is
-        settings["rates"] = rates
     return {
         "op": step.op, "stop": run.stops[step.index], "sources": step.sources, "parameters": step.parameters,
-        "settings": settings,
+        "settings": step.settings,
     }  # fmt: skip
 
 

@@ -313,14 +313,14 @@ const RULES = {
     return lines([["x", cell.number(0)], [why, factor], ["product", cell.number(0) * factor]]);
   },
   rotate: cell => {
-    const x = cell.whole(0), {heads, rates, scaling = 1} = cell.settings, size = x.length / heads, half = size / 2;
+    const x = cell.whole(0), {heads, inverse_frequencies: rates, scaling = 1} = cell.settings, size = x.length / heads, half = size / 2;
     const j = cell.feature % size, other = j < half ? cell.feature + half : cell.feature - half, sign = j < half ? -1 : 1;
     const angle = cell.row * rates[j % half], scaled = scaling === 1 ? "" : ` · ${number(scaling)}`;
     const values = [scaling * x[cell.feature] * Math.cos(angle), scaling * sign * x[other] * Math.sin(angle)];
     return made(values, i => (i ? `${sign < 0 ? "−" : ""}${number(x[other])} · sin ${number(angle)}` : `${number(x[cell.feature])} · cos ${number(angle)}`) + scaled);
   },
   within: cell => {
-    const {behind, ahead} = cell.settings, distance = cell.row - cell.column;
+    const {window_left: behind, window_right: ahead} = cell.settings, distance = cell.row - cell.column;
     const unseen = distance > (behind ?? Infinity) || -distance > (ahead ?? Infinity);
     return lines([[`${cell.name(0)}, ${Math.abs(distance)} tokens ${distance < 0 ? "ahead" : "behind"}`, cell.number(0)],
       [unseen ? "not seen: −∞" : "seen: as it is", unseen ? -Infinity : cell.number(0)]]);

@@ -342,7 +342,10 @@ def _refuse_projection(model: LoadedModel) -> None:
     """Raise BertcliError for a layer after the network that nothing here applies."""
     member = family(model.config.model_type)
     ours = [use.name for use in model.uses if use.use != "ignored"]
-    applied = {name.partition(".")[0] for name in (*ours, *(member.begins(head) or "" for head in member.head_names))}
+    applied = {
+        name.partition(".")[0]
+        for name in (*ours, *(member.head_tensor_prefix(head) or "" for head in member.head_names))
+    }
     for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
         if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
             raise BertcliError(

@@ -70,7 +70,7 @@ class TokenVectors:
     def _fill(self) -> int:
         """The id of what queries are filled up with."""
         token, tokenizer, most = self.role.token, self.model.tokenizer, self.model.config.max_tokens
-        masked = not self.role.attended and family(self.model.config.model_type).masks_embeddings
+        masked = not self.role.attended and family(self.model.config.model_type).zero_masked_embeddings
         if masked or tokenizer.fills_left:
             how = "are not attended to" if masked else "come first (padding_side)"
             raise BertcliError(
