@@ -41,6 +41,7 @@ ORDER = [
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},
     "tokenizers": {"tokens"},
+    "filelock": {"files"},
     "huggingface_hub": {"folder"},
     "safetensors": {"weights"},
     "typer": {"cli"},

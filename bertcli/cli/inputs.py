@@ -90,8 +90,11 @@ class _Documents(_Single):
 
 
 @lean_dataclass
-class _Rows(InputOptions):
-    """Rows that hold a query and a document."""
+class _QueryRows(InputOptions):
+    """Rows that hold a query and a document: the text is the query, the second text the document.
+
+    The options have the names of the command's own, for messages.
+    """
 
     column: str | None = option(None, "", "", "--query-column")
     pair_column: str | None = option(None, "", "", "--column")
@@ -107,18 +110,26 @@ class _DocumentsJob(Job):
             if options.texts:
                 raise wrong("QUERY", "give the query or --query-column, not both.")
             document = options.column or ("2" if options.no_header else "text")
-            rows = _Rows(
-                None, options.input, options.format_in, options.query_column, None, document,
-                options.no_header, options.delimiter,
-            )  # fmt: skip
+            rows = _QueryRows(
+                input=options.input,
+                format_in=options.format_in,
+                column=options.query_column,
+                pair_column=document,
+                no_header=options.no_header,
+                delimiter=options.delimiter,
+            )
             return read_texts(rows, self.output, keep_going=keep_going, called="row")
         if not options.texts:
             raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
         query, *documents = options.texts
         single = InputOptions(
-            documents or None, options.input, options.format_in, options.column,
-            no_header=options.no_header, delimiter=options.delimiter,
-        )  # fmt: skip
+            texts=documents or None,
+            input=options.input,
+            format_in=options.format_in,
+            column=options.column,
+            no_header=options.no_header,
+            delimiter=options.delimiter,
+        )
         source = read_texts(single, self.output, keep_going=keep_going, called="document")
         from bertcli.tasks.compute.rank import with_query
 

@@ -36,7 +36,7 @@ def from_files(
     `keep_going` such a row is a Text with an `error` instead.
     """
     first_column = "text" if header else "1"
-    wanted = RowColumns(
+    columns = RowColumns(
         Field(first_column if column is None else column, options[0]),
         None if pair_column is None else Field(pair_column, options[1]),
         None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
@@ -44,13 +44,13 @@ def from_files(
         header=header,
         delimiter=delimiter,
     )
-    return rows_in(files, wanted, keep_going, format_in)
+    return rows_in(files, columns, keep_going, format_in)
 
 
-def rows_in(files: Sequence[str], wanted: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
-    """The rows of files as `from_files` gives them, with the fields that are wanted."""
+def rows_in(files: Sequence[str], columns: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
+    """The rows of files as `from_files` gives them, with the fields of these columns."""
     names = [name for file in files for name in _matching(file)]
-    inputs = _InputFiles([_open(name, format_in) for name in names], wanted, keep_going)
+    inputs = _InputFiles([_open(name, format_in) for name in names], columns, keep_going)
     files_read = tuple(names) if inputs.regular else None
     return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular)
 
@@ -80,9 +80,9 @@ def are_separated(files: Sequence[str], format_in: str) -> bool:
 class _InputFiles:
     """The texts of files and pipes, one after another, and how far reading has got."""
 
-    def __init__(self, files: Sequence[InputFile], wanted: RowColumns, keep_going: bool) -> None:
+    def __init__(self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool) -> None:
         self._files = files
-        self._wanted = wanted
+        self._columns = columns
         self._keep_going = keep_going
         self.regular = all(file.rows.regular for file in files)
         self._sizes = [os.path.getsize(file.rows.name) if self.regular else 0 for file in files]
@@ -91,7 +91,7 @@ class _InputFiles:
     def __iter__(self) -> Iterator[Text]:
         for number, file in enumerate(self._files):
             self._current = number
-            for text in file.texts(self._wanted):
+            for text in file.texts(self._columns):
                 if text.error and not self._keep_going:
                     raise BertcliError(text.error)
                 yield text

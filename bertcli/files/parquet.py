@@ -116,7 +116,7 @@ class TableRows:
         """The share of rows that has been read, 0 to 1; None before the file is open."""
         return self._row / self._rows if self._rows else None
 
-    def texts(self, wanted: RowColumns) -> Iterator[Text]:
+    def texts(self, columns: RowColumns) -> Iterator[Text]:
         """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
 
         A text of more than LONGEST bytes is a row with an error. Errors: BertcliError for a file that is damaged or not
@@ -127,26 +127,26 @@ class TableRows:
             try:
                 file = stack.enter_context(open(self.name, "rb"))
                 table = self._open_table(file)
-                _check_columns(table.schema, wanted, self.name, arrow.types)
-                names = table.schema.names if wanted.whole else [field.name for field in wanted.fields]
+                _check_columns(table.schema, columns, self.name, arrow.types)
+                names = table.schema.names if columns.whole else [field.name for field in columns.fields]
                 self._row, self._rows = 0, table.row_count
                 for batch in table.batches(ROWS_READ, list(dict.fromkeys(names)), texts=True):
                     for values in zip(*(map(value_of, batch.column(name)) for name in names), strict=True):
                         self._row += 1
-                        yield self._text(wanted, dict(zip(names, values, strict=True)))
+                        yield self._text(columns, dict(zip(names, values, strict=True)))
             except (arrow.ArrowException, OSError, ValueError) as error:
                 raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
-    def _text(self, wanted: RowColumns, values: dict[str, Any]) -> Text:
+    def _text(self, columns: RowColumns, values: dict[str, Any]) -> Text:
         place = f"{self.name}, row {self._row}"
         size = max(len(value) if isinstance(value, str | bytes) else 0 for value in values.values())
         if size > LONGEST:
             return unusable(place, f"{size:,} letters in a field, more than the {LONGEST:,} that a text may have.")
-        return wanted.row(place, values)
+        return columns.row(place, values)
 
 
-def _check_columns(schema: Any, wanted: RowColumns, file: str, types: Any) -> None:
-    for field in wanted.fields:
+def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> None:
+    for field in columns.fields:
         if schema.names.count(field.name) != 1:
             raise BertcliError(f"{file}: {field.lacking(schema.names)}")
         kind = schema.field(field.name).type

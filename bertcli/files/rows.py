@@ -108,16 +108,16 @@ def unusable(place: str, why: str, id: str | int | None = None) -> Text:
     return Text("", place=place, id=id, error=f"{place}: {why}")
 
 
-def text_lines(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
+def text_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Every line is a text."""
     for line in lines:
         if line.error:
             yield Text("", place=line.place, error=line.error)
         else:
-            yield Text(line.text, wanted.fixed_pair, line.place)
+            yield Text(line.text, columns.fixed_pair, line.place)
 
 
-def sequences(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
+def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """FASTA: the lines below a header, joined, are a text, and the first word of the header is its id."""
     header: Line | None = None
     letters: list[str] = []
@@ -126,7 +126,7 @@ def sequences(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
         if line is None or line.text.startswith(">"):
             if header:
                 id, text = next(iter(header.text[1:].split()), ""), "" if error else "".join(letters)
-                yield Text(text, None if error else wanted.fixed_pair, header.place, id, error=error)
+                yield Text(text, None if error else columns.fixed_pair, header.place, id, error=error)
             header, letters, size, error = line, [], 0, line and line.error
         elif header:
             size += len(line.text)
@@ -138,10 +138,10 @@ def sequences(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
             yield unusable(line.place, "a header (>) must come before a sequence.")
 
 
-def json_lines(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
+def json_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Every line is a JSON object."""
     for line in lines:
-        yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, wanted)
+        yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, columns)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _json_row(line: Line, wanted: RowColumns) -> Text:
+def _json_row(line: Line, columns: RowColumns) -> Text:
     try:
         record = json.loads(line.text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
@@ -162,7 +162,7 @@ def _json_row(line: Line, wanted: RowColumns) -> Text:
         return unusable(line.place, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
         return unusable(line.place, f"not a JSON object but {shown(record)}.")
-    return wanted.row(line.place, record)
+    return columns.row(line.place, record)
 
 
 # ------------------------------------------------------------------------------------------ separated by commas or tabs
@@ -176,57 +176,57 @@ class _Cells(NamedTuple):
     error: str | None = None
 
 
-def comma_separated(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
+def comma_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
-    return _table(_quoted_rows(lines, wanted.delimiter or ","), wanted)
+    return _table(_quoted_rows(lines, columns.delimiter or ","), columns)
 
 
-def tab_separated(lines: LineFile, wanted: RowColumns) -> Iterator[Text]:
+def tab_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """One row per line."""
-    if wanted.delimiter not in (None, "\t"):
-        return comma_separated(lines, wanted)
-    return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), wanted)
+    if columns.delimiter not in (None, "\t"):
+        return comma_separated(lines, columns)
+    return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), columns)
 
 
-def _table(rows: Generator[_Cells, None, None], wanted: RowColumns) -> Iterator[Text]:
+def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator[Text]:
     """The rows of a table whose first row is its header, if it has one; an error in that row is fatal."""
     with closing(rows):
         first = next(rows, _Cells("", []))
         place, header, error = first
         if error:
             raise BertcliError(error)
-        if not wanted.header:
+        if not columns.header:
             header = [str(number) for number in range(1, len(header) + 1)]
-        for field in wanted.fields if place else ():
+        for field in columns.fields if place else ():
             if header.count(field.name) != 1:
-                raise BertcliError(f"{place}: {field.lacking(header)}{_hint(header, field, wanted)}")
-        needed = header if wanted.whole else [field.name for field in wanted.fields]
+                raise BertcliError(f"{place}: {field.lacking(header)}{_hint(header, field, columns)}")
+        needed = header if columns.whole else [field.name for field in columns.fields]
         least = max(map(header.index, needed), default=0) + 1 if place else 0
-        below = rows if wanted.header or not place else chain([first], rows)
+        below = rows if columns.header or not place else chain([first], rows)
         for place, fields, error in below:
             if error:
                 yield Text("", place=place, error=error)
             elif not fields and len(header) > 1:  # an empty line is a row only where it can be a text
                 continue
             elif fields and not least <= len(fields) <= len(header):
-                what = "header" if wanted.header else "first row"
+                what = "header" if columns.header else "first row"
                 counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
                 yield unusable(place, f"{counted} where the {what} has {len(header)}.")
             else:
-                yield wanted.row(place, dict(zip(header, fields or [""], strict=False)))
+                yield columns.row(place, dict(zip(header, fields or [""], strict=False)))
 
 
-def _hint(header: list[str], field: Field, wanted: RowColumns) -> str:
+def _hint(header: list[str], field: Field, columns: RowColumns) -> str:
     """What to try where a column is missing: another delimiter that the header has, or a file without a header."""
     if not field.option.startswith("--"):  # from Python
         return ""
     (only, *others) = header or [""]
     found = next((mark for mark in OTHER_DELIMITERS if not others and mark in only), None)
-    if found and wanted.delimiter is None and wanted.header:
+    if found and columns.delimiter is None and columns.header:
         name = "a tab" if found == "\t" else f"'{found}'"
         return f" Its names are separated by {name}: add --delimiter {DELIMITER_NAMES.get(found, repr(found))}."
     # A name of several words, or a number, is rather a text or a label than a name.
-    is_data = wanted.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
+    is_data = columns.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
     return " If this row is data: --no-header, and --column 2 for the second column." if is_data else ""
 
 
