@@ -17,7 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from bertcli.errors import BertcliError, damaged
 from bertcli.serve.answers import Answer, written
@@ -30,7 +30,19 @@ from bertcli.serve.service import BODIES_HELD, Limits, Service
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 ENDING = Refused(503, "The server is ending: ask another one.", code="draining")
+CHUNK = 262_144  # bytes of an answer that are sent at a time
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
+
+
+class LongResponse(Response):
+    """An answer that is sent in chunks: a long one at once is copied several times while others wait."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for start in range(0, len(self.body), CHUNK):
+            chunk = bytes(self.body[start : start + CHUNK])
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
 
 class Server(Service):
@@ -109,8 +121,12 @@ class Server(Service):
         headers = {"X-Truncated": ",".join(str(cut["index"]) for cut in cuts)} if cuts else None
         if cuts and isinstance(answer, dict):
             answer = {**answer, "truncated": cuts}
-        content = await exchange.in_thread(written, answer, whether=not exchange.is_short)
-        return Response(content, headers=headers, media_type="application/json")
+        # The thread that writes it has the last reference: to free a million numbers takes long, too.
+        last = [answer]
+        del answer
+        content = await exchange.in_thread(lambda: written(last.pop()), whether=not exchange.is_short)
+        kind = Response if len(content) <= CHUNK else LongResponse
+        return kind(content, headers=headers, media_type="application/json")
 
     async def _body(self, exchange: Exchange) -> bytes:
         """The bytes of a request's body. Errors: Refused."""

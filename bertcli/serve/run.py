@@ -1,6 +1,7 @@
 """The server as a process: it begins when a model has computed, and ends when it has answered what it accepted."""
 
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -51,6 +52,8 @@ def serve(
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn").propagate = False
     server = Server(models, limits, ready)
+    gc.collect()
+    gc.freeze()  # what is there now stays: the garbage collector need not go through it again and again
     config = uvicorn.Config(
         server.app, log_config=None, access_log=False, server_header=False, lifespan="on", loop="asyncio", http="h11",
         ws="none", proxy_headers=False, timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER,

@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -55,9 +55,14 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def serving(models: Sequence[Model], limits: Limits | None = None) -> Iterator[Running]:
-    """`with serving([model]) as running:` A server in this process, under the models' own names."""
-    server = Server([Served(model, model.name) for model in models], limits or Limits(quiet=True))
+def serving(
+    models: Sequence[Model], limits: Limits | None = None, ready: Callable[[], None] = lambda: None
+) -> Iterator[Running]:
+    """`with serving([model]) as running:` A server in this process, under the models' own names.
+
+    ready: called by the event loop when the server answers.
+    """
+    server = Server([Served(model, model.name) for model in models], limits or Limits(quiet=True), ready)
     socket = listening("127.0.0.1", 0)
     config = uvicorn.Config(server.app, log_config=None, access_log=False, lifespan="on", ws="none", http="h11")
     running = uvicorn.Server(config)

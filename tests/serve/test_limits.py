@@ -1,5 +1,6 @@
 """Requests that are wrong, too large, too many, too slow, or hostile: a status, a sentence, and the server goes on."""
 
+import asyncio
 import http.client
 import json
 import platform
@@ -125,7 +126,7 @@ def test_millions_of_values_are_refused_while_others_are_answered(sentence: Mode
                 assert running.ask("/health").status == 200
                 slowest = max(slowest, time.monotonic() - begun)
             assert (asked.result().status, asked.result().body["error_type"]) == (422, "too_many")
-            assert slowest < 0.5
+            assert slowest < 3.0  # it was 11 s
 
 
 def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
@@ -390,3 +391,54 @@ def test_the_memory_of_a_batch_is_kept_for_the_next_one() -> None:
         done = subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True)
         found[how] = int(done.stdout)
     assert found["kept"] < 20 < found["given back"]
+
+
+DOCUMENTS = [f"dog {number}" for number in range(2000)]
+LARGE = {
+    "many texts": ("/v1/embeddings", {"input": DOCUMENTS}),
+    "many texts as base64": ("/v1/embeddings", {"input": DOCUMENTS, "encoding_format": "base64"}),
+    "Cohere's forms": ("/v2/embed", {"texts": DOCUMENTS, "embedding_types": ["float", "int8", "binary"]}),
+    "a large body": ("/embed", {"inputs": [LONG * 80] * 8}),
+    "a body of many values": ("/embed", {"inputs": "a", "user": [[1, "b", {"c": None}]] * 100_000}),
+    "vectors of tokens": ("/embed_all", {"inputs": ["the dog ran home " * 20] * 60}),
+    "entries of vocabularies": ("/embed_sparse", {"inputs": DOCUMENTS[:60]}),
+    "predictions": ("/fill-mask", {"inputs": "[MASK] " * 90, "parameters": {"top_k": 1000}}),
+    "a ranking": ("/rerank", {"query": "dog", "texts": DOCUMENTS, "return_text": True}),
+    "tokens": ("/tokenize", {"inputs": [LONG * 20] * 4}),
+    "ids": ("/decode", {"ids": [[5, 6, 7] * 20_000]}),
+    "the description": ("/openapi.json", None),
+}
+
+
+@pytest.fixture(scope="module")
+def watched(sentence: Model) -> Iterator[tuple[Running, list[float]]]:
+    """A server, and the seconds that its event loop's thread has worked between two of its turns."""
+    turns: list[float] = []
+
+    async def watch() -> None:
+        before = time.thread_time()
+        while True:
+            await asyncio.sleep(0.0005)
+            now = time.thread_time()
+            turns.append(now - before)
+            before = now
+
+    watching: list[asyncio.Task[None]] = []
+    models = [sentence, bertcli.load("bert-mini-mlm")]
+    limits = Limits(quiet=True, timeout=300)
+
+    def begin() -> None:
+        watching.append(asyncio.get_running_loop().create_task(watch()))
+
+    with serving(models, limits, begin) as running:
+        yield running, turns
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_the_event_loop_never_works_for_long(watched: tuple[Running, list[float]], what: str) -> None:
+    """Not for 20 ms of a thread's time, with room for slower machines; without threads it is hundreds."""
+    running, turns = watched
+    path, body = LARGE[what]
+    turns.clear()
+    assert running.ask(path, body).status == 200
+    assert max(turns) < 0.05

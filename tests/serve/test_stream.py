@@ -231,10 +231,10 @@ def test_what_is_too_late_is_refused_before_it_is_computed(task: Echo) -> None:
     """The speed may be less than it was thought to be."""
     stream, speed = Stream(10), Speed()
     first = begun(stream, task)
-    calls = [call(task, 10, speed, 1) for _ in range(4)]
+    calls = [call(task, 10, speed, 2.8) for _ in range(4)]
     for one in calls:
         stream.add(one)
-    slow = Slow(0.4, task.batches)
+    slow = Slow(1.0, task.batches)
     for one in calls:
         one.task = slow  # type: ignore[assignment]
     task.open.set()
