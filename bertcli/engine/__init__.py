@@ -3,7 +3,8 @@
     kernels   softmax, norms, activations, products packing   no padding; attention and batches in pieces for the cache
     threads   how many, and how they share a pass   padded    batches as users pass them
     blas      the library behind NumPy's products   positions where tokens stand, and how far apart
-    rope      rotary positions                      local     attention to what stands near
+    rope      rotary positions                      experts   feed-forward layers of experts
+    sliding_window   attention to what stands near
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:
@@ -19,8 +20,8 @@ at the rate that large products alone reach. What is done about the rest, and wh
   (`BATCH_TOKENS` in tasks/compute/batches.py), one batch of `Model.forward` is cut into parts of at most 800
   (`MOST_TOKENS` in packing.py). A single text's products are shared by their outputs, so that activations are computed
   where the product was.
-* Attention in blocks of a quarter of a million scores; a local layer computes its band (`local`): 2,048 tokens of
-  ModernBERT-base take 0.6 of the CPU time of transformers with sdpa attention and 0.3 of its eager one.
+* Attention in blocks of a quarter of a million scores; a local layer computes its band (`sliding_window`): 2,048
+  tokens of ModernBERT-base take 0.6 of the CPU time of transformers with sdpa attention and 0.3 of its eager one.
 * DeBERTa's relative positions are multiplied only as far as the tokens of a batch stand apart (`positions`).
 
 The promise: whatever a text is batched with, on however many threads, its vector changes by at most 2e-6 of its largest
