@@ -222,7 +222,7 @@ def test_resume_after_a_change_of_any_file_that_was_read_is_refused(
     assert "the model has changed; restore that" in bertcli(*arguments).error
     file.write_bytes(contents)
     done = bertcli(*arguments)
-    assert (done.status, "nothing is kept" in done.err) == (0, False), done.err
+    assert (done.status, "there is no progress" in done.err) == (0, False), done.err
 
 
 def test_resume_of_a_finished_run_begins_anew_where_a_setting_of_the_model_changed(
@@ -263,7 +263,7 @@ def test_resume_of_nothing_says_so(model: Path, source: Path, tmp_path: Path) ->
     assert note in bertcli(*arguments).err.splitlines()
     with crashing(28):
         bertcli(*arguments)
-    assert "nothing is kept" not in bertcli(*arguments).err
+    assert "there is no progress" not in bertcli(*arguments).err
 
 
 @pytest.mark.parametrize("resume", [True, False])

@@ -129,7 +129,7 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
         bertcli.load().rank("tea", ["hot"])
     with pytest.raises(BertcliError, match="There are fewer pairs than texts"):
         ranker.rank(["tea", "sun"], ["a"])
-    with pytest.raises(BertcliError, match="a query without a document"):
+    with pytest.raises(BertcliError, match="has a query, but no document to rank"):
         list(results(plan(ranker, RankOptions()), Texts([Text("tea")])))
 
 
