@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @lean_dataclass
-class _Single(InputOptions):
+class SingleTexts(InputOptions):
     """Single texts: there is nothing to pair them with."""
 
     text_pair: None = field(default=None, init=False)
@@ -39,7 +39,7 @@ class _LinesOutput(OutputOptions):
 
 @lean_dataclass
 class _SingleJob(Job):
-    texts: _Single
+    texts: SingleTexts
     output: _LinesOutput
 
 
@@ -77,7 +77,7 @@ class _QuestionsJob(Job):
 
 
 @lean_dataclass
-class _Documents(_Single):
+class _Documents(SingleTexts):
     """A query and the documents to rank; or rows that hold both."""
 
     texts: list[str] | None = argument(

@@ -22,6 +22,8 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
     ("encode", "--against"): "it is a command of its own: bertcli search QUERY --in FILE --texts FILE",
     ("encode", "--similarity"): "it is a command of its own: bertcli similarity TEXT TEXT ...",
     ("classify", "--label-column"): "bertcli evaluate says how well a model does on texts with known labels",
+    ("diff", "--text-pair"): "diff compares two models on single texts",
+    ("diff", "--pair-column"): "diff compares two models on single texts",
     ("search", "--chunk"): "a query has one vector; encode --chunk divides the texts that are searched",
     ("search", "--keep-going"): "a query that cannot be used stops the search",
 }

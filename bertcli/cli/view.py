@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.cli.classifier import LabelModelOptions
+from bertcli.cli.inputs import SingleTexts
 from bertcli.cli.job import open_model, read_texts, set_threads
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, TableFormat, ThreadOptions, argument, wrong
 from bertcli.errors import BertcliError
@@ -126,7 +127,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     if spec.reads == "two texts":
         return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":
-        return {"models": BothModels, "texts": InputOptions, **common, "output": output}
+        return {"models": BothModels, "texts": SingleTexts, **common, "output": output}
     model = LabelModelOptions if spec.takes_classifier else ModelOptions
     return {"texts": InputOptions, "model": model, **common, "output": output}
 
@@ -194,8 +195,6 @@ def _of_two_models(
     else:
         set_threads(threads)
         check_output(output.output, (PAGE, ".json"))
-    if any(pair is not None for _, pair, *_ in rows):
-        raise wrong("--text-pair", "texts are compared one by one, without pairs.")
     if options.common and not options.check:
         raise wrong("--common", "this is for --check.")
     from bertcli.loaded_model import LoadedModel

@@ -122,6 +122,7 @@ def test_help_of_similarity_and_search_offers_what_works() -> None:
     options = options_of()
     assert not {"--resume", "--shard", "--keep-going"} & {*options["similarity"]}
     assert not {"--chunk", "--keep-going"} & {*options["search"]}
+    assert not {"--text-pair", "--pair-column"} & {*options["diff"]}
     for command in ("similarity", "search"):
         assert "none" not in options[command]["--pooling"].type.choices
         assert "'none' is not one of" in error(bertcli(command, "tea", "--pooling", "none"))
