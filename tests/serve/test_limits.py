@@ -1,6 +1,7 @@
 """Requests that are wrong, too large, too many, too slow, or hostile: a status, a sentence, and the server goes on."""
 
 import asyncio
+import gc
 import http.client
 import json
 import platform
@@ -430,8 +431,11 @@ def watched(sentence: Model) -> Iterator[tuple[Running, list[float]]]:
     def begin() -> None:
         watching.append(asyncio.get_running_loop().create_task(watch()))
 
+    gc.collect()
+    gc.freeze()  # as the process does: going through all that the other tests hold would be counted, too
     with serving(models, limits, begin) as running:
         yield running, turns
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("what", LARGE)
