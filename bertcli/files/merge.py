@@ -78,7 +78,7 @@ def _complete(files: Sequence[str], ending: str) -> list[str]:
     missing = [number for number in range(first.of) if number not in by_number]
     if missing:
         names = ", ".join(f"{number}/{first.of}" for number in missing[:20])
-        raise BertcliError(f"ResumableOutput are missing: {names}{', …' if missing[20:] else ''}.")
+        raise BertcliError(f"Shards are missing: {names}{', …' if missing[20:] else ''}.")
     return [by_number[number] for number in sorted(by_number)]
 
 

@@ -1,4 +1,4 @@
-"""ResumableOutput on their way to a file, the rename at the end, and the lock."""
+"""Segments on their way to a file, the rename at the end, and the lock."""
 
 import errno
 import fcntl
