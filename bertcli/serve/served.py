@@ -140,10 +140,12 @@ class Served:
     def check(self) -> None:
         """Compute a text, and measure how fast. Errors: BertcliError for damaged weights, or a model without a task."""
         use = self.uses[0]
-        first = f"A {self.model.tokenizer.mask_token if use == 'fill-mask' else 'text'}.{WARM_WORDS}"
+        long = f"A {self.model.tokenizer.mask_token if use == 'fill-mask' else 'text'}.{WARM_WORDS}"
         task = self.plan(use)
-        pair = "Another one." if use in ("rank", "late", "answer") else None
-        window = task.window([Text(first, pair)], 0)
+        text = Text(long, "Another one.") if use in ("rank", "late") else Text(long)
+        if use == "answer":  # only the context is read in windows; a question must leave room for it
+            text = Text("Which one?", long)
+        window = task.window([text], 0)
         task.compute(window)  # reads the weights
         begun = perf_counter()
         task.compute(window)
