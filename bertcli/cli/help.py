@@ -19,7 +19,7 @@ from bertcli.report.terminal import takes_escapes
 WIDEST = 100  # columns of prose on a wide terminal
 NARROWEST = 40
 OPTION, COMMAND = 27, 12  # columns for the names of an option, of a command; a longer one has a line of its own
-CLAUSES = ("; ", " (", ": ", ", ")
+CLAUSES = ("; ", " (", ", ", ": ")
 MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -78,6 +78,8 @@ BRIEF = {
     "--word": "Ask about this word at the mask",
     "--label": "Ask about this label",
     "--estimate": "Say how long each operation must take here",
+    "patch": "Activation patching: what carries the difference of two texts",
+    "doctor": "Show what determines speed here: BLAS, its kernel, threads",
     "answer --no-answer": "Let no answer compete with the others",
     "--classifier": "A classifier of your own, made by probe --save",
     "classify --activation": "Scores: softmax, sigmoid or none",
@@ -151,7 +153,8 @@ def short(command: Any, ctx: typer.Context) -> str:
     if hasattr(command, "commands"):
         for panel, rows in _commands(command):
             if panel != "Guide":  # the last line names it
-                lines += [_heading(panel), *(_brief(*row, width, COMMAND) for row in rows), ""]
+                briefs = [_brief(name, BRIEF.get(name, summary), width, COMMAND) for name, summary in rows]
+                lines += [_heading(panel), *briefs, ""]
         return encodable(
             "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
         )
