@@ -1,4 +1,4 @@
-"""The library behind NumPy's matrix products: its kernel, chosen where that is safe, and its number of threads.
+"""OpenBLAS, the library behind NumPy's matrix products: choose its kernel where that is safe, and set its threads.
 
 Does not import NumPy, because the kernel has to be chosen before NumPy is first imported.
 """
@@ -28,8 +28,8 @@ def choose_kernel() -> bool:
     """Ask OpenBLAS for its AVX-512 kernel where it might choose a slower one; true if done.
 
     Older OpenBLAS does not know AMD's newer processors and runs its AVX2 kernel on them, at half the speed. Nothing is
-    done if the user has made the choice, if NumPy is already loaded (it would be too late), or if the processor is
-    unknown (only Linux tells, in /proc/cpuinfo). A NumPy built on another library ignores the request.
+    done if the user has made the choice, if NumPy is already loaded (too late), or if the processor is unknown (only
+    Linux has /proc/cpuinfo). A NumPy built on another library ignores the variable.
     """
     if KERNEL_VARIABLE in os.environ or "numpy" in sys.modules:
         return False
@@ -41,11 +41,11 @@ def choose_kernel() -> bool:
 
 
 def choose_short_waits() -> bool:
-    """Let OpenBLAS's threads sleep soon after a product, and when they have started; true if done.
+    """Let OpenBLAS's threads sleep soon after a product, and right after they started; true if done.
 
-    By themselves they look for work for 2²⁶ cycles each time: 60 ms of processor time in a process that ends after 270.
-    For the command line only: how the threads of another program wait is its own affair. Nothing is done if the user
-    has made the choice, or if NumPy is already loaded.
+    By default they spin for 2²⁶ cycles each time: 60 ms of processor time in a command that takes 270 ms. Only the
+    command line calls this: a program that imports bertcli keeps its own setting. Nothing is done if the user has made
+    the choice, or if NumPy is already loaded.
     """
     if WAIT_VARIABLE in os.environ or "numpy" in sys.modules:
         return False
@@ -69,7 +69,10 @@ def forget_choices() -> None:
 
 
 def chosen_by() -> str:
-    """Who chose the kernel in use; this is the library also if it does not know the kernel it was asked for."""
+    """Name who chose the kernel in use: "the environment", "bertcli" or "the library".
+
+    An environment variable with a kernel that the library does not know chooses nothing.
+    """
     if os.environ.get(KERNEL_VARIABLE, "").upper() == (kernel() or "unknown").upper():
         return "the environment"
     return "bertcli" if KERNEL_VARIABLE in _chosen else "the library"
@@ -94,7 +97,7 @@ def processor() -> tuple[str, frozenset[str]]:
 
 @cache
 def function(name: str) -> Callable[..., Any] | None:
-    """A documented function of OpenBLAS, whatever prefix and suffix NumPy's copy gives its name; else None."""
+    """Find a documented function of OpenBLAS, under any prefix and suffix of NumPy's copies; None if there is none."""
     import ctypes  # takes 2 ms, which `bertcli --help` saves
 
     import numpy  # noqa: F401  loads the library
@@ -112,10 +115,10 @@ def function(name: str) -> Callable[..., Any] | None:
 
 
 def _libraries() -> list[str]:
-    """Files of the BLAS libraries that are loaded, beginning with those that came in NumPy's own wheel.
+    """List the files of the BLAS libraries that are loaded, those of NumPy's own wheel first.
 
-    Another package's copy of OpenBLAS may be loaded as well. Where the system does not show what is loaded (only Linux
-    does, in /proc/self/maps), these are the wheel's.
+    Another package, such as SciPy, may have loaded its own OpenBLAS. Only Linux lists what is loaded
+    (/proc/self/maps); elsewhere these are the wheel's files.
     """
     import numpy
 
@@ -148,13 +151,13 @@ def avx512() -> bool:
 
 
 def threads() -> int | None:
-    """Threads a product may use now; None if the library does not say."""
+    """The number of threads for a product at the moment; None with another library than OpenBLAS."""
     ask = function("openblas_get_num_threads")
     return None if ask is None else int(ask())
 
 
 def set_threads(count: int) -> None:
-    """Let products use `count` threads, if the library can be told."""
+    """Set the number of threads for products; with another library than OpenBLAS, do nothing."""
     tell = function("openblas_set_num_threads")
     if tell is not None:
         tell(count)
@@ -167,10 +170,10 @@ _outside = 1  # the setting to restore when they have left
 
 @contextmanager
 def single_threaded() -> Iterator[bool]:
-    """Inside, products use one thread each, so that several can run in parallel; yields false if that is not possible.
+    """Let each product use one thread inside this context, so that several can run in parallel.
 
-    The setting belongs to the process: if several threads are inside at once, the last to leave restores it. What other
-    code sets meanwhile is lost.
+    Yields false where the number cannot be set. The setting is the whole process's: if several threads are inside at
+    once, the last to leave restores it, and overwrites what other code has set meanwhile.
     """
     global _inside, _outside
     if not can_be_set():
@@ -196,12 +199,15 @@ def can_be_set() -> bool:
 
 
 def usual_threads() -> int | None:
-    """Threads a product may use outside `single_threaded`; None if the library does not say."""
+    """The number of threads for a product outside `single_threaded`; None with another library than OpenBLAS."""
     return _outside if _inside else threads()
 
 
 def _forget() -> None:
-    """In a forked child: threads that were inside `single_threaded` do not exist here to leave it."""
+    """Restore the number of threads in a forked child.
+
+    Threads that were inside `single_threaded` do not exist in the child, so none would leave it.
+    """
     global _inside
     if _inside:
         _inside = 0

@@ -1,4 +1,7 @@
-"""Feed-forward layers of experts: each token goes to a few of them (Shazeer et al. 2017)."""
+"""Mixture of experts (Shazeer et al. 2017): a router sends each token to a few of the feed-forward networks of a layer.
+
+The op is `network.ops.experts`; nomic-embed-text-v2-moe uses it (models/nomic_bert.py).
+"""
 
 import numpy as np
 
@@ -7,7 +10,10 @@ from bertcli.tracing.dispatch import Array
 
 
 def mixture(x: Array, shares: Array, inner: Array, outer: Array, bias: Array, top: int, activation: str) -> Array:
-    """The op `experts`: for each expert the products of the tokens that go to it."""
+    """Compute the op `experts`: each token's `top` experts, weighted by the router's probabilities.
+
+    x [token, hidden]; shares [token, expert], the probabilities; inner and outer [expert·size, hidden]; bias [hidden].
+    """
     count = shares.shape[1]
     size = len(inner) // count
     # Stable: of equal shares the first, whatever else is in the batch.

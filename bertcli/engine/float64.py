@@ -1,4 +1,4 @@
-"""Matrix products whose result is float64, without BLAS' float64 kernels.
+"""Matrix products and inverses in float64 without the float64 kernels of BLAS, which can crash the process.
 
 With `OPENBLAS_CORETYPE` pinned to Haswell, those of OpenBLAS 0.3.34 (NumPy 2.5.2 to 2.5.5) overflow the stack on AMD's
 Zen 4 and 5: the process dies (OpenBLAS#6013, #6021). So no product of two float64 matrices is BLAS', nor is anything of
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 BLOCK = 32  # numbers summed in float32 by `vector_product`
 LEAF = 16  # rows below which `inverse` goes row by row
-SMALL = 1 << 20  # multiplications that `vector_product` rather does exactly
+SMALL = 1 << 20  # multiplications, up to which `vector_product` computes in float64 throughout
 
 
 def product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """x y, [..., n, m] of x [..., n, k] and y [..., k, m], or [n] of a vector y [k]: summed in float64."""
+    """x y, summed in float64: [..., n, k] times [..., k, m] gives [..., n, m]; times a vector y [k], it gives [n]."""
     x, y = x.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
     if y.ndim == 1:
         return np.asarray(x @ y)
@@ -25,10 +25,10 @@ def product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def vector_product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """x yᵀ, [..., n, m] of vectors x [..., n, k] and y [..., m, k]: all their dot products.
+    """x yᵀ: every dot product of the vectors x [..., n, k] with the vectors y [..., m, k], as [..., n, m].
 
-    Many are multiplied in float32, which vectors are, and every BLOCK of numbers is added in float64: exact to 2e-7 of
-    the vectors' lengths.
+    Above SMALL multiplications the products are float32 in blocks of BLOCK numbers, and the blocks are added in
+    float64: the error is at most 2e-7 of the vectors' lengths.
     """
     count = max(x.size // max(1, x.shape[-1]), 1) * y.size
     if count <= SMALL:
@@ -61,7 +61,7 @@ def inverse(matrix: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _inverse_by_rows(matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """The inverse by Gauss and Jordan, without an exchange of rows: a positive definite matrix needs none."""
+    """Invert by Gauss-Jordan elimination without pivoting, which a positive definite matrix does not need."""
     found = matrix.astype(np.float64)
     for i in range(len(found)):
         pivot, column = found[i, i], found[:, i].copy()

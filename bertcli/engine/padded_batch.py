@@ -1,4 +1,4 @@
-"""Padded batches, as users pass them: checked, and packed."""
+"""Padded batches [batch, token], as users of `LoadedModel.outputs` pass them: check them and pack them."""
 
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ class Padded(NamedTuple):
         vocab_size: int,
         segment_count: int,
     ) -> "Padded":
-        """ids, segments, mask [batch, token]; without segments all are 0, without a mask every token counts.
+        """Check and pack ids, segments and mask, each [batch, token].
+
+        Without segments all are 0; without a mask every token counts.
 
         Errors: BertcliError for shapes that do not agree, more tokens than positions, numbers that are not valid ids.
         """

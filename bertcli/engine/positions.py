@@ -1,4 +1,8 @@
-"""Where tokens stand, and how far apart: the arithmetic on whole numbers behind the ops of other families."""
+"""Position arithmetic behind the ops of the families other than BERT.
+
+RoBERTa's position ids, relative position buckets (T5, DeBERTa), window masks, rotary angles, convolutions. The ops that
+call these functions are in network/ops.py and network/position_ops.py.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,7 +21,10 @@ EXACT, FARTHEST, BUCKETS = 8, 128, 16  # of a direction: distances below EXACT h
 
 
 def counted(ids: Integers, offsets: Integers, padding: int) -> Integers:
-    """For the packed tokens of sentences that begin at `offsets`: see the op of this name."""
+    """Number the tokens of each sentence from padding + 1, as RoBERTa does; padding tokens get `padding`.
+
+    ids are packed; sentence i begins at `offsets[i]`.
+    """
     real = ids != padding
     before = np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(real)])
     counts = before[1:] - np.repeat(before[offsets[:-1]], np.diff(offsets))
@@ -27,8 +34,8 @@ def counted(ids: Integers, offsets: Integers, padding: int) -> Integers:
 def by_distance(values: Callable[[Integers], Array], queries: Integers, keys: Integers) -> Array:
     """values(query - key) for every query and key: [head, distance] -> [head, query, key].
 
-    Where both are runs of positions, as in a text without masked tokens, a row is the one before it moved by one: all
-    are a view of the values of each distance.
+    If both are consecutive positions, as in a text without masked tokens, each row is the one before it shifted by one.
+    Then `values` is called once per distance, and the result is a strided view of its values.
     """
     if _is_run(queries) and _is_run(keys):
         return sliding_window_view(values(_distances(queries, keys)), len(keys), axis=-1)[..., ::-1]
@@ -41,7 +48,10 @@ def _is_run(positions: Integers) -> bool:
 
 
 def bucket(distance: Integers) -> Integers:
-    """T5's bucket of query - key: 16 for each direction, wider the farther; logarithms are float32, as published."""
+    """T5's bucket for each distance query - key: 16 in each direction, the wider the farther away.
+
+    The logarithms are float32, as in the published code.
+    """
     far = np.abs(distance)
     scale = np.float32(log(FARTHEST / EXACT))
     wide = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(EXACT)) / scale * np.float32(BUCKETS - EXACT)
@@ -50,10 +60,9 @@ def bucket(distance: Integers) -> Integers:
 
 
 def add_to_scores(scores: Array, terms: Array) -> Array:
-    """scores + terms [..., head, query, key], written over scores, key by key as these lie in memory.
+    """Add terms [..., head, query, key] to scores in place, key by key, which is the order of the scores in memory.
 
-    The terms are a view with an order of its own, where NumPy, not told, takes the axes as they are named: up to forty
-    times slower.
+    The terms are a strided view. Left to itself NumPy would walk both in the order of the axes, up to 40 times slower.
     """
     by_key = np.moveaxis(scores, -1, -3)
     np.add(by_key, np.moveaxis(terms, -1, -3), out=by_key)
@@ -63,9 +72,9 @@ def add_to_scores(scores: Array, terms: Array) -> Array:
 def within(
     scores: Array, queries: Integers, keys: Integers, window_left: int | None, window_right: int | None
 ) -> Array:
-    """Scores [batch, head, query, key], in place -∞ where a key stands too far behind or ahead of a query.
+    """Set scores [batch, head, query, key] to -∞, in place, where a key lies outside a query's window.
 
-    Only the first and the last keys can: those that not every query sees.
+    Only the keys at both ends are looked at: every query sees those in the middle.
     """
     if len(queries) and window_left is not None:
         some = slice(0, np.searchsorted(keys, queries[-1] - window_left))
@@ -77,19 +86,16 @@ def within(
 
 
 def _hide(scores: Array, unseen: NDArray[np.bool_]) -> None:
-    """-∞ where a mask [key, query], keys first as scores lie in memory, is set."""
+    """Set scores to -∞ where `unseen` [key, query] is true; keys come first, as in the scores' memory."""
     if unseen.size:
         np.add(scores, np.where(unseen, np.float32(-np.inf), np.float32(0)).T, out=scores)
 
 
-Frequencies = tuple[float, ...]  # of every pair of a head, how fast it turns
+Frequencies = tuple[float, ...]  # rotary inverse frequencies, in radians a position: one for each pair of a head
 
 
 def angles(positions: Integers, inverse_frequencies: Frequencies, scaling: float = 1) -> tuple[Array, Array]:
-    """Cosine and sine [size / 2, token] of p r_j for every position p and the rate r_j of every pair of a head.
-
-    Both are multiplied by `scaling`.
-    """
+    """Cosines and sines [size / 2, token] of position · inverse frequency, both multiplied by `scaling`."""
     longest = int(positions.max(initial=0)) + 1
     cosines, sines = _turns(inverse_frequencies, 1 << (longest - 1).bit_length(), scaling)
     if len(positions) and _is_run(positions):
@@ -105,7 +111,7 @@ def _turns(inverse_frequencies: Frequencies, longest: int, scaling: float) -> tu
 
 
 def rotate(x: Array, cosines: Array, sines: Array, heads: int) -> Array:
-    """(a, b) -> (a cos - b sin, b cos + a sin) of the two halves of every head of x [token, head·size], in place."""
+    """Rotate x [token, head·size] in place: the halves (a, b) of each head become (a cos - b sin, b cos + a sin)."""
     for head in np.split(x.T, heads):  # [size, token], where each pair's tokens are adjacent
         a, b = np.split(head, 2)
         turned = b * cosines
@@ -117,13 +123,14 @@ def rotate(x: Array, cosines: Array, sines: Array, heads: int) -> Array:
 
 
 def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, farthest: int, *, of_keys: bool) -> Array:
-    """values [batch, head, row, bucket] -> [batch, head, query, key], each at the bucket of query - key.
+    """Pick for each query and key the value at the bucket of query - key (DeBERTa's disentangled attention).
 
-    Rows are queries, or keys if `of_keys`.
+    values [batch, head, row, bucket] -> [batch, head, query, key]; rows are queries, or keys if `of_keys`.
     """
     if _is_run(queries) and _is_run(keys):
         index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
-        padded = np.append(index, index[:PADDING])  # so that queries do not all fall upon the same lines of the cache
+        # A row length that is a power of two would put all queries on the same cache lines.
+        padded = np.append(index, index[:PADDING])
         spread = np.take(values, padded, axis=-1)[..., len(keys) - 1 :]
         row, distance = spread.strides[-2:]  # one query further is one distance more, one key further is one less
         steps = (distance, row - distance) if of_keys else (row + distance, -distance)
@@ -140,9 +147,10 @@ def _distances(queries: Integers, keys: Integers) -> Integers:
 
 
 def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> Integers:
-    """DeBERTa's bucket of query - key, a row of a table: near distances have one each, farther ones share.
+    """DeBERTa's bucket for each distance query - key, as a row of a table with `table` rows.
 
-    Without buckets every distance is its own. Logarithms are float32, as published.
+    Near distances have a bucket each, farther ones share; with `buckets` 0 every distance has its own. The logarithms
+    are float32, as in the published code.
     """
     bucket = distance
     if buckets > 0:
@@ -155,14 +163,18 @@ def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> I
 
 
 def near_buckets(table: Array, max_distance: int, buckets: int, farthest: int) -> Array:
-    """The middle of a table with a row for each of DeBERTa's buckets: those of distances up to `max_distance`."""
+    """Cut a table with a row for each of DeBERTa's buckets to the rows that distances up to `max_distance` need."""
     middle = len(table) // 2
     side = int(log_bucket(np.array(max_distance), buckets, len(table), farthest)) - middle + 1
     return table if side == middle else table[middle - side : middle + side]
 
 
 def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation: str | None) -> Array:
-    """The op `convolve`: a product for each place of the window, of tokens moved by so many places."""
+    """Compute the op `convolve`: one matrix product for each offset in the window, on tokens shifted by it.
+
+    x [token, in], weight [out, in, width]; `first` is the row of each sentence's first token, and no sentence sees
+    another.
+    """
     width = weight.shape[-1]
     sentence = np.zeros(len(x), dtype=np.intp)
     sentence[first[1:]] = 1

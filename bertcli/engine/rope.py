@@ -1,8 +1,8 @@
-"""Rotary positions (RoPE): how fast the pairs of a head turn, for every rope_type.
+"""Rotary position embeddings (RoPE): the inverse frequencies of a head's pairs for each rope_type.
 
-A rope_type stretches the positions of a model beyond those that it was trained on: `linear`, `yarn`, and GTE's own
-`ntk`. Those that turn each text by its length, and Llama 3's, do not run. Source of the formulas: `ROPE_INIT_FUNCTIONS`
-of transformers 5.
+The types other than `default` extend a model to more positions than it was trained on: `linear`, `yarn`, and GTE's
+`ntk`. `dynamic`, `longrope` and `llama3` are refused. Source of the formulas: `ROPE_INIT_FUNCTIONS` of transformers 5.
+models/rope.py reads these settings from config.json.
 """
 
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from bertcli.tracing.dispatch import Array
 
 
 def _optional(least: float) -> Any:
-    """Field: a number from `least` on that need not be there; whoever reads a file checks that."""
+    """Declare an optional number that is at least `least`; models/config.py checks the range when it reads a file."""
     return field(default=None, metadata={"range": (least, 1e6)})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rope:
-    """What rope_parameters says of some layers, with its own keys. `trained`: the positions a model was trained on."""
+    """The rope_parameters of a config.json for one type of layer, with the same keys."""
 
     rope_theta: float = field(default=10000.0, metadata={"range": (2, 1e12)})
     rope_type: str = "default"
@@ -36,7 +36,10 @@ class Rope:
     truncate: bool = True
 
     def inverse_frequencies(self, size: int, positions: int) -> Frequencies:
-        """How fast each pair of a head of this size turns, in float32. `positions` is max_position_embeddings."""
+        """Inverse frequencies in float32, size / 2 of them, for heads of `size` features.
+
+        positions: max_position_embeddings.
+        """
         trained, factor = self._stretch(positions)
         base = self.rope_theta * factor if self.rope_type == "ntk" else self.rope_theta
         periods: Array = (base ** (np.arange(0, size, 2) / size)).astype(np.float32)
@@ -50,7 +53,7 @@ class Rope:
         return tuple(rates.tolist())
 
     def scaling(self, positions: int) -> float:
-        """By how much turned queries and keys are scaled."""
+        """The factor on cosines and sines: transformers' attention_scaling."""
         _, factor = self._stretch(positions)
         if self.rope_type != "yarn":
             return 1.0
@@ -63,18 +66,21 @@ class Rope:
         return 0.1 * log(factor) + 1
 
     def longest(self, positions: int) -> int:
-        """How many tokens a text may have."""
+        """The largest number of tokens in a text."""
         trained, factor = self._stretch(positions)
         return max(positions, int(factor * trained)) if self.rope_type == "yarn" else positions
 
     def _stretch(self, positions: int) -> tuple[int, float]:
-        """How many positions the model was trained on, and by how much they are stretched."""
+        """Return the number of positions in training, and the factor by which they are extended."""
         trained = self.original_max_position_embeddings or positions
         return trained, positions / trained if self.factor is None else self.factor
 
     def _yarn(self, rates: Array, slow: Array, size: int, trained: int) -> Array:
-        """Pairs that turn often while a text lasts keep their rates, those that turn seldom have the slow ones, and
-        between the two rates pass from one to the other (Peng et al. 2023)."""
+        """YaRN (Peng et al. 2023): keep high frequencies, slow low ones down, and blend linearly between the two.
+
+        A pair is high if it turns more than `beta_fast` times within the trained positions, low if fewer than
+        `beta_slow`; 32 and 1 are the paper's.
+        """
         turns = (self.beta_fast or 32, self.beta_slow or 1)
         ends = [size * log(trained / (often * 2 * pi)) / (2 * log(self.rope_theta)) for often in turns]
         low, high = (floor(ends[0]), ceil(ends[1])) if self.truncate else ends

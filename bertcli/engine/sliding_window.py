@@ -1,4 +1,4 @@
-"""Local attention: blocks of queries with the keys that stand near them, and few others."""
+"""Sliding-window attention: blocks of queries, each with little more than the keys in its window."""
 
 from collections.abc import Iterator
 
@@ -13,19 +13,20 @@ LOCAL_QUERIES = 64  # of a block: OpenBLAS multiplies 64 queries and 192 keys in
 def local_blocks(
     batch: Packed, heads: int, window_left: int | None, window_right: int | None, queries: Integers
 ) -> list[AttentionBlock]:
-    """The attention of a batch in blocks, as in `Packed.blocks`, that leave out most keys which no query sees.
+    """Divide a batch's attention into blocks, as `Packed.blocks` does, without most of the keys outside the windows.
 
-    A query sees those that stand at most `window_left` before it and `window_right` after it (None: any). A block has
-    all those that its queries see, and a few others, which the caller leaves out. `queries` are the positions of all
+    A query sees the keys at most `window_left` positions before it and `window_right` after it (None: no limit). A
+    block may have a few keys more; the caller masks them (`positions.within`). `queries` are the positions of all
     queries; the batch must be `aligned`.
     """
+    # A watcher sees the whole attention as one block, as it does without a window.
     if watched() or (window_left is None and window_right is None):
         return batch.blocks(heads)
     limit, blocks = batch.most_scores(heads), list[AttentionBlock]()
     groups = batch.groups
     if window_left is not None:
         groups = tuple(part for group in batch.groups for part in _near(group, window_left))
-    # By a block at least.
+    # The keys that a block of LOCAL_QUERIES queries sees at most: a shorter text is not worth cutting.
     seen = LOCAL_QUERIES + (LOCAL_QUERIES if window_left is None else window_left) + (window_right or 0)
     for number, group in enumerate(groups):
         if group.key_length <= seen:
@@ -38,7 +39,11 @@ def local_blocks(
 
 
 def _near(group: SameLength, window_left: int) -> Iterator[SameLength]:
-    """The same group; queries that see less far back than the last key of the only sentence are without keys."""
+    """Split off the queries of a single sentence that lie too far behind its last key to see any key.
+
+    That happens where keys end early, as with `Packed.attending`. Their group has no keys. Groups of several sentences
+    are returned as they are.
+    """
     last = group.queries.start + group.key_length + window_left
     if group.sentences > 1 or group.queries.stop <= last:
         yield group
@@ -56,7 +61,10 @@ def _local(
     queries: Integers,
     keys: Integers,
 ) -> Iterator[AttentionBlock]:
-    """Some queries of a sentence, with the keys that they see, given the positions of both: all heads, if they fit."""
+    """Cut each sentence of a group into blocks of LOCAL_QUERIES queries and the keys in their windows.
+
+    queries and keys are the positions of both. A block has all heads, if their scores fit into the cache.
+    """
     for part in group.cut(1):
         for rows in slices(len(queries), LEAST_QUERIES if window_left is None else LOCAL_QUERIES):
             first, last = 0, len(keys)

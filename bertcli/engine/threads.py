@@ -1,7 +1,7 @@
-"""How many threads there are for a pass, and how they share it: NumPy's loops release the interpreter lock.
+"""The number of threads for a pass, and how they share the work: NumPy's loops release the interpreter lock.
 
-Work is divided for `thread_count()` threads, whoever then does it: the same command gives the same bytes whether one
-process works or several. Each piece is computed by one thread with single-threaded products.
+Work is always divided for `thread_count()` threads, so a command gives the same bytes whether one process works or
+several. Each piece is computed by one thread with single-threaded products.
 
 Does not import NumPy: its library starts one thread per visible core when it is loaded, whatever the limits are.
 """
@@ -27,7 +27,7 @@ GROUPS = "/proc/self/cgroup"
 MOUNT = "/sys/fs/cgroup"
 MOST_THREADS = 8  # more threads of one interpreter would wait for each other; further cores are for worker processes
 RAYON_VARIABLE = "RAYON_NUM_THREADS"  # for the tokenizers library
-THREAD_VARIABLES = (  # where libraries look, when they are loaded, for the number of threads
+THREAD_VARIABLES = (  # libraries read their number of threads from these when they are loaded
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -50,7 +50,7 @@ def cores() -> int:
 
 
 def cpu_quota() -> float:
-    """CPU seconds per second that this process's control groups (version 2) allow, as `docker run --cpus 1.5` sets it.
+    """CPU seconds per second allowed by this process's control groups (version 2): `docker run --cpus 1.5` sets 1.5.
 
     Infinite without a limit, and on systems without such groups.
     """
@@ -138,7 +138,7 @@ def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
 
 
 def each_or_whole(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """The same, but for a single piece all threads share each product."""
+    """Run `work` on every piece as `each` does; a single piece is computed with all threads in each product."""
     if len(pieces) > 1:
         each(work, pieces)
     else:
@@ -152,10 +152,10 @@ def one_by_one(work: Callable[[T], object], pieces: Sequence[T]) -> None:
 
 
 def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
-    """Run `work` on every piece; inside a piece of other work, one by one. After an error no more are begun.
+    """Run `work` on every piece, in several threads; inside a piece of other work, one piece after the other.
 
-    The caller works too, and waits only for pieces already begun. Every thread has the caller's context variables, such
-    as NumPy's error settings.
+    The calling thread works too, and waits only for pieces already begun. Every thread has the caller's context
+    variables, such as NumPy's error settings. After an error no further piece is begun, and the error is raised.
     """
     count = min(MOST_THREADS, core_count(), len(pieces))
     if count < 2 or sharing():
@@ -168,6 +168,7 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
             for piece in todo:
                 work(piece)
         except BaseException:
+            # Use up the pieces, so that the other threads stop too.
             for _ in todo:
                 pass
             raise
@@ -187,9 +188,9 @@ def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
 
 
 class _Turn:
-    """Work for a helper, done by it unless it is waited for before it has begun.
+    """Work for a helper thread; `wait` cancels it if the helper has not begun.
 
-    Two bare locks: an executor's future takes 20 µs more, which is a tenth of a product of 16 tokens.
+    Two bare locks: an executor's future takes 20 µs more, a tenth of the time for a product of 16 tokens.
     """
 
     def __init__(self, context: Context, work: Callable[[], None]) -> None:
@@ -199,7 +200,7 @@ class _Turn:
         self.failure: BaseException | None = None
 
     def take(self) -> None:
-        """Do the work, unless nobody waits for it any more."""
+        """Do the work, unless `wait` has cancelled it."""
         if self._begun.acquire(blocking=False):
             try:
                 self._context.run(self._work)
@@ -209,7 +210,7 @@ class _Turn:
                 self._done.release()
 
     def wait(self) -> None:
-        """Until the work is done; if it has not begun, it never will."""
+        """Wait until the work is done; cancel it if it has not begun."""
         if not self._begun.acquire(blocking=False):
             self._done.acquire()
 
@@ -219,7 +220,7 @@ _helper_count = 0
 
 
 def _ask_helpers(turns: Sequence[_Turn]) -> None:
-    """Let threads take these turns; one more is started when more are asked for than ever before."""
+    """Queue these turns for the helper threads, and start as many helpers as there are turns."""
     global _helper_count
     while _helper_count < len(turns):
         Thread(target=_help, args=(_asked,), name=f"bertcli_{_helper_count}", daemon=True).start()

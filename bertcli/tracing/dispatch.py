@@ -1,8 +1,8 @@
-"""Dispatch: every op and every module is called through one place, where a watcher can take the call.
+"""Dispatch: every call of an op or a module passes through here, where a watcher can intercept it.
 
 Without a watcher a call costs a tenth of a microsecond more than the function. Watchers that follow values (`tracer`)
-run the pass with traced values (`traced`) in place of arrays. A traced value is not an array: it has the few views that
-modules make and nothing else, so that whatever is computed without an op is an error, not something that goes unseen.
+run the pass with traced values (`traced`) in place of arrays. A traced value is not an array: it has only the views
+that modules take, so arithmetic outside of an op raises an error instead of escaping the trace.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _current: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
-    """Every op and module called in this context passes through `watcher`."""
+    """Pass every op and module called in this context to `watcher`."""
     before = _current.set(watcher)
     try:
         yield
@@ -60,7 +60,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 
 def watched() -> bool:
-    """True while a watcher is set; an op must then not be split into several for the sake of the cache."""
+    """True while a watcher is set: it counts ops, so callers then do not split a pass into cache-sized parts."""
     return _current.get() is not None
 
 
@@ -68,7 +68,7 @@ def watched() -> bool:
 class Module:
     """Part of a model: a frozen dataclass of arrays, modules and settings, and a `forward` that uses them.
 
-    Subclasses become dataclasses by themselves; of an `abstract` one the annotations are not fields.
+    Subclasses become dataclasses without a decorator, except with `abstract`: then the annotations are not fields.
     """
 
     forward: "ClassVar[Callable[..., Array]]"
@@ -86,8 +86,8 @@ class Module:
 
 
 def shape_only(shape: tuple[int, ...], dtype: "type[np.generic] | None" = None) -> "NDArray[Any]":
-    """An array with a shape but no memory: all its strides are 0, whatever its size (default dtype: float32)."""
-    import numpy as np  # a command that only describes a model need not wait for it
+    """Make an array of this shape without memory: all its strides are 0 (default dtype: float32)."""
+    import numpy as np  # late: a command that only describes a model starts without it
 
     return np.broadcast_to(np.zeros((), dtype or np.float32), shape)
 
@@ -104,10 +104,13 @@ class Op(Generic[P]):
     """One arithmetic step: a function of arrays, the axes it works on, and its cost.
 
     `signature` names the axes of each array argument and of the result, as in "token in, out in -> token out": shapes
-    and costs follow from it. A product (`contracts`) does one multiply-accumulate for every combination of its axes;
-    `work(arguments)` is the number of element-wise operations per number of the result, which is written over the
-    argument `over`, if any. At work it needs `beside` more arrays of the result's size; -1: the result is only a view.
-    An op that is several products has `macs(sizes, arguments)`, their multiply-accumulates from the sizes of its axes.
+    and costs follow from it.
+
+        contracts    a matrix product: one multiply-accumulate for every combination of its axes
+        macs         macs(sizes, arguments): multiply-accumulates of an op that is several products
+        work         work(arguments): element-wise operations per number of the result
+        over         the name of the argument that the result overwrites
+        beside       temporary arrays of the result's size; -1 if the result is only a view
     """
 
     def __init__(
@@ -149,7 +152,7 @@ def op(
     beside: int = 0,
     macs: Callable[[Mapping[str, int], Mapping[str, Any]], int] | None = None,
 ) -> "Callable[[Callable[P, Array]], Op[P]]":
-    """Make a function of arrays an op: this is the decorator in ops.py that gives an op's shape and cost."""
+    """Decorate a function of arrays to make it an op; the arguments are those of `Op` (see network/ops.py)."""
     rule = work if callable(work) else lambda arguments: work
     return lambda compute: Op(compute, signature, contracts, rule, over, beside, macs)
 
@@ -169,7 +172,7 @@ class Signature(NamedTuple):
         return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
 
     def spread(self, arguments: Sequence[Any]) -> "Signature":
-        """The same with `…` replaced by a name for each axis it stands for, counted from the first argument."""
+        """Replace `…` by a name for each axis it stands for; their number follows from the first argument."""
         if "…" not in self.inputs[0]:
             return self
         names = [f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1)]
@@ -180,7 +183,7 @@ class Signature(NamedTuple):
         return Signature(tuple(map(named, self.inputs)), named(self.output))
 
     def sizes(self, arguments: Sequence[Any]) -> dict[str, int]:
-        """Size of each axis, from the arrays an op is called with; ValueError if they disagree."""
+        """Map each axis to its size in an op's arguments; ValueError if two arguments disagree."""
         sizes: dict[str, int] = {}
         signature = self.spread(arguments)
         for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be omitted
@@ -206,31 +209,31 @@ class Signature(NamedTuple):
 
 
 class Batch:
-    """The tokens of a batch on their way into a pass: `engine.packing.Packed`, of which this room needs to know only
+    """Base class of `engine.packing.Packed`, so that a tracer recognizes a batch without importing the engine.
 
-    its arrays `ids`, `segments`, `positions` and `offsets`, in whose places a tracer puts what stands in for arrays,
-    and `first`, which is `offsets[:-1]`.
+    A tracer replaces its arrays `ids`, `segments`, `positions` and `offsets` by traced values; `first` is
+    `offsets[:-1]`.
     """
 
 
 class StandIn:
-    """What a watcher that follows values puts in the place of an array: see `traced`."""
+    """Base class of `traced.Traced`, which a tracer passes in place of an array."""
 
     __slots__ = ("array",)
 
-    array: Any  # its numbers, or in a pass by shapes an array without memory
+    array: Any  # the numbers; in a dry run, which computes only shapes, an array without memory
 
     def divided(self, axis: int, count: int) -> Any:
-        """See the function of this name."""
+        """Divide an axis, as the function `divided` does."""
         raise NotImplementedError
 
     def like(self, empty: Any, features: str) -> Any:
-        """See `traced_like`."""
+        """Wrap `empty` as a value with this value's tokens, as the function `traced_like` does."""
         raise NotImplementedError
 
 
 def divided(x: A, axis: int, count: int) -> A:
-    """View of an array with one axis divided into two, of which the outer one is `count` long."""
+    """View an array with one axis divided into two; the outer one has the length `count`."""
     array: Any = x
     if isinstance(array, StandIn):
         return cast(A, array.divided(axis, count))
@@ -239,12 +242,15 @@ def divided(x: A, axis: int, count: int) -> A:
 
 
 def untraced(x: A) -> A:
-    """The array itself, for what a module decides by its numbers."""
+    """Unwrap a traced value, for a module that makes a decision by the numbers in an array."""
     array: Any = x
     return cast(A, array.array) if isinstance(array, StandIn) else x
 
 
 def traced_like(x: A, empty: A, features: str) -> A:
-    """`empty`, an array [token, hidden] that an op will fill: traced if x is, with its tokens and these features."""
+    """Wrap `empty` [token, hidden], a buffer that an op will fill, as a traced value if x is one.
+
+    Its rows are x's tokens, and the symbol of its columns is `features`.
+    """
     value: Any = x
     return cast(A, value.like(empty, features)) if isinstance(value, StandIn) else empty

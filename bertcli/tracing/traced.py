@@ -1,4 +1,7 @@
-"""The values of a watched pass: what stands in the place of arrays, what their axes are, and where they came from."""
+"""Traced values: the arrays of a watched pass with symbols for their axes, and the parameters or ops they come from.
+
+tracer.py makes them; the recorder of `trace` and the ONNX exporter read them.
+"""
 
 from collections.abc import Sequence
 from math import prod
@@ -6,22 +9,23 @@ from typing import Any, Literal, NamedTuple, cast
 
 from bertcli.tracing.dispatch import StandIn, divided
 
+# The symbols are explained at Factor.
 BATCH, STARTS, UNKNOWN, ONE = "B", "B+1", "N", "1"
 GROUP, ALL = "ᵢ", "Σ"
 UNNAMED = ""  # a factor that gets its name from the op's signature
 
 
 class Factor(NamedTuple):
-    """One symbol and its size.
+    """A factor of an axis: its symbol and its size.
 
     In addition to the glossary in network/module.py, the symbols are
 
-        R    rows asked for in a sentence, if not all are
+        R    requested rows of a sentence, if not all are
         ΣS   tokens of sentences of different lengths, end to end (ΣR likewise)
         Bᵢ   sentences of one length in a batch with several, Sᵢ that length (Rᵢ likewise)
         B+1  where sentences begin, and where the last one ends
         E₀   numbers of a pooled vector; E₁, E₂ … those of the Dense layers after the pooling
-        N    an axis about which nothing is known
+        N    an axis whose meaning is unknown
     """
 
     symbol: str
@@ -38,17 +42,20 @@ def extent(axis: Axis) -> int:
 
 
 def named_axes(symbols: Sequence[str], shape: Sequence[int]) -> Axes:
-    """Axes of one symbol each."""
+    """Make axes that have one symbol each."""
     return tuple((Factor(symbol, size),) for symbol, size in zip(symbols, shape, strict=True))
 
 
 def unknown(shape: Sequence[int]) -> Axes:
-    """Axes about which nothing is known."""
+    """Make axes of unknown meaning."""
     return named_axes([UNKNOWN] * len(shape), shape)
 
 
 class Weight(NamedTuple):
-    """A parameter as the source of a value: its path, its size in numbers, and the first path of its array, if tied."""
+    """A parameter as the source of a value: its path, and its size in numbers.
+
+    `home` is the first path of the parameter's array; it differs from `path` for a tied parameter.
+    """
 
     path: str
     size: int
@@ -58,7 +65,7 @@ class Weight(NamedTuple):
 class View(NamedTuple):
     """A step from a value to a view of it, with the axes before and after.
 
-    `numbers` are the axis, start and stop of a slice, an axis and an index, the order of a transposition.
+    `numbers`: axis, start and stop of a slice; axis and index of an index; the order of axes of a transposition.
     """
 
     kind: Literal["slice", "index", "divide", "transpose"]
@@ -68,20 +75,20 @@ class View(NamedTuple):
 
 
 class Origins(list[Any]):
-    """What a watcher knows of a value's origin. `over` is the op that has written over the value, if one has."""
+    """The origins of a value, as its tracer records them. `over` names the op that has overwritten the value."""
 
     over: str | None = None
 
 
 class Traced(StandIn):
-    """A value of a watched pass: its array, what each of its axes stands for, and where it came from.
+    """A value of a watched pass: its array, the symbols of its axes, and its origins.
 
-    array: its numbers, or in a pass by shapes an array without memory. source: all views of the value share it. views:
-    the steps from the whole value to this one.
+    array: the numbers; in a dry run an array without memory. source: shared by all views of a value. views: the steps
+    from the whole value to this view.
     """
 
     __slots__ = ("axes", "source", "views")
-    __array_ufunc__ = None  # NumPy's functions refuse it
+    __array_ufunc__ = None  # NumPy's functions then raise TypeError instead of computing with it
 
     def __init__(self, array: Any, axes: Axes, source: Origins, views: tuple[View, ...] = ()) -> None:
         self.array = array
@@ -94,7 +101,7 @@ class Traced(StandIn):
 
     @property
     def weight(self) -> Weight | None:
-        """The parameter that it is, if it is one."""
+        """The parameter that this value is, or None."""
         return next((origin for origin in self.source if isinstance(origin, Weight)), None)
 
     @property
@@ -109,7 +116,7 @@ class Traced(StandIn):
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> "Traced":
-        """Slices without a step, or one number."""
+        """Take slices without a step, or one index of the first axis."""
         if isinstance(index, int):
             return self._view("index", self.array[index], self.axes[1:], 0, index)
         view = self
@@ -123,16 +130,16 @@ class Traced(StandIn):
         return view
 
     def transpose(self, *order: int) -> "Traced":
-        """The axes in another order."""
+        """Reorder the axes."""
         return self._view("transpose", self.array.transpose(order), tuple(self.axes[axis] for axis in order), *order)
 
     def divided(self, axis: int, count: int) -> "Traced":
-        """See the function of this name."""
+        """Divide an axis, as `dispatch.divided` does."""
         axes = (*self.axes[:axis], *_divided(self.axes[axis], count), *self.axes[axis + 1 :])
         return self._view("divide", divided(self.array, axis, count), axes)
 
     def like(self, empty: Any, features: str) -> "Traced":
-        """See `traced_like`."""
+        """Wrap `empty`, as `dispatch.traced_like` does."""
         return Traced(empty, (self.axes[0], (Factor(features, self.shape[1]),)), Origins())
 
     def _view(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
@@ -140,7 +147,7 @@ class Traced(StandIn):
 
 
 def _cut(axis: Axis, start: int, stop: int) -> Axis:
-    """Some of an axis: some of a batch's sentences, rows that are not yet told apart, or an unknown part."""
+    """Name the slice of an axis: whole sentences of a batch, rows of several sentences, or an unknown part."""
     (symbol, _), inner, count = axis[0], axis[1:], stop - start
     if symbol.startswith(ALL):
         return (Factor(symbol, count),)
@@ -152,9 +159,10 @@ def _cut(axis: Axis, start: int, stop: int) -> Axis:
 
 
 def _divided(axis: Axis, count: int) -> Axes:
-    """The two axes that an axis is divided into."""
+    """Name the two axes that an axis is divided into."""
     (symbol, size), inner, rest = axis[0], axis[1:], extent(axis) // count
-    if symbol.startswith(ALL):  # some rows of sentences of different lengths are those of one length
+    # Only a group of sentences of one length can be divided into sentences and tokens.
+    if symbol.startswith(ALL):
         return named_axes([BATCH + GROUP, symbol.removeprefix(ALL) + GROUP], [count, rest])
     if symbol in (BATCH, BATCH + GROUP) and size == count:
         return ((axis[0],), inner or (Factor(ONE, 1),))

@@ -1,8 +1,8 @@
-"""A watcher that follows values: what every op is given and gives, in which module, whether or not it is computed.
+"""A watcher that follows values: the arguments and the result of every op, and the module that called it.
 
-It is complete. Inside a module an op takes traced values only: parameters of the model, inputs of the pass, and results
-of ops. The outermost calls of a pass are made with arrays, and return arrays: a result is known again when it comes
-back, and so are the arrays of a batch.
+Nothing escapes it. Inside a module an op takes traced values only: parameters of the model, inputs of the pass, and
+results of ops; anything else is a RuntimeError. The outermost calls of a pass take and return arrays: the tracer
+recognizes its own results, and the arrays of a batch, by identity. Subclasses record (`ran`, `returned`, …).
 """
 
 import inspect
@@ -34,12 +34,12 @@ from bertcli.tracing.traced import (
     unknown,
 )
 
-WORDS = {"head": "A", "size": "D"}  # what a signature's words call a factor that has no name
+WORDS = {"head": "A", "size": "D"}  # symbols for the words in an op's signature, for axes that have none yet
 
 
 @dataclass
 class Frame:
-    """A module that is running, and what it was given; `touched` is its field that was used last."""
+    """A module that is running, with its arguments. `touched` is its field (a submodule) that was called last."""
 
     path: str
     module: Module
@@ -48,12 +48,12 @@ class Frame:
     touched: str = ""
 
     def field_of(self, path: str) -> str:
-        """The field of this module that a path goes through."""
+        """Return the field of this module on the path of a module inside it."""
         return path.removeprefix(f"{self.path}.").partition(".")[0]
 
 
 class Ran(NamedTuple):
-    """An op that has run: its arguments by name, its operands in the order of its signature, and its result."""
+    """An op that has run: its arguments by name, its array operands in the order of its signature, its result."""
 
     op: Op[Any]
     arguments: Mapping[str, Any]
@@ -64,44 +64,47 @@ class Ran(NamedTuple):
 
 
 class _Noted(NamedTuple):
-    array: ref[NDArray[Any]]  # no array is kept alive, nor a new one taken for one that was at its address
+    # Weak: no array is kept alive, and a new array at the same address is not mistaken for it.
+    array: ref[NDArray[Any]]
     axes: Axes
     source: Origins
     views: tuple[View, ...]
 
 
 class Tracer:
-    """Runs a pass, or with `dry` only its shapes, on traced values; `ran` and `returned` say what becomes of them."""
+    """Run a pass on traced values; with `dry` compute only shapes. Subclasses override `ran`, `returned` and so on."""
 
     def __init__(self, model: str, *, dry: bool) -> None:
         self.model = model
         self.dry = dry
         self.frame: Frame | None = None  # of the module that is running
         self.counts: list[int] = []  # tokens of each sentence of the last batch
-        self._twins: dict[int, tuple[str, Module]] = {}  # of the model's modules, by id; the first, if there are more
-        self._paths: dict[int, str] = {}  # of twins
+        # The id of a module of the model -> its path and its twin, which has traced parameters. A module that is used
+        # at several paths has its first.
+        self._twins: dict[int, tuple[str, Module]] = {}
+        self._paths: dict[int, str] = {}  # the id of a twin -> its path
         self._kept: list[Module] = []  # keeps modules alive, so that their ids stay valid
         self._noted: dict[int, _Noted] = {}
 
-    # ---------------------------------------------------------------------------------- what a kind of tracer decides
+    # ------------------------------------------------------------------------------------------ hooks for subclasses
 
     def ran(self, ran: Ran) -> None:
-        """Note an op; what is put into its result's source is what values made of it come from."""
+        """Record an op. Whatever is appended to `ran.output.source` becomes the origin of values computed from it."""
 
     def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
-        """Note that a module has ended."""
+        """Record that a module has returned."""
 
     def source_of(self, name: str) -> list[Any]:
-        """The source of an array of the batch, or of the "rows" asked for."""
+        """Return the origins of an array of the batch ("ids", "segments", …), or of the requested "rows"."""
         return []
 
     def began(self, batch: Any) -> None:
-        """Note that a batch enters a pass."""
+        """Record that a batch enters a pass."""
 
     # ------------------------------------------------------------------------------------------------- as a watcher
 
     def register(self, places: Iterable[tuple[str, Any, Any]]) -> None:
-        """Make modules known, each with its path and its twin, and parameters, each with its traced one."""
+        """Register the model: (path, module, its twin) and (path, parameter, its traced value), see traced_tree.py."""
         for path, item, other in places:
             if isinstance(item, Module):
                 self._twins.setdefault(id(item), (path, other))
@@ -111,11 +114,11 @@ class Tracer:
                 self.note(item.array, other.array)
 
     def knows(self, module: Module) -> bool:
-        """Whether a module is part of the model."""
+        """True if a module is part of the model."""
         return id(module) in self._twins
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Run a module, or rather its twin."""
+        """Run a module's twin, whose parameters are traced."""
         outer = self.frame
         if outer is None:
             arguments = tuple(self._to_traced(value) for value in arguments)
@@ -134,7 +137,7 @@ class Tracer:
         return output if outer is not None else self._to_array(output)
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Run an op, or only its shapes."""
+        """Run an op; in a dry run compute only the shape of its result."""
         names = argument_names(op)
         by_name = {**dict(zip(names, arguments, strict=False)), **keywords}
         if self.frame is None:
@@ -169,15 +172,15 @@ class Tracer:
             by_name[op.over].source.over = op.name
         return output if self.frame is not None else self._to_array(output)
 
-    # -------------------------------------------------------------------------------- into a pass, and out of it
+    # ------------------------------------------------------------------ arrays to traced values, and back to arrays
 
     def note(self, array: NDArray[Any], value: Traced) -> Traced:
-        """From now on an outermost call that is given this array is given this value."""
+        """Remember the value of an array: outermost calls that take the array then take the value."""
         self._noted[id(array)] = _Noted(ref(array), value.axes, value.source, value.views)
         return value
 
     def value_of(self, array: Any) -> Traced | None:
-        """What an array is known to be."""
+        """Return the traced value of an array that was noted; None for any other array."""
         noted = self._noted.get(id(array))
         return Traced(array, *noted[1:]) if noted is not None and noted.array() is array else None
 
@@ -187,7 +190,7 @@ class Tracer:
         return array
 
     def _to_traced(self, value: Any, op: Op[Any] | None = None) -> Any:
-        """What an outermost call is given: batches, lists and arrays as traced values, anything else as it is."""
+        """Wrap an argument of an outermost call: batches, lists and arrays; anything else is returned as it is."""
         if isinstance(value, Batch):
             return self._batch(value)
         if isinstance(value, list | tuple):
@@ -227,19 +230,19 @@ class Tracer:
 
 @cache
 def argument_names(op: Op[Any]) -> tuple[str, ...]:
-    """The names of an op's arguments; those that its signature has come first."""
+    """The names of an op's arguments, beginning with the arrays in its signature."""
     return tuple(inspect.signature(op.compute).parameters)
 
 
 def _rows(counts: Sequence[int], symbol: str = "S") -> Axis:
-    """The axis of the rows of a packed batch with `counts` rows for each sentence."""
+    """The axis of the rows of a packed batch: B·S if every sentence has the same count of rows, else ΣS."""
     if len(set(counts)) == 1:
         return (Factor(BATCH, len(counts)), Factor(symbol, counts[0]))
     return (Factor(ALL + symbol, sum(counts)),)
 
 
 def _named(axes: Axes, words: Sequence[str]) -> Axes:
-    """Axes with the names that an op's signature has for those that have none."""
+    """Name the unnamed axes by the words in an op's signature."""
     return tuple(
         tuple(
             Factor(WORDS.get(word, UNKNOWN), size) if symbol == UNNAMED else Factor(symbol, size)
@@ -250,7 +253,7 @@ def _named(axes: Axes, words: Sequence[str]) -> Axes:
 
 
 def _result(signature: Signature, operands: Sequence[Axes | None], shape: Sequence[int]) -> Axes:
-    """The axes of an op's result, from those of its operands."""
+    """Derive the axes of an op's result from those of its operands; a size that does not fit makes one unknown."""
     bound: dict[str, Axis] = {}
     for words, axes in zip(signature.inputs, operands, strict=False):
         for word, axis in zip(words, axes or (), strict=False):
@@ -261,6 +264,6 @@ def _result(signature: Signature, operands: Sequence[Axes | None], shape: Sequen
 
 
 def joined(*axes: Axis) -> Axis:
-    """One axis that is the product of these."""
+    """Join axes into one that is their product, without the factors 1."""
     factors = tuple(factor for axis in axes for factor in axis)
     return tuple(factor for factor in factors if factor.symbol != ONE) or factors
