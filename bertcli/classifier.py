@@ -46,15 +46,16 @@ FIELDS = {
     "model", "digest",
 }  # fmt: skip
 SINGLE, MULTIPLE = "single_label_classification", "multi_label_classification"
-# What a tokenizer makes of these tells tokenizers apart: case, accents, numbers, other scripts, words that are rare.
+# Tokenizers differ in their tokens for these: case, accents, numbers, other scripts, rare words.
 SENTENCES = ("The café's 12,345 Unbelievable films!", "naïve  ÅNGSTRÖM — 東京 Москва", "x_y = f(z); #tag @me")
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Weights, labels, and which states they are for; `file` is where it was read, `made` holds figures and versions.
+    """A linear classifier: its weights, its labels, and the states that it reads.
 
-    weight [label, width], bias [label]
+    weight [label, width], bias [label]. `file` is the path that it was read from; `made` holds the metadata for people:
+    figures, C, versions.
     """
 
     weight: Array = field(repr=False)
@@ -74,12 +75,12 @@ class Classifier:
 
     @property
     def problem_type(self) -> str:
-        """As in config.json."""
+        """The problem_type, as in config.json."""
         return MULTIPLE if self.multi_label else SINGLE
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The texts that stand in the file."""
+        """The metadata that `probe --save` writes into the file."""
         return {
             "format": "bertcli.classifier",
             "labels": json.dumps(self.labels),
@@ -102,7 +103,7 @@ class Classifier:
         return found if isinstance(found, dict) else {}
 
     def refusal(self, model: str, digest: str, layers: int, hidden_size: int) -> str | None:
-        """Say why a model cannot use it: another digest, or a layer or width that the model does not have."""
+        """Explain why a model cannot use this classifier: its digest, layer or width differs; None if it can."""
         expected = hidden_size * len(self.pooling)
         if digest != self.digest:
             return (
@@ -118,16 +119,16 @@ class Classifier:
 
 
 def digest_of(network: Network, tokenizer: "Tokenizer") -> str:
-    """A digest of what gives a model's states: the weights outside its prediction heads, and how texts become tokens.
+    """Digest what a model's states depend on: the weights outside its prediction heads, and the tokens of SENTENCES.
 
-    Names of files and models do not count, nor do heads: the same encoder has the same digest under any of them.
+    Names of files and models, and heads, do not count: an encoder has the same digest under any of them.
     """
     states = {one.path: one.array for one in parameters(network) if one.path.split(".")[0] not in network.heads}
     return key_of(states, [_tokens(tokenizer, sentence) for sentence in SENTENCES])
 
 
 def _tokens(tokenizer: "Tokenizer", sentence: str) -> object:
-    """The ids and segments of a sentence; None where the tokenizer has no piece for what is in it (ESM)."""
+    """Tokenize a sentence to ids and segments; None if the tokenizer (ESM's) has no piece for some of it."""
     try:
         (tokens,) = tokenizer.encode([sentence])
     except BertcliError:
@@ -136,7 +137,7 @@ def _tokens(tokenizer: "Tokenizer", sentence: str) -> object:
 
 
 def read_classifier(file: str | Path) -> Classifier:
-    """The classifier in a file. Errors: BertcliError, for whatever is not as `probe --save` writes it."""
+    """Read the classifier in a file. Errors: BertcliError for anything that `probe --save` does not write."""
     path = Path(file)
     if path.is_dir() or path.suffix.lower() != ENDING:
         raise BertcliError(
@@ -178,7 +179,7 @@ def read_classifier(file: str | Path) -> Classifier:
 
 
 def _metadata(path: Path) -> dict[str, str]:
-    """The texts in the header, which `open_file` has found to be sound JSON."""
+    """Read the metadata in the header; `open_file` has already checked that the header is valid JSON."""
     with open_regular(path) as stream:
         length = int.from_bytes(read_bytes(stream, 8, path), "little")
         header = parse_json(read_bytes(stream, min(length, HEADER_LIMIT), path), path)

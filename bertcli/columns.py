@@ -1,7 +1,7 @@
-"""A task as a function of batches of columns, which Ray Data, Spark, Dask and datasets map over data of any size.
+"""A task as a callable on batches of columns, for the `map` of Ray Data, Spark, Dask and datasets.
 
-What a `Columns` was made of is all that is pickled. The first batch in a process opens the model, memory-mapped, so
-that the processes of a machine share its weights; objects of a process that name the same model share all of it.
+A `Columns` pickles as its arguments. The first batch in a process opens the model; its weights are memory-mapped, so
+the processes of a machine share them. Objects in one process that name the same model share the opened model.
 """
 
 import os
@@ -29,22 +29,27 @@ from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Records, Task
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, Fields, TaskSpec, compute, spec, specs
 
-NewColumns = Mapping[str, tuple[Any, list[Any]]]  # the type of a column, as `_type` has it, and its values
+NewColumns = Mapping[str, tuple[Any, list[Any]]]  # name -> the column's type (see `_type`) and its values
 OF_LOAD = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
-UNFIT = {"chunk", "keep_going", "workers"}  # a row has one result, there is `strict`, and engines have workers
-OUTPUTS = {"encode": "embedding", "encode_sparse": "sparse"}  # what results are called; others by their task's name
-IN_ROW = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}  # what a row says already
+# Options that are refused: a row has one result (chunk), `strict` replaces keep_going, and engines have own workers.
+UNFIT = {"chunk", "keep_going", "workers"}
+OUTPUTS = {"encode": "embedding", "encode_sparse": "sparse"}  # names of output columns; default: the task's name
+IN_ROW = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}  # fields of a record left out here
 TOKEN_COUNT = ("tokens", int)
 
 
 class Columns:
-    """A task on batches, which get a column `output` of vectors, or of records without what the row says already.
+    """Run a task on batches: each call returns the batch with a column of vectors, or of records, named `output`.
 
-    task: the name of a command or method, such as "encode", "classify", "fill_mask". model (default: a bundled one, if
-    one fits), and options of `bertcli.load`: what to open. column: the texts. pair_column: second texts, for tasks that
-    take pairs (one for all rows: pairs, or contexts). Beside the output are `truncated` (<output>_truncated where that
-    name is taken) and <output>_error: why a text cannot be used, whose result is null, or NaN in a NumPy array of
-    vectors. strict: such a text is an error. All other options are the task's, see `bertcli.tasks`.
+        task          the name of a command or method, such as "encode", "classify", "fill_mask"
+        model         a folder or Hub id (default: a bundled model, if one fits); options of `bertcli.load` go with it
+        column        the column of texts
+        pair_column   the column of second texts, for tasks on pairs; `pairs` or `contexts` give one text for all rows
+        strict        raise BertcliError for a text that cannot be used
+
+    Two more columns are added: `truncated` (<output>_truncated if that name is taken), and <output>_error with the
+    reason why a text cannot be used. Its result is null, or NaN in a NumPy array of vectors. All other options are the
+    task's, see `bertcli.tasks`.
 
     Errors: BertcliError; TypeError for an option that does not exist.
     """
@@ -72,7 +77,7 @@ class Columns:
             fitting = needs.fitting.removeprefix("-m ")
             raise BertcliError(f"There is no bundled model for {needs.task}: give one that fits, such as {fitting}.")
         model = needs.sample if model is None else model
-        # the engine's processes may work in another folder
+        # A worker process may have another working directory.
         self._model = Path(model).resolve() if model and Path(model).is_dir() else model
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
@@ -83,23 +88,23 @@ class Columns:
                 raise BertcliError(f"Rows of batches cannot have {name} {shown_object(options[name])}: leave it out.")
 
     def _fields_of(self, column: str | None, pair_column: str | None, options: dict[str, Any]) -> RowColumns:
-        """The fields of a row that are read; a second text for all rows is taken out of the options."""
+        """Choose the columns to read; a second text for all rows is removed from the options."""
         reads = self._spec.reads
         second = options.pop(reads.second, None) if reads.second else None
         check_kind("the second text of all rows", second, str)
         if pair_column is None and second is None and reads is QUESTIONS:
-            pair_column = "context"  # without which there is no answer
+            pair_column = "context"  # as in SQuAD: `answer` needs one
         pair = Field(pair_column, "pair_column") if pair_column else None
         return RowColumns(Field(column or reads.text, "column"), pair, fixed_pair=second)
 
     def _options_of(self, options: Mapping[str, Any], strict: bool) -> Any:
-        """The task's options; how often texts were cut is not said, since a column says so."""
+        """Make the task's options, without its warning about truncated texts: the column `truncated` shows them."""
         lists = {name: tuple(value) for name, value in options.items() if isinstance(value, Iterator)}
         quiet = {"truncation": "silent"} if "truncation" in signature(self._spec.options).parameters else {}
         return self._spec.options(**quiet | dict(options) | lists | {"keep_going": not strict})
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made of; the spec, whose functions cannot be pickled, by its name."""
+        """Pickle the spec by its name, since its functions cannot be pickled."""
         return {**self.__dict__, "_spec": self._spec.module}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -111,10 +116,10 @@ class Columns:
         return f"{type(self).__name__}({name!r}, {model!r}, column={column}, output={self._output!r})"
 
     def __call__(self, batch: Any) -> Any:
-        """The batch with columns more: a dict of arrays, a pandas DataFrame, an Arrow table or record batch.
+        """Return the batch with the new columns; it is a dict of arrays, a pandas DataFrame, or an Arrow table.
 
-        Errors: BertcliError for a column that is missing or holds no texts, for an output that is there already, and
-        whatever the task raises.
+        Errors: BertcliError for a column that is missing or holds no texts, for an output column that exists already,
+        and whatever the task raises.
         """
         names = _names(batch)
         for field in self._fields.fields:
@@ -140,7 +145,7 @@ class Columns:
 
 
 def _spec_of(task: str) -> TaskSpec:
-    """The spec of a task that gives each row a result. Errors: BertcliError."""
+    """Find the spec of a task that gives each row a result (`rank` does not). Errors: BertcliError."""
     found = spec(task) if isinstance(task, str) else None
     if found is None or found.reads is DOCUMENTS:
         tasks = [one.module for one in specs() if one.reads is not DOCUMENTS]
@@ -154,13 +159,14 @@ _lock = Lock()
 
 
 def _hashable(value: Any) -> Any:
-    """An option of `load` that can be a key, and travel: a tuple for a list."""
+    """Turn a list among the options of `load` into a tuple, which can be a key of the cache and be pickled."""
     return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 def _opened(model: str | Path | None, options: tuple[tuple[str, Any], ...]) -> Model:
-    """The model, opened once in a process, which works with as many threads as it was granted."""
-    _use_granted_threads()  # each time: a forked process inherits the model, and not its grant
+    """Open the model, once in a process, and use no more threads than the process was granted."""
+    # On every call: a forked process inherits the opened model, but has a grant of its own.
+    _use_granted_threads()
     with _lock:
         return _loaded(model, options)
 
@@ -170,7 +176,7 @@ def _loaded(model: str | Path | None, options: tuple[tuple[str, Any], ...]) -> M
     return load(model, **dict(options))
 
 
-# a child forked while a thread opens a model would wait for that thread, which it does not have
+# A child that is forked while a thread opens a model would wait forever for a thread that it does not have.
 at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
@@ -178,7 +184,7 @@ at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_loc
 
 
 class _Result(NamedTuple):
-    """Of a row: its number in the batch, its vector or record, and what is beside it."""
+    """The result of a row: its number in the batch, its vector or record, and the values of the other new columns."""
 
     number: int
     value: Any = None
@@ -200,14 +206,18 @@ def _results(task: Task[Any], texts: Texts) -> Iterator[_Result]:
 
 
 def _type(record: Fields) -> Any:
-    """The types of a record's fields that a row does not say already; of a field that may have several, the list."""
+    """The types of a record's fields, as a dict by name, without those that repeat the row (IN_ROW).
+
+    A list of one type is a list of such values; a field that may be one value or a list is typed as the list.
+    """
     return {
         name: _one_type(kind) for name, kind in record.items() if name not in IN_ROW and (name, kind) != TOKEN_COUNT
     }
 
 
 def _one_type(kind: Any) -> Any:
-    if isinstance(kind, tuple):  # null and absent are null in Arrow
+    # A tuple lists alternatives. Null needs no type of its own: every Arrow type has it.
+    if isinstance(kind, tuple):
         return _one_type(next((one for one in kind if isinstance(one, list)), kind[0]))
     if isinstance(kind, list):
         return [_one_type(kind[0])]
@@ -217,7 +227,7 @@ def _one_type(kind: Any) -> Any:
 
 
 def _fitted(kind: Any, value: Any) -> Any:
-    """A value with the fields of its type alone; one where there may be several is a list."""
+    """Fit a value to its type: drop fields that the type lacks, and wrap a single value in a list where it has one."""
     if value is None or not isinstance(kind, dict | list):
         return value
     if isinstance(kind, dict):
@@ -229,7 +239,7 @@ def _fitted(kind: Any, value: Any) -> Any:
 
 
 def _names(batch: Any) -> list[str]:
-    """The names of a batch's columns. Errors: BertcliError for what is no batch."""
+    """The names of a batch's columns. Errors: BertcliError for an object that is no batch."""
     if isinstance(batch, Mapping) or hasattr(batch, "assign"):
         return [*batch]
     if hasattr(batch, "append_column"):
@@ -239,7 +249,7 @@ def _names(batch: Any) -> list[str]:
 
 
 def _texts(batch: Any, name: str) -> list[Any]:
-    """The values of a column, None for null. Errors: BertcliError for a column of something else than texts."""
+    """The values of a column, None for null. Errors: BertcliError for a column that holds no texts."""
     if hasattr(batch, "append_column"):
         values = [value_of(scalar) for scalar in batch.column(name)]
     else:
@@ -255,7 +265,7 @@ def _texts(batch: Any, name: str) -> list[Any]:
 
 
 def _joined(batch: Any, new: NewColumns) -> Any:
-    """The batch with the new columns."""
+    """Add the new columns to a batch, which stays as it is."""
     if isinstance(batch, Mapping):
         return {**batch, **{name: _array(*column) for name, column in new.items()}}
     if hasattr(batch, "assign"):
@@ -268,7 +278,7 @@ def _joined(batch: Any, new: NewColumns) -> Any:
 
 
 def _array(kind: Any, values: list[Any]) -> Any:
-    """Vectors as [row, width], where null is NaN; all else as objects, or truth values."""
+    """Make an array of a column: vectors as [row, width] with NaN for null, truth values as bool, else objects."""
     if isinstance(kind, int):
         missing = np.full(kind, np.nan, np.float32)
         return np.array([missing if value is None else value for value in values], np.float32).reshape(-1, kind)
@@ -276,7 +286,7 @@ def _array(kind: Any, values: list[Any]) -> Any:
 
 
 def _arrow(arrow: Any, kind: Any) -> Any:
-    """A type of Arrow, from one as `_type` has it."""
+    """Convert a type as `_type` returns it into Arrow's; an int is the width of a vector."""
     if isinstance(kind, dict):
         return arrow.struct([(name, _arrow(arrow, of_field)) for name, of_field in kind.items()])
     if isinstance(kind, list):
@@ -289,7 +299,7 @@ def _arrow(arrow: Any, kind: Any) -> Any:
 def _use_granted_threads() -> None:
     """Use no more threads than this process was granted by an engine or a scheduler.
 
-    Ray, Spark and Dask say so in OMP_NUM_THREADS, perhaps after NumPy was loaded, which would have obeyed it.
+    Ray, Spark and Dask set OMP_NUM_THREADS, possibly after NumPy was loaded and has stopped looking at it.
     """
     names = ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK")
     granted = [int(count) for name in names if (count := os.environ.get(name, "")).isdecimal() and int(count)]

@@ -40,21 +40,21 @@ Precision = Literal["float32", "int8"]
 class Engine(NamedTuple):
     """The engine that computes hidden states: NumPy, or ONNX Runtime with a precision on a device.
 
-    auto: the faster one for each batch, by `speeds` that were measured.
+    "auto" chooses the faster one for each batch, from `speeds`, which are measured on this machine.
     """
 
     name: EngineName = "numpy"
     precision: Precision = "float32"
     device: str = "cpu"
     speeds: "Speeds | None" = None
-    force: bool = False  # int8 however far it is from float32
+    force: bool = False  # accept int8 however far its vectors are from float32's
 
 
 NUMPY = Engine()
 
 
 class Original(NamedTuple):
-    """The parts of a model as its folder gave them, to tell whether it was changed since."""
+    """The parts of a model as read from its folder; `as_stored` compares them to find changes."""
 
     config: Config
     heads: tuple[str, ...]
@@ -64,7 +64,7 @@ class Original(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A network with its configuration, tokenizer and the folder it came from: what the tasks work with.
+    """A network with its configuration, its tokenizer and the layout of its folder; `Model` adds the tasks' methods.
 
     Safe to share between threads. Pickles as its path, not its weights. Errors: BertcliError for a missing tokenizer.
     """
@@ -78,9 +78,9 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: Engine = NUMPY
-    session: "Session | None" = field(default=None, repr=False)  # of ONNX Runtime, for the network that `original` has
+    session: "Session | None" = field(default=None, repr=False)  # ONNX Runtime's, for `original.network` only
     original: Original | None = field(default=None, repr=False)
-    classifier: "Classifier | None" = field(default=None, repr=False)  # a file of one's own, in place of a head
+    classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
 
     @classmethod
     def load(
@@ -100,14 +100,18 @@ class LoadedModel:
         classifier: str | Path | None = None,
         force: bool = False,
     ) -> Self:
-        """A model from a folder or Hub id (cache first, then download); without either, the bundled sample.
+        """Load a model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
-        `adapter` is a folder or Hub id of one (LoRA) that changes the model. `heads` keeps only these, as in "mlm,nsp".
-        With `text` the tokenizer, if there is one, is opened too, so that
-        one that does not fit the weights is an error now, not in the middle of a run. With engine "onnx", ONNX Runtime
-        runs the encoder, in float32 or with int8 matrices, on a device of `bertcli doctor`'s list; with "auto" both are
-        measured once, and the faster one computes. int8 that is far from float32 is refused without `force`.
-        `classifier` is a file that `bertcli probe --save` wrote for this model: `classify` and so on use it.
+            revision     a branch, tag or commit on the Hub (default: main)
+            heads        keep only these prediction heads, as in "mlm,nsp" (default: all that are stored)
+            text         open the tokenizer at once, so that one that does not fit the weights is an error now
+            engine       "numpy"; "onnx": ONNX Runtime runs the encoder; "auto": the faster one, measured once
+            precision    of ONNX Runtime: "float32" or "int8"
+            device       of ONNX Runtime: one that `bertcli doctor` lists
+            force        accept int8 even if its vectors are far from float32's
+            adapter      the folder or Hub id of a LoRA adapter to apply to the model
+            classifier   a file that `bertcli probe --save` wrote for this model, for `classify` and `evaluate`
+
         Errors: BertcliError.
         """
         from bertcli.folder.files import Folder
@@ -149,16 +153,19 @@ class LoadedModel:
         sizes: Mapping[str, int] | None = None,
         weights: Mapping[str, ArrayLike] | int | None = None,
     ) -> Self:
-        """A model from a variant's name or a config.json; without `weights` it can be counted and traced, but not run.
+        """Make a model from a variant's name or a config.json; without `weights` it can be counted and traced, not run.
 
-        config: the path of a config.json, or a configuration such as BertConfig, instead of a name. heads: any that
-        models of the family have, as a list or as "mlm,nsp"; or "none" (default: those of the classes that config.json
-        names, else the pooler). vocab_size, num_labels: override the configuration's; sizes: any others, by their keys
-        in config.json. weights: a mapping from the paths that `bertcli.params` lists to arrays, or a seed for random
-        ones. Errors: BertcliError for an unknown name or head, an impossible configuration, and weights of wrong shapes
-        or paths.
+            config       the path of a config.json, or a configuration such as BertConfig, instead of a name
+            heads        a list of the family's heads, or "mlm,nsp", or "none" (default: those of the classes that
+                         config.json names, else the pooler)
+            vocab_size, num_labels   override the configuration's
+            sizes        override any others, by their keys in config.json
+            weights      arrays by the paths that `bertcli.params` lists, or a seed for random ones
+
+        Errors: BertcliError for an unknown name or head, an impossible configuration, and weights of wrong shapes or
+        paths.
         """
-        from bertcli.variants import build_variant  # what a checkpoint does not need
+        from bertcli.variants import build_variant  # late: a checkpoint does not need it
 
         built = build_variant(name, config, heads, vocab_size, num_labels, sizes, weights)
         return cls(*built, has_weights=weights is not None)
@@ -180,7 +187,7 @@ class LoadedModel:
         """
         from bertcli.folder.layout import Layout
         from bertcli.folder.missing_files import has_tokenizer
-        from bertcli.weights.loading import open_checkpoint  # what a variant, which has no files, does not need
+        from bertcli.weights.loading import open_checkpoint  # late: a variant has no files
 
         layout = Layout.of(folder)
         checkpoint, layout = open_checkpoint(layout, heads), layout.resolved()
@@ -194,7 +201,7 @@ class LoadedModel:
                 network, folder.path, config, engine.precision, engine.device, config.vocab_size, config.max_tokens
             )
         elif engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
-            engine = NUMPY  # which has nothing to run but a table
+            engine = NUMPY  # without layers a model is a table of vectors, and ONNX Runtime has nothing to speed up
         elif engine.name == "auto":
             from bertcli.onnx.exporter import open_fastest
 
@@ -204,20 +211,23 @@ class LoadedModel:
         original = Original(config, checkpoint.heads, network, name)
         opened = cls(*original, layout, checkpoint.uses, tuple(notes), True, engine, session, original)
         if text and has_tokenizer(folder.names):
-            _ = opened.tokenizer  # an error in it is an error now, not in the middle of a run
+            _ = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
             if session is not None and engine.precision == "int8":
                 opened._check_exactness(session)
         return opened if classifier is None else opened._with_classifier(classifier)
 
     def _check_exactness(self, session: "Session") -> None:
-        """Say how far int8's vectors are from float32's. Errors: BertcliError, unless forced, if that is too far."""
+        """Measure and log how far int8's vectors are from float32's.
+
+        Errors: BertcliError if that is too far, unless `force` is set.
+        """
         from bertcli.onnx import exactness
 
         pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
         tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
         measured = exactness.exactness(session, self.network, tokens, pooling)
         said = f"int8 of {self.name}: {measured}"
-        # A NaN of damaged weights is for the results to report.
+        # Damaged weights make this NaN, which compares false: the tasks report NaN in results.
         if measured.mean < exactness.REFUSED and not self.engine.force:
             raise BertcliError(f"{said}, which is too far from it: leave out int8, or take it as it is (--force).")
         if measured.mean < exactness.WARNED:
@@ -226,9 +236,9 @@ class LoadedModel:
             logger.info("%s.", said)
 
     def with_one_engine(self, name: Literal["numpy", "onnx"] | None = None) -> Self:
-        """This model with one engine for all batches, where it has both: this one, or the faster one for long runs.
+        """Fix the engine of a model with engine "auto" to `name`, or to the faster one for long runs.
 
-        What is written to a file comes from one engine, so that a run that is continued goes on as it began.
+        All results in one file then come from one engine, and `--resume` goes on with the engine that began.
         """
         speeds = self.engine.speeds
         if self.engine.name != "auto" or speeds is None:
@@ -240,7 +250,7 @@ class LoadedModel:
         return made
 
     def _with_classifier(self, classifier: "Classifier") -> Self:
-        """This model with a classifier in place of its classification head. Errors: BertcliError."""
+        """Replace the model's classification head by a classifier. Errors: BertcliError if it was made for another."""
         from bertcli.classifier import digest_of
 
         config = self.config
@@ -266,12 +276,12 @@ class LoadedModel:
             original=Original(labelled, heads, self.network, self.name),
             classifier=classifier,
         )
-        vars(made)["tokenizer"] = self.tokenizer  # which is open
+        vars(made)["tokenizer"] = self.tokenizer  # fills the cached property, since the tokenizer is open already
         return made
 
     @property
     def folder(self) -> "Folder | None":
-        """The folder that it came from."""
+        """The folder that the model was loaded from; None for a variant."""
         return None if self.layout is None else self.layout.folder
 
     @property
@@ -286,10 +296,10 @@ class LoadedModel:
 
     @property
     def files_read(self) -> list[Path]:
-        """The files that network and sentence settings were read from, and any others that were read so far."""
+        """The files of the network and the sentence settings, and any others that were read so far."""
         if self.folder is None:
             return []
-        _ = self.sentence  # whose Dense layers have weights of their own
+        _ = self.sentence  # reads the sentence settings and the weights of Dense layers, if nothing has yet
         return self.folder.files_read
 
     @property
@@ -319,7 +329,7 @@ class LoadedModel:
         return read_sentence_config(self._layout())
 
     def layers_after(self) -> "tuple[Dense | LayerNorm, ...]":
-        """A folder's layers after the network; of modules that do not run, which are logged, none."""
+        """The folder's layers after the network (Dense, LayerNorm); none, with a log line, if bertcli refuses one."""
         try:
             return (*self.sentence.dense, *self.sentence.scores) if self.path else ()
         except BertcliError as error:  # encode and rank refuse such modules; the network is whole without them
@@ -327,7 +337,7 @@ class LoadedModel:
             return ()
 
     def note_layers_after(self, verb: str) -> None:
-        """Log that a folder's layers after the network are not `verb`: a pass does not hold them."""
+        """Log that a folder's layers after the network are not `verb` ("compared"): a pass ends before them."""
         if layers := self.layers_after():
             count = sum(weights.array.size for layer in layers for weights in parameters(layer))
             logger.info("%s: the layers after the network (%s parameters) are not %s.", self.name, f"{count:,}", verb)
@@ -342,10 +352,10 @@ class LoadedModel:
 
         def run(part: MicroBatch) -> None:
             hidden = self.hidden_states(part.batch)
-            if not is_shape_only(hidden):  # of a model without weights there are no numbers to put in place
+            if not is_shape_only(hidden):  # a model without weights has no numbers to copy
                 scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
 
-        # ONNX Runtime shares the work among its own threads, and a watcher wants to see one pass.
+        # ONNX Runtime divides the work among its own threads, and a watcher must see one pass.
         divided = self.engine.name == "numpy" and not watched()
         parts = batch.micro_batches() if divided else [MicroBatch(batch, slice(len(rows)))]
         with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
@@ -355,7 +365,7 @@ class LoadedModel:
     def hidden_states(self, batch: Packed, rows: Integers | None = None) -> Array:
         """Hidden states of the last layer [token, hidden], or only some `rows` (ascending), from the engine.
 
-        A watched pass and a network that was put in place of the checkpoint's are NumPy's.
+        NumPy computes a watched pass, and a network that has replaced the checkpoint's: the session has neither.
         """
         original = self.original
         if self.session is None or watched() or original is None or self.network is not original.network:
@@ -369,9 +379,9 @@ class LoadedModel:
         return hidden if rows is None else hidden[rows]
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
-        """A whole pass with every head: [batch, token, …] of the hidden states and the heads that read every token.
+        """Run a whole pass with every head, as `bertcli trace` shows it; `forward` runs only the encoder.
 
-        `forward` runs only the encoder; this is what `bertcli trace` shows.
+        Hidden states and the logits of heads that read every token are [batch, token, …].
         """
         batch, rows, shape = self.padded(ids, segments, None)
         if not len(rows):
@@ -382,10 +392,10 @@ class LoadedModel:
         return flat._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
 
     def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> "Padded":
-        """A batch as users pass it, checked and packed. Errors: BertcliError."""
+        """Check and pack a padded batch. Errors: BertcliError."""
         if not self.has_weights and not watched():
             raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
-        from bertcli.engine.padded_batch import Padded  # which the tasks do without
+        from bertcli.engine.padded_batch import Padded  # late: the tasks pack their batches themselves
 
         config = self.config
         return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
@@ -405,6 +415,6 @@ class LoadedModel:
 
 
 def expect_model(value: object) -> None:
-    """Raise BertcliError for anything but an opened model, such as a name that has not been loaded."""
+    """Raise BertcliError if the value is no model, such as the name of one."""
     if not isinstance(value, LoadedModel):
         raise BertcliError(f"{shown_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")

@@ -47,49 +47,52 @@ class Model(LoadedModel):
 
     @takes(EncodeOptions)
     def encode_blocks(self, texts: Values, wanted: EncodeOptions) -> "Generator[Block, None, None]":
-        """The same as a stream of blocks in input order, so that nothing has to fit in memory.
+        """Encode texts as a stream of blocks in input order, so that nothing has to fit in memory.
 
-        A block has `items`, which say what each vector is of, `vectors`, `failures` and `records()`.
+        A block has `items` (the text and chunk of each vector), `vectors`, `failures` and `records()`.
         """
         return self._results(texts, wanted)
 
     @takes(EncodeSparseOptions)
     def encode_sparse(self, texts: Values, wanted: EncodeSparseOptions) -> "list[SparseVector]":
-        """SPLADE: of each text the entries of the vocabulary whose weight is not 0, as (indices, values)."""
+        """Encode each text as a sparse vector (SPLADE): (indices, values) of the vocabulary entries other than 0."""
         return [vector for block in self._results(texts, wanted) for vector in block.vectors]
 
     @takes(RankOptions)
     def rank(self, query: str | Iterable[str], wanted: RankOptions) -> "list[Record]":
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
 
-        query: one for all documents; or as many as documents, where those of a query stand together and are ranked
-        among each other. The activation is the checkpoint's own, else the sigmoid.
+        query: one query for all documents; or one for each document, with equal queries adjacent: then the documents of
+        a query are ranked among each other. The activation is the one the checkpoint names, else the sigmoid.
         """
         from bertcli.tasks.compute.rank import pairs_of
 
         return self._records(pairs_of(query, wanted.documents), wanted)
 
     def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "list[Record]":
-        """Records {index, text, tokens, ids, segments, offsets}: what the network sees of each text."""
+        """Tokenize texts: records {index, text, tokens, ids, segments, offsets}, with the special tokens."""
         from bertcli.tasks.compute.tokenize import tokenize
 
         return list(tokenize(self.tokenizer, from_values(texts, pairs), max_length))
 
     def neighbors(self, words: str | Iterable[str], *, top_k: int = 10) -> "list[Record]":
-        """Records {token, neighbors: [{token, id, cosine}, …]}: the pieces nearest to each in the embedding space."""
+        """Find the nearest pieces in the embedding space: records {token, neighbors: [{token, id, cosine}, …]}."""
         from bertcli.tasks.compute.neighbors import neighbors
 
         return list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
 
     @takes(ExportOptions)
     def export(self, target: str | Path, wanted: ExportOptions) -> "Exported":
-        """Write an ONNX file (.onnx), or a folder that other libraries can open; what was written, and how exactly."""
+        """Write an ONNX file (.onnx), or a folder that other libraries can open.
+
+        Returns the path, its size, the outputs, and how far their numbers are from this model's, if that was measured.
+        """
         from bertcli.tasks.compute.export import export_file, export_folder
 
         write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
         return write(self, target, wanted)
 
-    if TYPE_CHECKING:  # made of the specs below; type checkers and editors need them said
+    if TYPE_CHECKING:  # the loop at the end makes these methods from the specs; type checkers cannot see that
 
         @takes(ClassifyOptions)
         def classify(self, texts: Values, options: ClassifyOptions) -> "list[Record]": ...
@@ -106,7 +109,7 @@ class Model(LoadedModel):
         return [record for block in self._results(texts, wanted) for record in block.records()]
 
     def _results(self, texts: Values, wanted: Reading) -> Generator[Any, None, None]:
-        """What the work of the options' spec makes of the texts."""
+        """Run the task that the options belong to, and yield its results."""
         from bertcli.tasks.compute.run import results
 
         spec = spec_of(wanted)
@@ -115,7 +118,7 @@ class Model(LoadedModel):
 
 
 def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
-    """The method for a task: texts and its options to its records. Its docstring is that of the spec's `record`."""
+    """Make the method of a task: it takes texts and options, and returns records. Its docstring is `spec.record`'s."""
 
     def method(self: Model, texts: Values, options: Any) -> "list[Record]":
         return self._records(texts, options)
@@ -130,7 +133,7 @@ def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
 
 
 for _spec in specs():
-    if not hasattr(Model, _spec.module):  # encode and rank give or take more than records of texts
+    if not hasattr(Model, _spec.module):  # encode, rank and export are written above: they do not map texts to records
         setattr(Model, _spec.module, _method_of(_spec))
 
 load, variant = Model.load, Model.variant
