@@ -151,3 +151,10 @@ def test_no_two_files_of_tests_have_the_same_name() -> None:
 @pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=name_of)
 def test_no_room_hides_its_idea_in_its_door(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
+
+
+def test_no_class_name_means_two_things() -> None:
+    """A reader who searches for a class finds one; families give their modules the names that BERT's have."""
+    rooms = [path for path in FILES if path.parent.name not in ("models", "network")]
+    names = Counter(node.name for path in rooms for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == set()

@@ -67,7 +67,7 @@ def application(word: str = "") -> typer.Typer:
     """
     app = typer.Typer(
         name="bertcli",
-        cls=Group,
+        cls=CommandGroup,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help"]},
@@ -140,7 +140,7 @@ def bert(
 # ------------------------------------------------------------------------------------------------------ one command
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """The application, which knows what was meant by a command's other names."""
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from bertcli.files.vector_writer import VectorForm
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.tables import Table
-    from bertcli.tasks.compute.task import Progress, Record, Records, Result
+    from bertcli.tasks.compute.task import Progress, Record, Records, WindowResult
 
 logger = logging.getLogger("bertcli")
-B = TypeVar("B", bound="Result")
+B = TypeVar("B", bound="WindowResult")
 W = TypeVar("W", bound=Reading)
 K = TypeVar("K", bound="LoadedModel")
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
@@ -66,7 +66,7 @@ class Job:
         task_options: W,
         options: Mapping[str, Any],
         endings: tuple[str, ...],
-    ) -> "Run[W]":
+    ) -> "CommandRun[W]":
         """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
 
         `needs` says what model runs where none is given, `task_options` are the task's, `options` more of the command
@@ -101,7 +101,7 @@ class Job:
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine)
         if file is not None:
             model = model.with_one_engine(_engine_of_run(file) if self.long.resume else None)
-        return Run(command, task_options, {**by_name(task_options), **options}, job, source, model)
+        return CommandRun(command, task_options, {**by_name(task_options), **options}, job, source, model)
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
         return read_texts(self.texts, self.output, id_column, keep_going)
@@ -113,7 +113,7 @@ class Job:
 
 
 @lean_dataclass
-class Run(Generic[W]):
+class CommandRun(Generic[W]):
     """A run command at work: its texts and its model are open."""
 
     command: str

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bertcli.cli.job import Job, Run
+from bertcli.cli.job import CommandRun, Job
 from bertcli.cli.options import by_name, id_column_option, wrong
 from bertcli.files.formats import PAGE, RECORDS, TABLES
 from bertcli.lean import lean_dataclass
@@ -32,7 +32,7 @@ class CommandExtras:
         """How the names of files may end that hold the results."""
         return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if table.on_page else ()))
 
-    def write(self, run: "Run[Any]", task: "Task[Any]", table: Table) -> None:
+    def write(self, run: "CommandRun[Any]", task: "Task[Any]", table: Table) -> None:
         """Write what a task makes of the texts."""
         from bertcli.tasks.compute.run import results
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.job import Job, Run
+from bertcli.cli.job import CommandRun, Job
 from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, RECORDS, SEVERAL, SINGLE, VECTOR_TABLES
@@ -75,7 +75,7 @@ class StorageOptions(CommandExtras):
             return (".npz", *VECTOR_TABLES)
         return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
 
-    def write(self, run: Run[Any], task: Any, table: Table) -> None:
+    def write(self, run: CommandRun[Any], task: Any, table: Table) -> None:
         logger.info("%s.", task.summary)
         if run.job.ending in self._arrays(run.task_options):
             from bertcli.tasks.compute.run import results
@@ -84,7 +84,7 @@ class StorageOptions(CommandExtras):
         else:
             super().write(run, task, table)
 
-    def _form(self, run: Run[Any], task: "PreparedTask[Any]") -> "VectorForm":
+    def _form(self, run: CommandRun[Any], task: "PreparedTask[Any]") -> "VectorForm":
         """How the vectors of a task are stored."""
         from bertcli.files.inputs import gives_ids
         from bertcli.files.resumable_output import signature

@@ -61,7 +61,7 @@ class Share(NamedTuple):
 
 
 @lean_dataclass
-class Account:
+class FigureFacts:
     """Facts about a model's figures that their intervals need.
 
     item_values: of a figure that is a mean over items, the value of each [item], NaN for one that does not count.
@@ -116,7 +116,7 @@ class Resampling:
 
 
 def estimate(
-    figures_from: Callable[[Numbers], Figures], account: Account, resampling: Resampling, unit: str
+    figures_from: Callable[[Numbers], Figures], account: FigureFacts, resampling: Resampling, unit: str
 ) -> dict[str, Figure]:
     """The figures of these items with their intervals; `figures_from(counts)` makes them of counts [draw, item]."""
     values = figures_from(np.ones((1, resampling.items)))
@@ -130,7 +130,7 @@ def estimate(
     return figures
 
 
-def count_of(name: str, account: Account, items: int) -> int:
+def count_of(name: str, account: FigureFacts, items: int) -> int:
     """The number of items that a figure is made of."""
     if name in account.counts:
         return account.counts[name]
@@ -141,7 +141,7 @@ def count_of(name: str, account: Account, items: int) -> int:
     return items
 
 
-def share_of(name: str, account: Account) -> Share | None:
+def share_of(name: str, account: FigureFacts) -> Share | None:
     """The figure as a share, if it is one: given so, or the mean of values that are all 0 or 1, or one half."""
     if name in account.shares:
         return account.shares[name]
@@ -155,7 +155,7 @@ def share_of(name: str, account: Account) -> Share | None:
 
 
 def _with_interval(
-    name: str, figure: Figure, account: Account, left_out: Numbers, resampling: Resampling, unit: str
+    name: str, figure: Figure, account: FigureFacts, left_out: Numbers, resampling: Resampling, unit: str
 ) -> Figure:
     share = None if resampling.clustered else share_of(name, account)
     no_interval = account.no_interval.get(name, "")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import Account
+from bertcli.evaluate.bootstrap import FigureFacts
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.lean import lean_dataclass
 
@@ -87,7 +87,7 @@ class Outcome:
     expected: Sequence[str]
     found: Sequence[str]
     columns: Names = ()
-    account: Callable[..., Account] = lambda columns, *arrays: Account()
+    account: Callable[..., FigureFacts] = lambda columns, *arrays: FigureFacts()
     details: Callable[..., Details] = no_details
     exchangeable: Callable[..., Arrays] = as_they_are
     storage: VectorStorage | None = None
@@ -108,7 +108,7 @@ class Results:
         return self.outcome.figures_from(self.columns, counts, *self.arrays)
 
     @cached_property
-    def account(self) -> Account:
+    def account(self) -> FigureFacts:
         """Facts that the figures' intervals need."""
         return self.outcome.account(self.columns, *self.arrays)
 
@@ -151,9 +151,9 @@ def mean_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
     return metrics.means(columns, counts, *values.T)
 
 
-def mean_account(columns: Names, values: Numbers) -> Account:
+def mean_account(columns: Names, values: Numbers) -> FigureFacts:
     """Facts that the intervals of such figures need."""
-    return Account(item_values=dict(zip(columns, values.T, strict=True)))
+    return FigureFacts(item_values=dict(zip(columns, values.T, strict=True)))
 
 
 def means_of(values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
     from bertcli.files.arrays import Stored
-    from bertcli.files.parquet import Table
+    from bertcli.files.parquet import ColumnFile
     from bertcli.files.resumable_output import ResumableOutput
     from bertcli.files.rows import InputFile
     from bertcli.files.vector_reader import Readers, StoredVectors
@@ -277,7 +277,7 @@ class Parquet(TextFormat, RowFormat, VectorFormat):
     streams = False
     in_table = True
 
-    def table(self, file: Any) -> "Table":
+    def table(self, file: Any) -> "ColumnFile":
         """A file that is open, to read."""
         from bertcli.files.parquet import ParquetTable
 

@@ -29,7 +29,7 @@ PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dic
 ARROW_TYPES: dict[type, str] = {str: "string", int: "int64", float: "float64"}  # of values in Python
 
 Value = str | int | float | None
-OpenTable = Callable[[Any], "Table"]
+OpenTable = Callable[[Any], "ColumnFile"]
 OpenWriter = Callable[[IO[bytes], Any], Any]  # a stream and a schema -> a writer
 
 
@@ -41,7 +41,7 @@ def pyarrow(file: str) -> tuple[Any, Any]:
         raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
 
 
-class Table(Protocol):
+class ColumnFile(Protocol):
     """A file of columns, open to read: Arrow's schema, how many rows, and those as record batches of at most so many.
 
     names: the columns to read, all if None. texts: they are texts, which may be kept as dictionaries.
@@ -177,7 +177,7 @@ def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
     types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
 
     @contextmanager
-    def opened() -> Iterator[Table]:
+    def opened() -> Iterator[ColumnFile]:
         try:
             with open_regular(path) as file:
                 yield open_table(file)
@@ -215,7 +215,7 @@ def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
     return vectors
 
 
-def _width(table: Table, name: str) -> int:
+def _width(table: ColumnFile, name: str) -> int:
     """The length of the first vector that is not null; 0 if there is none."""
     for batch in table.batches(1024, [name]):
         for length in batch.column(name).value_lengths().to_pylist():
@@ -227,7 +227,7 @@ def _width(table: Table, name: str) -> int:
 # ------------------------------------------------------------------------------------------- writing texts and vectors
 
 
-class Column(NamedTuple):
+class VectorColumn(NamedTuple):
     """A column of vectors: the array that holds them, of a NumPy type such as "<f4", and how many numbers each has.
 
     size: None for lists of different lengths, 0 for single numbers. nulls: a vector may be missing.
@@ -245,7 +245,7 @@ def write_table(
     segments: ResumableOutput,
     columns: Mapping[str, type],
     open_writer: OpenWriter,
-    vectors: Sequence[Column] = (),
+    vectors: Sequence[VectorColumn] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
     """A table of what segments hold: lines, each a row in JSON with a value for each of the columns, beside arrays.
@@ -300,7 +300,7 @@ def _write(opened: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
             writer.write_table(pending.combine_chunks())
 
 
-def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[Column]) -> Any:
+def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[VectorColumn]) -> Any:
     fields = [(name, getattr(arrow, ARROW_TYPES[kind])()) for name, kind in columns.items()]
     for vector in vectors:
         kind = getattr(arrow, np.dtype(vector.dtype).name)()

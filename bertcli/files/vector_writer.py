@@ -39,7 +39,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
 
 if TYPE_CHECKING:
-    from bertcli.files.parquet import Column
+    pass
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
@@ -151,12 +151,12 @@ class VectorForm:
         return columns | dict.fromkeys(["text", *self.paired * ["text_pair"], *self.keep_going * ["error"]], str)
 
     @property
-    def vector_columns(self) -> list["Column"]:
+    def vector_columns(self) -> list["VectorColumn"]:
         """The columns of numbers in a table."""
-        from bertcli.files.parquet import Column
+        from bertcli.files.parquet import VectorColumn
 
         return [
-            Column(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row), nulls=self.keep_going)
+            VectorColumn(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row), nulls=self.keep_going)
             for name, (dtype, row) in self._numbers.items()
         ]
 

@@ -34,7 +34,7 @@ PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
 
-class Module(NamedTuple):
+class ModuleEntry(NamedTuple):
     type: str
     path: str
 
@@ -96,7 +96,7 @@ class Layout:
         return [_type(entry) for entry in self.entries]
 
     @cached_property
-    def modules(self) -> list[Module]:
+    def modules(self) -> list[ModuleEntry]:
         """The modules, in one of the orders of MODULE_ORDER; empty where none are listed.
 
         Errors: BertcliError for modules that are not supported, or not in this order.
@@ -207,7 +207,7 @@ def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
     return [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)] + modules[1:]
 
 
-def _module(entry: Any, file: Path) -> Module:
+def _module(entry: Any, file: Path) -> ModuleEntry:
     named, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
     if not isinstance(named, str) or not isinstance(path, str):
         raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
@@ -222,7 +222,7 @@ def _module(entry: Any, file: Path) -> Module:
         )
     if not path and name in IN_FOLDERS:
         raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
-    return Module(name, path)
+    return ModuleEntry(name, path)
 
 
 def _type(entry: Any) -> str:

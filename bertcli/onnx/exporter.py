@@ -16,11 +16,11 @@ from bertcli.network.module import Module, Parameter, parameters
 from bertcli.network.traced_tree import twins
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
-from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, Stored, Tensor
+from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, OnnxValue, Stored
 from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
 from bertcli.onnx.speeds import Speeds, measured_calls, measured_speeds, tokens_of_a_call
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.tracing.traced import Axes, Origins, Traced, View, Weight, named_axes
+from bertcli.tracing.traced import ArrayView, Axes, Origins, Traced, Weight, named_axes
 from bertcli.tracing.tracer import Ran, Tracer, argument_names
 
 logger = logging.getLogger("bertcli")
@@ -44,12 +44,12 @@ class Exporter(Tracer):
         tokens = np.zeros((BATCH, SEQUENCE), np.intp)  # which ones they are does not matter
         self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
 
-    def watch(self, run: Callable[[Packed], Mapping[str, Array]]) -> dict[str, Tensor]:
+    def watch(self, run: Callable[[Packed], Mapping[str, Array]]) -> dict[str, OnnxValue]:
         """Watch what `run` does with the batch; its results, which are those of modules and ops, as tensors."""
         with watching(self):
             return {name: self._result(array) for name, array in run(self.batch).items()}
 
-    def applied(self, layer: Callable[[Array], Array], x: Tensor) -> Tensor:
+    def applied(self, layer: Callable[[Array], Array], x: OnnxValue) -> OnnxValue:
         """What a layer makes of a tensor with an axis for sentences and one of numbers."""
         stand_in = np.zeros([dim.size for dim in x.dims], np.float32)
         self.note(stand_in, Traced(stand_in, named_axes(["B", "E"], stand_in.shape), Origins([x.name])))
@@ -63,7 +63,7 @@ class Exporter(Tracer):
 
     def ran(self, ran: Ran) -> None:
         """Add the nodes of an op."""
-        rule: Callable[..., Tensor] | None = getattr(rules, ran.op.name, None)
+        rule: Callable[..., OnnxValue] | None = getattr(rules, ran.op.name, None)
         if rule is None:
             raise RuntimeError(f"The op {ran.op.name} has no ONNX rule.")
         names = argument_names(ran.op)[: len(ran.operands)]
@@ -74,26 +74,26 @@ class Exporter(Tracer):
                 made = _undone(made, view)
         ran.output.source[:] = [made.name]
 
-    def tensor(self, value: Traced) -> Tensor:
+    def tensor(self, value: Traced) -> OnnxValue:
         """A value as a tensor, its views as nodes."""
         (source,) = value.source
-        tensor = Tensor(self.graph, source.home if isinstance(source, Weight) else source)
+        tensor = OnnxValue(self.graph, source.home if isinstance(source, Weight) else source)
         for view in value.views:
             tensor = _seen(tensor, view)
         return tensor.with_axes(*_dimensions(value.axes))
 
-    def _result(self, array: Array) -> Tensor:
+    def _result(self, array: Array) -> OnnxValue:
         value = self.value_of(array)
         if value is None:
             raise RuntimeError(f"An array of shape {array.shape} was computed that the exporter cannot see.")
         return self.tensor(value)
 
 
-def _seen(x: Tensor, view: View) -> Tensor:
+def _seen(x: OnnxValue, view: ArrayView) -> OnnxValue:
     """A view of a tensor."""
     before, numbers = _dimensions(view.before), view.numbers
     if x.name == rules.OFFSETS:
-        return Tensor(x.graph, rules.FIRST)
+        return OnnxValue(x.graph, rules.FIRST)
     match view.kind:
         case "divide":
             return x.reshaped(_flat(before), _flat(_dimensions(view.after)))
@@ -108,7 +108,7 @@ def _seen(x: Tensor, view: View) -> Tensor:
             return x.cut(len(_flat(before[:axis])), [start], [stop])
 
 
-def _undone(x: Tensor, view: View) -> Tensor:
+def _undone(x: OnnxValue, view: ArrayView) -> OnnxValue:
     """What a tensor is a view of."""
     before, after = _dimensions(view.before), _dimensions(view.after)
     if view.kind == "divide":

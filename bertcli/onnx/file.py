@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli._version import __version__
-from bertcli.onnx.graph import FLOAT, INPUTS, INT64, Graph, Node, Tensor
+from bertcli.onnx.graph import FLOAT, INPUTS, INT64, Graph, Node, OnnxValue
 from bertcli.onnx.session import runtime
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Export(NamedTuple):
     """A graph and its results, by the names that the file gives them, in this order."""
 
     graph: Graph
-    outputs: Mapping[str, Tensor]
+    outputs: Mapping[str, OnnxValue]
     metadata: Mapping[str, str]
 
     @property

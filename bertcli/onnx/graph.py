@@ -28,7 +28,7 @@ Axis = tuple[Dim, ...]  # of an array: an axis of packed tokens is two of the te
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class OnnxValue:
     """A value of a graph, with NumPy's arithmetic: every operation adds its node.
 
     `axes` are known of what an op is given: its dimensions, grouped by the axes of the op's array.
@@ -43,45 +43,45 @@ class Tensor:
         """The tensor's own dimensions."""
         return tuple(dim for axis in self.axes for dim in axis)
 
-    def with_axes(self, *axes: Axis) -> "Tensor":
+    def with_axes(self, *axes: Axis) -> "OnnxValue":
         """The same, of which these axes are known."""
-        return Tensor(self.graph, self.name, axes)
+        return OnnxValue(self.graph, self.name, axes)
 
-    def node(self, kind: str, *others: "Operand", **attributes: Any) -> "Tensor":
+    def node(self, kind: str, *others: "Operand", **attributes: Any) -> "OnnxValue":
         """What an operator makes of this and of others."""
         return self.graph.node(kind, self, *others, **attributes)
 
-    def __add__(self, other: "Operand") -> "Tensor":
+    def __add__(self, other: "Operand") -> "OnnxValue":
         return self.node("Add", other)
 
-    def __sub__(self, other: "Operand") -> "Tensor":
+    def __sub__(self, other: "Operand") -> "OnnxValue":
         return self.node("Sub", other)
 
-    def __rsub__(self, other: float) -> "Tensor":
+    def __rsub__(self, other: float) -> "OnnxValue":
         return self.graph.node("Sub", other, self)
 
-    def __mul__(self, other: "Operand") -> "Tensor":
+    def __mul__(self, other: "Operand") -> "OnnxValue":
         return self.node("Mul", other)
 
-    def __truediv__(self, other: "Operand") -> "Tensor":
+    def __truediv__(self, other: "Operand") -> "OnnxValue":
         return self.node("Div", other)
 
-    def __matmul__(self, other: "Operand") -> "Tensor":
+    def __matmul__(self, other: "Operand") -> "OnnxValue":
         return self.node("MatMul", other)
 
-    def cast(self, type: int = FLOAT) -> "Tensor":
+    def cast(self, type: int = FLOAT) -> "OnnxValue":
         """The same numbers in another type."""
         return self.node("Cast", to=type)
 
-    def unsqueezed(self, *axes: int) -> "Tensor":
+    def unsqueezed(self, *axes: int) -> "OnnxValue":
         """With new axes of length 1, which then have these numbers."""
         return self.node("Unsqueeze", [*axes])
 
-    def cut(self, axis: int, start: "Operand", stop: "Operand") -> "Tensor":
+    def cut(self, axis: int, start: "Operand", stop: "Operand") -> "OnnxValue":
         """Some of an axis; the bounds are vectors of one number."""
         return self.node("Slice", start, stop, [axis])
 
-    def reshaped(self, before: Sequence[Dim], after: Sequence[Dim]) -> "Tensor":
+    def reshaped(self, before: Sequence[Dim], after: Sequence[Dim]) -> "OnnxValue":
         """A tensor with the dimensions `before` as one with the dimensions `after`."""
         if [*before] == [*after]:
             return self
@@ -93,17 +93,17 @@ class Tensor:
             raise RuntimeError(f"ONNX cannot reshape {[*before]} into {[*after]}: two sizes are unknown.")
         return self.node("Reshape", shape)
 
-    def permuted(self, *order: int) -> "Tensor":
+    def permuted(self, *order: int) -> "OnnxValue":
         """The dimensions in another order; what has been permuted is permuted once, not twice."""
         whole, made = self, self.graph.made.get(self.name)
         if made is not None and made.kind == "Transpose":
-            whole, order = Tensor(self.graph, made.inputs[0]), tuple(made.attributes["perm"][i] for i in order)
+            whole, order = OnnxValue(self.graph, made.inputs[0]), tuple(made.attributes["perm"][i] for i in order)
         return whole if [*order] == sorted(order) else whole.node("Transpose", perm=order)
 
 
 # What an operator reads: a tensor, the name of an input or a parameter, or a constant. A number is float32 or int64, as
 # it is written, and has no axes; a list is a vector of int64.
-Operand = Tensor | str | float | Sequence[int] | NDArray[Any]
+Operand = OnnxValue | str | float | Sequence[int] | NDArray[Any]
 
 
 class Node(NamedTuple):
@@ -140,29 +140,29 @@ class Graph:
         finally:
             self._scope = before
 
-    def node(self, kind: str, *operands: Operand, **attributes: Any) -> Tensor:
+    def node(self, kind: str, *operands: Operand, **attributes: Any) -> OnnxValue:
         """Add an operator; its result. What is made of inputs and constants alone is made once for the whole graph."""
         inputs = tuple(self._float(self._stored(self._name(operand))) for operand in operands)
         if not self._shared.issuperset(inputs):
-            return Tensor(self, self._add(kind, inputs, attributes))
+            return OnnxValue(self, self._add(kind, inputs, attributes))
         name = self._once(kind, inputs, attributes)
         self._shared.add(name)
-        return Tensor(self, name)
+        return OnnxValue(self, name)
 
-    def matrix(self, weight: Operand) -> Tensor:
+    def matrix(self, weight: Operand) -> OnnxValue:
         """A parameter [out, in] as [in, out], as MatMul wants it: stored so, unless something else reads it, too."""
         name = self._name(weight)
         if name not in self.parameters or name in self.weights:
-            return Tensor(self, self._once("Transpose", (self._float(self._stored(name)),), {"perm": (1, 0)}))
+            return OnnxValue(self, self._once("Transpose", (self._float(self._stored(name)),), {"perm": (1, 0)}))
         self.weights.setdefault(name + TRANSPOSED, self.parameters[name].T)
-        return Tensor(self, self._float(name + TRANSPOSED))
+        return OnnxValue(self, self._float(name + TRANSPOSED))
 
-    def rows(self, table: Operand, indices: Operand) -> Tensor:
+    def rows(self, table: Operand, indices: Operand) -> OnnxValue:
         """Rows of a table; of one that is stored as float16 only these are converted."""
         stored = self._stored(self._name(table))
         half = self.stored == "float16" and stored in self.weights
         rows = self._add("Gather", (stored if half else self._float(stored), self._name(indices)), {"axis": 0})
-        return Tensor(self, rows).cast() if half else Tensor(self, rows)
+        return OnnxValue(self, rows).cast() if half else OnnxValue(self, rows)
 
     def constant(self, value: NDArray[Any]) -> str:
         """A constant; equal ones are stored once."""
@@ -183,7 +183,7 @@ class Graph:
         return nodes[::-1]
 
     def _name(self, operand: Operand) -> str:
-        if isinstance(operand, Tensor | str):
+        if isinstance(operand, OnnxValue | str):
             return operand if isinstance(operand, str) else operand.name
         if isinstance(operand, np.ndarray):
             return self.constant(operand)

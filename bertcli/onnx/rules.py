@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
-from bertcli.onnx.graph import IDS, INT64, MASK, Dim, Graph, Operand, Tensor
+from bertcli.onnx.graph import IDS, INT64, MASK, Dim, Graph, OnnxValue, Operand
 
 FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
 LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN
 
 
-def embed(table: Tensor, ids: Tensor) -> Tensor:
+def embed(table: OnnxValue, ids: OnnxValue) -> OnnxValue:
     """Gather; of the positions 0, 1, 2 … that every sentence has, the first rows of the table."""
     graph = table.graph
     if ids.name != positions(graph).name:
@@ -25,27 +25,27 @@ def embed(table: Tensor, ids: Tensor) -> Tensor:
     return table.cut(0, [0], _length(graph)).unsqueezed(0)
 
 
-def embed_counted(table: Tensor, ids: Tensor, offsets: Tensor, *, padding: int) -> Tensor:
+def embed_counted(table: OnnxValue, ids: OnnxValue, offsets: OnnxValue, *, padding: int) -> OnnxValue:
     """Gather at p + CumSum(id ≠ p), at p where the id is p; `offsets` are the ends that every sentence has here."""
     real = _real(ids, padding)
     return table.graph.rows(table, real.node("CumSum", 1) * real + padding)
 
 
-def mean_tokens(x: Tensor, first: Tensor) -> Tensor:
+def mean_tokens(x: OnnxValue, first: OnnxValue) -> OnnxValue:
     """The mean of every sentence's tokens, as `first` says where they begin."""
     return _mean(x)
 
 
-def last_tokens(x: Tensor, ids: Tensor, first: Tensor, *, padding: int) -> Tensor:
+def last_tokens(x: OnnxValue, ids: OnnxValue, first: OnnxValue, *, padding: int) -> OnnxValue:
     """The last token of every sentence that is neither masked nor has the id of padding; else the first."""
     return _last(x, _real(ids, padding))
 
 
-def scale(x: Tensor, *, factor: float) -> Tensor:
+def scale(x: OnnxValue, *, factor: float) -> OnnxValue:
     return x * float(factor)
 
 
-def drop_masks(x: Tensor, ids: Tensor, first: Tensor, *, mask: int, trained: float) -> Tensor:
+def drop_masks(x: OnnxValue, ids: OnnxValue, first: OnnxValue, *, mask: int, trained: float) -> OnnxValue:
     """0 for masks, else x (1 - trained) / (1 - the share of masks in its sentence)."""
     masks = ids.node("Equal", mask).unsqueezed(2).cast()
     share = _mean(masks).unsqueezed(1)
@@ -53,41 +53,52 @@ def drop_masks(x: Tensor, ids: Tensor, first: Tensor, *, mask: int, trained: flo
     return x * ((1.0 - masks) * factor)
 
 
-def gather(x: Tensor, rows: Tensor) -> Tensor:
+def gather(x: OnnxValue, rows: OnnxValue) -> OnnxValue:
     """The first token of every sentence: the only rows that a graph can gather."""
     if rows.name != FIRST:
         raise RuntimeError("Rows were gathered that are not the first tokens of the sentences.")
     return x.node("Gather", 0, axis=1)
 
 
-def add(x: Tensor, y: Tensor) -> Tensor:
+def add(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     return x + y
 
 
-def multiply(x: Tensor, y: Tensor) -> Tensor:
+def multiply(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     return x * y
 
 
-def add_row(x: Tensor, table: Tensor) -> Tensor:
+def add_row(x: OnnxValue, table: OnnxValue) -> OnnxValue:
     return x + table.node("Gather", 0, axis=0)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None) -> Tensor:
+def linear(
+    x: OnnxValue, weight: OnnxValue, bias: OnnxValue | None = None, *, activation: str | None = None
+) -> OnnxValue:
     return project(x, x.graph.matrix(weight), bias, activation=activation)
 
 
-def project(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None) -> Tensor:
+def project(
+    x: OnnxValue, weight: OnnxValue, bias: OnnxValue | None = None, *, activation: str | None = None
+) -> OnnxValue:
     product = x @ weight
     return activated(product + bias if bias else product, activation)
 
 
-def project_heads(x: Tensor, weights: Tensor) -> Tensor:
+def project_heads(x: OnnxValue, weights: OnnxValue) -> OnnxValue:
     return x @ weights.unsqueezed(1)  # [head, 1, hidden, size]: for every sentence
 
 
 def experts(
-    x: Tensor, shares: Tensor, inner: Tensor, outer: Tensor, bias: Tensor, *, top: int, activation: str
-) -> Tensor:
+    x: OnnxValue,
+    shares: OnnxValue,
+    inner: OnnxValue,
+    outer: OnnxValue,
+    bias: OnnxValue,
+    *,
+    top: int,
+    activation: str,
+) -> OnnxValue:
     """All experts, of which those that a token does not go to have the share 0."""
     batch, token, count = shares.dims
     size = inner.dims[0].size // count.size
@@ -101,25 +112,31 @@ def experts(
     return weighted @ outer + bias
 
 
-def scores(q: Tensor, k: Tensor, *, terms: float = 1) -> Tensor:
+def scores(q: OnnxValue, k: OnnxValue, *, terms: float = 1) -> OnnxValue:
     return _scaled(q, terms) @ k.permuted(0, 1, 3, 2)
 
 
-def bucket_scores(x: Tensor, table: Tensor, *, terms: int) -> Tensor:
+def bucket_scores(x: OnnxValue, table: OnnxValue, *, terms: int) -> OnnxValue:
     return _scaled(x, terms) @ table.permuted(1, 2, 0)
 
 
-def add_by_query(x: Tensor, by_query: Tensor, queries: Tensor, keys: Tensor, *, buckets: int, farthest: int) -> Tensor:
+def add_by_query(
+    x: OnnxValue, by_query: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, buckets: int, farthest: int
+) -> OnnxValue:
     """x_ij + Y_i,b(i - j); `queries` and `keys` are all positions, as in every graph."""
     return x + _by_distance(by_query, buckets, farthest, sign=-1)
 
 
-def add_by_key(x: Tensor, by_key: Tensor, queries: Tensor, keys: Tensor, *, buckets: int, farthest: int) -> Tensor:
+def add_by_key(
+    x: OnnxValue, by_key: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, buckets: int, farthest: int
+) -> OnnxValue:
     """x_ij + Y_j,b(i - j); `queries` and `keys` are all positions, as in every graph."""
     return x + _by_distance(by_key, buckets, farthest, sign=1).permuted(0, 1, 3, 2)  # of [batch, head, key, query]
 
 
-def convolve(x: Tensor, weight: Tensor, bias: Tensor, first: Tensor, *, activation: str | None = None) -> Tensor:
+def convolve(
+    x: OnnxValue, weight: OnnxValue, bias: OnnxValue, first: OnnxValue, *, activation: str | None = None
+) -> OnnxValue:
     """Conv along every sentence, whose padding is zero; `first` are the rows at which sentences begin."""
     width = weight.dims[2].size
     rows = (x * tokens(x.graph)).permuted(0, 2, 1)
@@ -128,26 +145,26 @@ def convolve(x: Tensor, weight: Tensor, bias: Tensor, first: Tensor, *, activati
     return activated(made.permuted(0, 2, 1), activation)
 
 
-def relative_bias(table: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+def relative_bias(table: OnnxValue, queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
     """Gather of the table's rows by the bucket of each distance, a constant; beyond FARTHEST they are equal."""
     farthest = FARTHEST + 1
     rows = _at(bucket(np.arange(-farthest, farthest + 1)), _distances(queries, keys), farthest)
     return table.graph.rows(table, rows).node("Transpose", perm=(2, 0, 1))
 
 
-def add_alibi(x: Tensor, queries: Tensor, keys: Tensor, *, slopes: tuple[float, ...]) -> Tensor:
+def add_alibi(x: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, slopes: tuple[float, ...]) -> OnnxValue:
     """x - slope · |distance|"""
     rates = -np.array(slopes, np.float32)[:, None, None]
     return x + _distances(queries, keys).node("Abs").cast() * rates
 
 
-def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+def add_bias(x: OnnxValue, bias: OnnxValue) -> OnnxValue:
     return x + bias
 
 
 def rotate(
-    x: Tensor, where: Tensor, *, heads: int, inverse_frequencies: tuple[float, ...], scaling: float = 1
-) -> Tensor:
+    x: OnnxValue, where: OnnxValue, *, heads: int, inverse_frequencies: tuple[float, ...], scaling: float = 1
+) -> OnnxValue:
     """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j."""
     split = _by_heads(x, heads)
     half = split[-1].size // 2
@@ -159,7 +176,7 @@ def rotate(
     return left.node("Concat", right, axis=3).reshaped(split, x.dims)
 
 
-def repeat_heads(x: Tensor, like: Tensor, *, heads: int, of: int) -> Tensor:
+def repeat_heads(x: OnnxValue, like: OnnxValue, *, heads: int, of: int) -> OnnxValue:
     """Gather of each head as often as it is shared."""
     split = _by_heads(x, heads)
     *rows, _, size = split
@@ -167,7 +184,9 @@ def repeat_heads(x: Tensor, like: Tensor, *, heads: int, of: int) -> Tensor:
     return wide.reshaped([*rows, Dim(of), size], [*rows, Dim(of * size.size)])
 
 
-def within(x: Tensor, queries: Tensor, keys: Tensor, *, window_left: int | None, window_right: int | None) -> Tensor:
+def within(
+    x: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, window_left: int | None, window_right: int | None
+) -> OnnxValue:
     """-inf where a key is too far behind or ahead of a query."""
     distance = _distances(queries, keys)
     for kind, limit in (("Greater", window_left), ("Less", None if window_right is None else -window_right)):
@@ -176,29 +195,29 @@ def within(x: Tensor, queries: Tensor, keys: Tensor, *, window_left: int | None,
     return x
 
 
-def softmax(x: Tensor) -> Tensor:
+def softmax(x: OnnxValue) -> OnnxValue:
     """Softmax; over the keys of a sentence, after -3.4e38 was added to the scores of padding."""
     masked = x + padding(x) if x.dims[-1].symbol else x
     return masked.node("Softmax", axis=-1)
 
 
-def attend(weights: Tensor, v: Tensor) -> Tensor:
+def attend(weights: OnnxValue, v: OnnxValue) -> OnnxValue:
     return weights @ v
 
 
-def concat(heads: Tensor) -> Tensor:
+def concat(heads: OnnxValue) -> OnnxValue:
     """[batch, head, sequence, size] to [batch, sequence, head·size]"""
     batch, head, token, size = heads.dims
     together = [batch, token, Dim(head.size * size.size)]
     return heads.permuted(0, 2, 1, 3).reshaped([batch, token, head, size], together)
 
 
-def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float) -> Tensor:
+def norm(x: OnnxValue, weight: OnnxValue | None = None, bias: OnnxValue | None = None, *, eps: float) -> OnnxValue:
     scale: Operand = weight or np.ones(x.dims[-1].size, np.float32)
     return x.node("LayerNormalization", scale, *([bias] if bias else []), axis=-1, epsilon=eps)
 
 
-def rms_norm(x: Tensor, weight: Tensor, *, eps: float, offset: float = 0, heads: int = 1) -> Tensor:
+def rms_norm(x: OnnxValue, weight: OnnxValue, *, eps: float, offset: float = 0, heads: int = 1) -> OnnxValue:
     """x / sqrt(mean of squares + eps) · (offset + weight) of every head."""
     split = _by_heads(x, heads)
     each = x.reshaped(x.dims, split)
@@ -210,7 +229,7 @@ def rms_norm(x: Tensor, weight: Tensor, *, eps: float, offset: float = 0, heads:
 new_norm = norm  # an op may write over its argument or not; in a graph nothing is written over
 
 
-def _gelu(x: Tensor) -> Tensor:
+def _gelu(x: OnnxValue) -> OnnxValue:
     """Gelu; before opset 20, x/2 · (1 + erf(x / √2))"""
     if x.graph.opset >= 20:
         return x.node("Gelu")
@@ -218,7 +237,7 @@ def _gelu(x: Tensor) -> Tensor:
     return x * 0.5 * (erf + 1.0)
 
 
-def _gelu_tanh(x: Tensor) -> Tensor:
+def _gelu_tanh(x: OnnxValue) -> OnnxValue:
     """Gelu by tanh; before opset 20, x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"""
     if x.graph.opset >= 20:
         return x.node("Gelu", approximate="tanh")
@@ -226,11 +245,11 @@ def _gelu_tanh(x: Tensor) -> Tensor:
     return x * 0.5 * (tanh + 1.0)
 
 
-def _silu(x: Tensor) -> Tensor:
+def _silu(x: OnnxValue) -> OnnxValue:
     return x * x.node("Sigmoid")
 
 
-ACTIVATIONS: dict[str | None, Callable[[Tensor], Tensor]] = {  # by their names in config.json
+ACTIVATIONS: dict[str | None, Callable[[OnnxValue], OnnxValue]] = {  # by their names in config.json
     None: lambda x: x, "relu": lambda x: x.node("Relu"), "tanh": lambda x: x.node("Tanh"),
     "sigmoid": lambda x: x.node("Sigmoid"),
     "gelu": _gelu, "gelu_new": _gelu_tanh, "gelu_pytorch_tanh": _gelu_tanh, "gelu_fast": _gelu_tanh,
@@ -238,23 +257,23 @@ ACTIVATIONS: dict[str | None, Callable[[Tensor], Tensor]] = {  # by their names 
 }  # fmt: skip
 
 
-def activated(x: Tensor, activation: str | None) -> Tensor:
+def activated(x: OnnxValue, activation: str | None) -> OnnxValue:
     if activation not in ACTIVATIONS:
         raise RuntimeError(f"The activation {activation} has no ONNX rule.")
     return ACTIVATIONS[activation](x)
 
 
-def _scaled(x: Tensor, terms: float) -> Tensor:
+def _scaled(x: OnnxValue, terms: float) -> OnnxValue:
     return x * (1 / sqrt(terms * x.dims[-1].size))
 
 
-def _by_heads(x: Tensor, heads: int) -> list[Dim]:
+def _by_heads(x: OnnxValue, heads: int) -> list[Dim]:
     """The dimensions of [batch, sequence, hidden] with an axis of its own for heads."""
     batch, token, hidden = x.dims
     return [batch, token, Dim(heads), Dim(hidden.size // heads)]
 
 
-def _by_distance(values: Tensor, buckets: int, farthest: int, *, sign: int) -> Tensor:
+def _by_distance(values: OnnxValue, buckets: int, farthest: int, *, sign: int) -> OnnxValue:
     """values [batch, head, row, bucket] -> [batch, head, row, column], each at the bucket of sign · (column - row).
 
     Of 2S columns, one for each distance from -(S - 1) to S, those of a row begin one earlier than those of the row
@@ -272,22 +291,22 @@ def _by_distance(values: Tensor, buckets: int, farthest: int, *, sign: int) -> T
     return rows.node("Reshape", graph.node("Concat", [0, 0, -1], narrow, axis=0)).cut(3, [0], length)
 
 
-def _at(table: Any, distance: Tensor, limit: int) -> Tensor:
+def _at(table: Any, distance: OnnxValue, limit: int) -> OnnxValue:
     """What a table, a constant, has for distances from -limit to limit; those beyond are at its ends."""
     return distance.graph.node("Gather", table.astype(np.int64), distance.node("Clip", -limit, limit) + limit, axis=0)
 
 
-def _distances(queries: Tensor, keys: Tensor) -> Tensor:
+def _distances(queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
     """[query, key]: query - key"""
     return queries.unsqueezed(1) - keys.unsqueezed(0)
 
 
-def positions(graph: Graph) -> Tensor:
+def positions(graph: Graph) -> OnnxValue:
     """[1, sequence]: 0, 1, 2 …, which are the positions of the tokens of every sentence."""
     return graph.node("Range", 0, _length(graph).node("Squeeze"), 1).unsqueezed(0)
 
 
-def _length(graph: Graph) -> Tensor:
+def _length(graph: Graph) -> OnnxValue:
     """[1]: tokens of a sentence, with its padding."""
     return graph.node("Shape", IDS, start=1, end=2)
 
@@ -295,7 +314,7 @@ def _length(graph: Graph) -> Tensor:
 # ----------------------------------------------------------------------------------- what reads a whole sentence
 
 
-def pooled(hidden: Tensor, modes: Sequence[str]) -> Tensor:
+def pooled(hidden: OnnxValue, modes: Sequence[str]) -> OnnxValue:
     """[batch, sequence, hidden] -> [batch, modes · hidden]: of sentence.pooling.MODES, side by side."""
     batch, _, width = hidden.dims
     vectors, *others = (_pooled(hidden, mode) for mode in modes)
@@ -303,7 +322,7 @@ def pooled(hidden: Tensor, modes: Sequence[str]) -> Tensor:
     return vectors.with_axes((batch,), (Dim(width.size * len(modes)),))
 
 
-def _pooled(x: Tensor, mode: str) -> Tensor:
+def _pooled(x: OnnxValue, mode: str) -> OnnxValue:
     graph = x.graph
     match mode:
         case "mean":
@@ -323,64 +342,64 @@ def _pooled(x: Tensor, mode: str) -> Tensor:
     raise RuntimeError(f"The pooling {mode} has no nodes.")
 
 
-def unit(x: Tensor, smallest: float) -> Tensor:
+def unit(x: OnnxValue, smallest: float) -> OnnxValue:
     """x / max(|x|, smallest) of every row."""
     length = x.node("ReduceL2", [1], keepdims=1)
     return (x / length.node("Max", smallest)).with_axes(*x.axes)
 
 
-def first(x: Tensor, width: int) -> Tensor:
+def first(x: OnnxValue, width: int) -> OnnxValue:
     """The first numbers of every row."""
     return x if x.dims[1].size == width else x.cut(1, [0], [width]).with_axes(x.axes[0], (Dim(width),))
 
 
-def column(x: Tensor, number: int) -> Tensor:
+def column(x: OnnxValue, number: int) -> OnnxValue:
     """[batch, sequence, number] -> [batch, sequence]: one of the numbers of every token."""
     return x.node("Gather", number, axis=2).with_axes(*x.axes[:1])
 
 
-def padding(scores: Tensor) -> Tensor:
+def padding(scores: OnnxValue) -> OnnxValue:
     """[batch, …, key]: 0 for tokens and -3.4e38 for padding, to be added to scores."""
     symbols = [dim.symbol for dim in scores.dims]
     between = range(symbols.index("batch") + 1, len(symbols) - 1)
     return _least(_mask(scores.graph).cast()).unsqueezed(*between)
 
 
-def tokens(graph: Graph) -> Tensor:
+def tokens(graph: Graph) -> OnnxValue:
     """[batch, sequence, 1]: 1 for tokens, 0 for padding."""
     return _mask(graph).cast().unsqueezed(2)
 
 
-def _mask(graph: Graph) -> Tensor:
+def _mask(graph: Graph) -> OnnxValue:
     """[batch, sequence]: 1 for tokens, 0 for padding."""
-    return Tensor(graph, MASK)
+    return OnnxValue(graph, MASK)
 
 
-def _real(ids: Tensor, padding: int) -> Tensor:
+def _real(ids: OnnxValue, padding: int) -> OnnxValue:
     """[batch, sequence]: 1 for tokens that are neither masked nor have the id of padding."""
     return ids.node("Equal", padding).node("Not").cast(INT64) * MASK
 
 
-def _last(x: Tensor, real: Tensor) -> Tensor:
+def _last(x: OnnxValue, real: OnnxValue) -> OnnxValue:
     """The last token of every sentence that is real."""
     places = positions(x.graph)
     last = places.node("Equal", (places * real).node("ReduceMax", [1], keepdims=1))
     return (x * last.cast().unsqueezed(2)).node("ReduceSum", [1], keepdims=0)
 
 
-def _mean(x: Tensor) -> Tensor:
+def _mean(x: OnnxValue) -> OnnxValue:
     """[batch, sequence, hidden] -> [batch, hidden]: the mean of a sentence's tokens; 0 for a sentence without any."""
     return _sums(x) / _counts(x.graph)
 
 
-def _sums(x: Tensor) -> Tensor:
+def _sums(x: OnnxValue) -> OnnxValue:
     return (x * tokens(x.graph)).node("ReduceSum", [1], keepdims=0)
 
 
-def _counts(graph: Graph) -> Tensor:
+def _counts(graph: Graph) -> OnnxValue:
     return tokens(graph).node("ReduceSum", [1], keepdims=0).node("Max", 1.0)
 
 
-def _least(real: Tensor) -> Tensor:
+def _least(real: OnnxValue) -> OnnxValue:
     """0 where there is a 1, -3.4e38 where there is a 0."""
     return (1.0 - real) * LEAST

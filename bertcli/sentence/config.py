@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bertcli.errors import check_choice, shown
 from bertcli.folder.files import unusable
-from bertcli.folder.layout import MASK, MODULES_FILE, SCORES, SENTENCE, Layout, Module
+from bertcli.folder.layout import MASK, MODULES_FILE, SCORES, SENTENCE, Layout, ModuleEntry
 from bertcli.sentence.pooling import DEFAULT_POOLING, PoolingSettings, read_pooling
 from bertcli.sentence.sparse import SparsePooling, read_sparse
 
@@ -116,7 +116,7 @@ class _ModuleReader:
             late=late,
         )
 
-    def read(self, module: Module) -> None:
+    def read(self, module: ModuleEntry) -> None:
         """Add what a module does. Few folders have other layers than Pooling and Normalize."""
         folder = self.layout.folder.within(module.path)
         match module.type:
@@ -144,7 +144,7 @@ class _ModuleReader:
                 folder.optional("config.json").one_of("module_input_name", (self.input_name,))
                 self._change(normalize=True)
 
-    def _pool(self, pooling: PoolingSettings, module: Module) -> None:
+    def _pool(self, pooling: PoolingSettings, module: ModuleEntry) -> None:
         self.width = pooling.width
         reason = f"{' + '.join(pooling.modes)}, from {module.path}/config.json"
         self._change(pooling=pooling.modes, include_prompt=pooling.include_prompt, reason=reason)

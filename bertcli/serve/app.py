@@ -23,13 +23,13 @@ from bertcli.errors import BertcliError, damaged
 from bertcli.serve.answers import Answer, written
 from bertcli.serve.door import Door
 from bertcli.serve.exchange import Exchange, busy
-from bertcli.serve.requests import LONG_BODY, Refused, parse_json
+from bertcli.serve.requests import LONG_BODY, Refusal, parse_json
 from bertcli.serve.routes import Route, all_routes, has_openai_errors
 from bertcli.serve.served import Served
 from bertcli.serve.service import BODIES_HELD, Limits, Service
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
-ENDING = Refused(503, "The server is ending: ask another one.", code="draining")
+ENDING = Refusal(503, "The server is ending: ask another one.", code="draining")
 CHUNK = 262_144  # bytes of an answer that are sent at a time
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
 
@@ -135,7 +135,7 @@ class Server(Service):
         headers = exchange.request.headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" or headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refused(415, "Send application/json, not compressed (Content-Type, Content-Encoding).", code="type")
+            raise Refusal(415, "Send application/json, not compressed (Content-Type, Content-Encoding).", code="type")
         most = self.limits.max_body * 1_000_000
         body = bytearray()
         async for chunk in exchange.request.stream():
@@ -143,7 +143,7 @@ class Server(Service):
             exchange.bytes_held += len(chunk)
             self.bytes_held += len(chunk)
             if len(body) > most:
-                raise Refused(413, f"The body has more than {self.limits.max_body} MB.", code="too_large")
+                raise Refusal(413, f"The body has more than {self.limits.max_body} MB.", code="too_large")
             if self.bytes_held > BODIES_HELD * most:
                 raise busy(1)
         return bytes(body)
@@ -154,7 +154,7 @@ class Server(Service):
         given = request.headers.get("authorization", request.headers.get("x-api-key", ""))
         given = re.sub("^bearer ", "", given, flags=re.IGNORECASE).strip()
         if key is not None and not hmac.compare_digest(given.encode("latin-1"), key.encode()):
-            raise Refused(
+            raise Refusal(
                 401, "The key is missing or wrong (Authorization: Bearer, or x-api-key).", code="unauthorized"
             )
 
@@ -184,26 +184,26 @@ class Server(Service):
         headers = {**refused.headers, **({"WWW-Authenticate": "Bearer"} if refused.status == 401 else {})}
         return Response(written(answer), refused.status, headers, "application/json")
 
-    def _refused(self, path: str, error: Exception) -> Refused:
+    def _refused(self, path: str, error: Exception) -> Refusal:
         """What a request is told of an error."""
         match error:
-            case Refused():
+            case Refusal():
                 return error
             case BertcliError() if str(damaged()) in str(error):
-                return Refused(500, str(error), code="not_finite")
+                return Refusal(500, str(error), code="not_finite")
             case BertcliError():
-                return Refused(422, OPTIONS.sub("", str(error)), code="unusable")
+                return Refusal(422, OPTIONS.sub("", str(error)), code="unusable")
             case TimeoutError():
                 why = f"It was not done within {self.limits.timeout:g} seconds."
-                return ENDING if self._ended else Refused(504, why, code="timeout")
+                return ENDING if self._ended else Refusal(504, why, code="timeout")
             case ClientDisconnect():
-                return Refused(499, "The client has left.", code="gone")
+                return Refusal(499, "The client has left.", code="gone")
             case HTTPException(status_code=404):
-                return Refused(404, "There is no such route; /openapi.json lists them.", code="not_found")
+                return Refusal(404, "There is no such route; /openapi.json lists them.", code="not_found")
             case HTTPException():
-                return Refused(error.status_code, "This route has another method.", code="method_not_allowed")
+                return Refusal(error.status_code, "This route has another method.", code="method_not_allowed")
         self.note(f"{path}: {type(error).__name__}: {error}")
-        return Refused(500, "Something went wrong here; the log says what.", code="internal")
+        return Refusal(500, "Something went wrong here; the log says what.", code="internal")
 
     def _log(self, exchange: Exchange, response: Response) -> None:
         took = monotonic() - exchange.begun

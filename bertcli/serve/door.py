@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bertcli.serve.requests import Refused
+from bertcli.serve.requests import Refusal
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 ANY = "*"
@@ -68,7 +68,7 @@ class Door:
         known = b"host" not in headers or ANY in self._hosts  # every browser sends a Host
         if not known and name not in {*self._hosts, *_own_address(scope)}:
             why = f"This server is not called {name!r}: start it with --allowed-host {name or 'NAME'} if it is."
-            raise Refused(421, why, code="wrong_host")
+            raise Refusal(421, why, code="wrong_host")
         drawn = scope["path"].startswith(DRAWN)
         if scope["method"] != "POST" and not drawn:
             return
@@ -78,7 +78,7 @@ class Door:
         elsewhere = drawn and headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none")
         if (not own or (elsewhere and origin is None)) and not {origin, ANY} & {*self._origins}:
             where = f"the origin {origin!r}" if origin else "another site"
-            raise Refused(403, f"Pages of {where} may not ask here (--cors lets them).", code="wrong_origin")
+            raise Refusal(403, f"Pages of {where} may not ask here (--cors lets them).", code="wrong_origin")
 
 
 def _own_address(scope: Scope) -> Iterator[str]:

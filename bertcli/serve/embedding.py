@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from bertcli.files.texts import Text
 from bertcli.serve.exchange import Exchange
-from bertcli.serve.requests import Listed, Refused, TruncatingRequest
+from bertcli.serve.requests import Listed, Refusal, TruncatingRequest
 from bertcli.serve.served import Served
 from bertcli.tracing.dispatch import Array
 
@@ -22,7 +22,7 @@ TokenVectors = Annotated[
 Inputs = str | Listed[str] | Listed[int] | Listed[Listed[int]]
 
 
-class Cut(TypedDict):
+class CutText(TypedDict):
     """A text that was cut: its number, how many tokens it has, and how many of them were read."""
 
     index: int
@@ -33,7 +33,7 @@ class Cut(TypedDict):
 class WithCuts(TypedDict):
     """An answer that says which texts were cut, if any were."""
 
-    truncated: NotRequired[list[Cut]]
+    truncated: NotRequired[list[CutText]]
 
 
 class VectorRequest(TruncatingRequest):
@@ -64,7 +64,7 @@ class VectorRequest(TruncatingRequest):
             ids = texts if isinstance(texts[0], list) else [texts]
             if not exchange.service.limits.token_ids:
                 why = "token ids of another vocabulary; in LangChain: check_embedding_ctx_length=False. Ids of this "
-                raise Refused(422, f"{why}model's own vocabulary need serve --token-ids.", "input", "token_ids")
+                raise Refusal(422, f"{why}model's own vocabulary need serve --token-ids.", "input", "token_ids")
             texts = [""] * len(ids)
         prompt = prompt_of(exchange.served, self.input_type) if self.prompt_name is None else self.prompt_name
         length = self.truncate_prompt_tokens
@@ -83,7 +83,7 @@ def prompt_of(served: Served, input_type: str | None) -> str | None:
 def listed(value: Any) -> list[Any]:
     """Several values, of which there may be a single one. Errors: Refused for none, or an empty text alone."""
     if value in ("", []):
-        raise Refused(400, "There is no text: the input is empty.", code="empty")
+        raise Refusal(400, "There is no text: the input is empty.", code="empty")
     return value if isinstance(value, list) else [value]
 
 

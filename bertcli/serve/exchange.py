@@ -14,11 +14,11 @@ from typing_extensions import TypedDict
 from bertcli.errors import BertcliError
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.serve.answers import Answer
-from bertcli.serve.requests import Refused, TruncatingRequest, validate
+from bertcli.serve.requests import Refusal, TruncatingRequest, validate
 from bertcli.serve.routes import Route
 from bertcli.serve.served import Served, spec_of_use
 from bertcli.serve.service import Service
-from bertcli.serve.stream import Busy, Call, TooLarge, Value
+from bertcli.serve.stream import Busy, QueuedTask, TooLarge, Value
 from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
 
@@ -98,9 +98,9 @@ class Exchange:
         """
         service, limits = self.service, self.service.limits
         if not texts:
-            raise Refused(400, "There is no text: the input is empty.", code="empty")
+            raise Refusal(400, "There is no text: the input is empty.", code="empty")
         if len(texts) > limits.max_inputs:
-            raise Refused(422, f"There are {len(texts):,} texts, more than {limits.max_inputs:,}.", code="too_many")
+            raise Refusal(422, f"There are {len(texts):,} texts, more than {limits.max_inputs:,}.", code="too_many")
         cut = {"max_length": None if length == -1 else length}
         given = {name: value for name, value in {**cut, **options}.items() if value is not None}
         several = self._check_sizes(texts, given)
@@ -123,7 +123,7 @@ class Exchange:
             service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
             may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
             self._note(items, may_cut or length is not None, reported)
-            call = Call(made, items, costs, self.served.speed, self.begun + limits.timeout)
+            call = QueuedTask(made, items, costs, self.served.speed, self.begun + limits.timeout)
             return await self._computed(call)
         finally:
             service.waiting -= estimate
@@ -140,7 +140,7 @@ class Exchange:
         most = max(counts.values(), default=0)
         if most > limits.max_candidates:
             why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)."
-            raise Refused(422, why, code="too_many_candidates")
+            raise Refusal(422, why, code="too_many_candidates")
         self.check_texts([side for text in texts for side in (text.text, text.pair or "")], sides=2)
         copies = max(counts.get("candidates", 1), counts.get("choices", 1))  # a text is read with each of them
         characters = copies * sum(len(text.text) + len(text.pair or "") for text in texts)
@@ -152,7 +152,7 @@ class Exchange:
         for number, text in enumerate(texts):
             if len(text) > MOST_CHARACTERS:
                 why = f"Text {number // sides} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
-                raise Refused(422, why, code="too_long")
+                raise Refusal(422, why, code="too_long")
 
     def _costs(self, task: Task[Any], items: Sequence[Item]) -> list[int]:
         """How many tokens are computed for each item. Errors: Refused for too many, and for too large an answer."""
@@ -161,7 +161,7 @@ class Exchange:
         predictions = sum(map(task.predictions, items))
         if predictions > limits.max_predictions and self.use != "late":  # a ranking keeps no vectors of tokens
             why = f"The answer would have {predictions:,} predictions, more than {limits.max_predictions:,}"
-            raise Refused(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
+            raise Refusal(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
         self.predictions += predictions
         return costs
 
@@ -169,7 +169,7 @@ class Exchange:
         most = self.service.limits.max_request_tokens
         if tokens > most:
             why = f"It takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens): ask for less."
-            raise Refused(422, why, code="too_many_tokens")
+            raise Refusal(422, why, code="too_many_tokens")
 
     def _wait_for(self, tokens: int) -> None:
         """Count tokens as waiting. Errors: Refused for more than may wait; where nothing waits, any number may."""
@@ -189,14 +189,14 @@ class Exchange:
             self.texts, self.tokens = self.texts + 1, self.tokens + kept
             if lost and not may_cut:
                 why = f"Text {item.index} has {kept + lost} tokens, more than {kept}: shorten it, or ask for it to be "
-                raise Refused(422, f"{why}cut (truncate).", code="too_long")
+                raise Refusal(422, f"{why}cut (truncate).", code="too_long")
             if lost:
                 metrics.count("bertcli_truncated_total")
                 self.cuts += [{"index": item.index, "tokens": kept + lost, "kept": kept}] * reported
 
     # ------------------------------------------------------------------------------------------------------ computing
 
-    async def _computed(self, call: Call) -> list[Value]:
+    async def _computed(self, call: QueuedTask) -> list[Value]:
         """The values of a call. Errors: Refused for what cannot be done in time."""
         leaving = asyncio.ensure_future(self._leave(call))
         try:
@@ -207,7 +207,7 @@ class Exchange:
         except TooLarge as error:
             limit = self.service.limits.timeout
             why = f"It takes about {error.seconds} seconds to compute, which --timeout {limit:g} does not allow"
-            raise Refused(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
+            raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
         finally:
             leaving.cancel()
         self.service.metrics.observe("te_request_queue_duration", call.begun - call.arrived)
@@ -217,7 +217,7 @@ class Exchange:
                 raise BertcliError(f"Text {index}: {value}") if isinstance(value, BertcliError) else value
         return values
 
-    async def _leave(self, call: Call) -> None:
+    async def _leave(self, call: QueuedTask) -> None:
         """When the client leaves, its texts are dropped."""
         while (await self.request.receive())["type"] != "http.disconnect":
             pass
@@ -240,11 +240,11 @@ def tokenized(task: Task[Any], texts: Sequence[Text]) -> list[Item]:
     return items + task.window(some, first).items
 
 
-def busy(seconds: float) -> Refused:
+def busy(seconds: float) -> Refusal:
     """The refusal of a request that cannot be answered in time; after so many seconds it could be accepted."""
     wait = max(1, int(seconds + 0.999))
     why = f"Too much is waiting to be done in time: try again in {wait} second{'s' * (wait > 1)}."
-    return Refused(429, why, code="overloaded", retry_after=wait)
+    return Refusal(429, why, code="overloaded", retry_after=wait)
 
 
 def _listed(names: str | Sequence[str]) -> Sequence[str]:

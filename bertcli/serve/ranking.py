@@ -17,14 +17,14 @@ from bertcli.tasks.compute.scores import sigmoid
 RANKERS = {"rank": "cross-encoder", "late": "late interaction", "encode": "cosine"}  # the uses that can, best first
 
 
-class Document(BaseModel):
+class RerankDocument(BaseModel):
     """A document."""
 
     model_config = ConfigDict(strict=True, frozen=True)
     text: str
 
 
-Documents = Listed[str | Document]
+Documents = Listed[str | RerankDocument]
 
 
 class RankingRequest(TruncatingRequest):

@@ -37,7 +37,7 @@ WORDS = {  # how a message calls a type of JSON Schema
 }  # fmt: skip
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """A request that is not answered: its status, why and what to do, the wrong field, a word for programs, headers."""
 
     def __init__(
@@ -94,15 +94,15 @@ def parse_json(body: bytes) -> dict[str, Any]:
         text = body.decode()
         value = _DECODER.decode(text) if len(body) <= LONG_BODY else _read_in_steps(text)
     except (ValueError, RecursionError) as error:  # of UTF-8, too
-        raise Refused(400, f"The body is not JSON: {error}.", code="bad_json") from None
+        raise Refusal(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
-        raise Refused(422, f"The body must be a JSON object, not {shown(value)}.", code="wrong_shape")
+        raise Refusal(422, f"The body must be a JSON object, not {shown(value)}.", code="wrong_shape")
     if HALF_PAIR.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
             why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character."
-            raise Refused(422, why, code="wrong_shape") from None
+            raise Refusal(422, why, code="wrong_shape") from None
     return value
 
 
@@ -120,7 +120,7 @@ def _read_in_steps(text: str) -> Any:
         nonlocal count
         count += 1
         if count > MOST_VALUES:
-            raise Refused(422, f"The body has more than {MOST_VALUES:,} values: send less at once.", code="too_many")
+            raise Refusal(422, f"The body has more than {MOST_VALUES:,} values: send less at once.", code="too_many")
         opening = text[at : at + 1]
         if opening == "[":
             return read_list(skip(at + 1))
@@ -189,7 +189,7 @@ def validate(cls: type[R], body: Mapping[str, Any]) -> R:
         raise _refusal(cls, body, error) from None
 
 
-def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationError) -> Refused:
+def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationError) -> Refusal:
     """What a request is told of the first thing that is wrong with it."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     root, prefix, path = _schema_of(cls), "", [str(part) for part in first["loc"]]
@@ -203,11 +203,11 @@ def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationEr
     names = next((some for some in _names_of(cls) if name in some), (name,))
     given = next((one for one in names if body.get(one) is not None), name)
     if first["type"] == "missing" and len(path) == 1:
-        return Refused(422, f"{prefix}{name} is missing.", prefix + name, "missing")
+        return Refusal(422, f"{prefix}{name} is missing.", prefix + name, "missing")
     described = next((schema["properties"][one] for one in names if one in schema["properties"]), None)
     wanted = _words(described, root) if described else "as /openapi.json says"
     why = f"{prefix}{given} must be {wanted}, not {shown(body.get(given))}."
-    return Refused(422, why, prefix + given, "wrong_shape")
+    return Refusal(422, why, prefix + given, "wrong_shape")
 
 
 _schema_of = cache(lambda cls: cls.model_json_schema())

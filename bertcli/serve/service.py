@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from bertcli.errors import shown
 from bertcli.report.terminal import visible
 from bertcli.serve.metrics import Metrics
-from bertcli.serve.requests import Refused
+from bertcli.serve.requests import Refusal
 from bertcli.serve.routes import paths_for
 from bertcli.serve.served import Served
 from bertcli.serve.stream import Stream
@@ -98,12 +98,12 @@ class Service:
         if name and fitting and len(named or fitting) > 1:
             names = ", ".join(one.name for one in named or fitting)
             why = f"Several models are called {shown(name)}" if named else f"The model {shown(name)} is not served"
-            raise Refused(404, f"{why}; for this route there are: {names}.", "model", "model_not_found")
+            raise Refusal(404, f"{why}; for this route there are: {names}.", "model", "model_not_found")
         if not fitting:
             model = (named or self.models)[0]
             other = f"what it does: {', '.join(paths_for(model))}"
             why = f"{model.short} is no model for this route ({uses[0]}); {other}."
-            raise Refused(422, why, "model", "wrong_model")
+            raise Refusal(422, why, "model", "wrong_model")
         if name and not named and name not in self._unknown and len(self._unknown) < MOST_UNKNOWN_NAMES:
             self._unknown.add(name)
             self.note(f"a request names the model {shown(name)}, which is not served; the one that fits answers.")

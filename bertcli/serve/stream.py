@@ -81,7 +81,7 @@ class Speed:
 
 
 @dataclass(eq=False)
-class Call:
+class QueuedTask:
     """What a request wants of one task: in `future`, a value for each item. Once that is done, nobody waits for it."""
 
     task: Task[Any]
@@ -114,23 +114,23 @@ class Call:
         """How long what no batch has takes."""
         return self.speed.seconds(self.left)
 
-    def take(self) -> "Piece":
+    def take(self) -> "BatchItem":
         """The first item that no batch has, for a batch."""
-        piece, self.begun = Piece(self, self.items[self.taken], self.next_cost), self.begun or monotonic()
+        piece, self.begun = BatchItem(self, self.items[self.taken], self.next_cost), self.begun or monotonic()
         self.left -= piece.cost
         self.taken += 1
         return piece
 
 
-class Piece(NamedTuple):
+class BatchItem(NamedTuple):
     """An item in a batch, and whose it is."""
 
-    call: Call
+    call: QueuedTask
     item: Item
     cost: int
 
 
-Batch = list[Piece]
+Batch = list[BatchItem]
 
 
 class Running(NamedTuple):
@@ -146,7 +146,7 @@ class Stream:
     def __init__(self, batch_tokens: int, noted: Callable[[int, int], None] = lambda size, tokens: None) -> None:
         """noted: is told of each batch how many items and tokens it has."""
         self._batch_tokens, self._noted = batch_tokens, noted
-        self._calls: list[Call] = []  # the one that has waited longest first
+        self._calls: list[QueuedTask] = []  # the one that has waited longest first
         self._large_had_turn = False  # whether the latest batch was a large call's: next is the turn of small ones
         self._running = Running(0.0, False)
         self._others_seconds = 0.0  # spent on others in the midst of a large computation
@@ -160,7 +160,7 @@ class Stream:
         """How many calls wait for a batch."""
         return sum(call.waits for call in self._calls)
 
-    def add(self, call: Call) -> None:
+    def add(self, call: QueuedTask) -> None:
         """Let a call take its place behind those that wait.
 
         Errors: Busy, if it could not be done in time; TooLarge, if it could not even where nothing waits.
@@ -191,10 +191,10 @@ class Stream:
 
     # ------------------------------------------------------------------------------------------------- whose turn it is
 
-    def _is_large(self, call: Call) -> bool:
+    def _is_large(self, call: QueuedTask) -> bool:
         return call.left > self._batch_tokens
 
-    def _seconds_until_done(self, call: Call, before: Sequence[Call]) -> float:
+    def _seconds_until_done(self, call: QueuedTask, before: Sequence[QueuedTask]) -> float:
         """How long a call takes with those before it; beside large ones a small one has half of the time."""
         running = max(0.0, self._running.until - monotonic())
         own, ahead = call.seconds_left, running + sum(one.seconds_left for one in before)
@@ -212,7 +212,7 @@ class Stream:
                     return self._batch(self._calls)
                 self._changed.wait()
 
-    def _batch(self, calls: Sequence[Call]) -> Batch:
+    def _batch(self, calls: Sequence[QueuedTask]) -> Batch:
         """A batch of waiting calls, in their order; empty if there is none."""
         if not calls:
             return []
@@ -272,7 +272,7 @@ class Stream:
                 with suppress(InvalidStateError):  # the client has just left
                     call.future.set_result(call.values)
 
-    def _between(self, call: Call) -> None:
+    def _between(self, call: QueuedTask) -> None:
         """Between micro-batches of one large text: stop if nobody waits for it, and let small requests in."""
         if call.future.done():
             raise Abandoned
@@ -286,7 +286,7 @@ class Stream:
 
     def _refuse_late(self) -> None:
         """Refuse those that cannot be done in time any more, before anything is computed for them."""
-        now, before = monotonic(), list[Call]()
+        now, before = monotonic(), list[QueuedTask]()
         behind = sum(call.left for call in self._calls if call.waits)
         for call in self._calls:
             if not call.waits:

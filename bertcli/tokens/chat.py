@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from bertcli.errors import BertcliError, shown
 from bertcli.folder.files import JSON_LIMIT, Folder, read_whole, unusable
-from bertcli.tokens.template import Listed, Original, Side, Template, TemplateToken
+from bertcli.tokens.template import EncodeInput, Listed, Side, Template, TemplateToken
 
 FILE = "chat_template.jinja"
 PAIR = ("query", "document")  # the roles whose messages a pair becomes; a third one, "system", has the model's prompt
@@ -36,7 +36,7 @@ class Part(NamedTuple):
     is_role: bool = False
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """The characters of a text within another one."""
 
     start: int
@@ -78,12 +78,12 @@ class ChatTemplate(NamedTuple):
         before, between, after = ("".join(part.text for part in some) for some in texts)
         return cls(before, between, after, document_first=roles[0] == "document")
 
-    def of(self, query: str, document: str) -> tuple[str, tuple[Span, Span]]:
+    def of(self, query: str, document: str) -> tuple[str, tuple[TextSpan, TextSpan]]:
         """The whole text, and where the query and the document stand in it."""
         first, second = (document, query) if self.document_first else (query, document)
         whole = self.before + first + self.between + second + self.after
         start, end = len(self.before), len(whole) - len(self.after)
-        spans = Span(start, start + len(first)), Span(end - len(second), end)
+        spans = TextSpan(start, start + len(first)), TextSpan(end - len(second), end)
         return whole, spans[::-1] if self.document_first else spans
 
     def ending(self, tokenize: Callable[[list[str]], list[Side]]) -> list[int]:
@@ -92,7 +92,7 @@ class ChatTemplate(NamedTuple):
         pairs = zip(reversed(one.ids), reversed(other.ids), strict=False)
         return [id for id, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)][::-1]
 
-    def apply(self, whole: Side, original: Original, ending: Sequence[int]) -> Template:
+    def apply(self, whole: Side, original: EncodeInput, ending: Sequence[int]) -> Template:
         """The template of the tokens of the whole text, of which the last are `ending`."""
         return _template_of(whole, self.of(original.text, original.pair or "")[1], original.max_length, ending)
 
@@ -160,7 +160,7 @@ def _message(expression: str, prompt: str) -> Part:
     raise ValueError(shown(expression.strip()))
 
 
-def _template_of(whole: Side, spans: Sequence[Span], room: int | None, ending: Sequence[int]) -> Template:
+def _template_of(whole: Side, spans: Sequence[TextSpan], room: int | None, ending: Sequence[int]) -> Template:
     """The template of a text and its pair that stand in a third text, at `spans`; tokens of neither are special.
 
     A piece that is only partly of one of the two is a token of that. Where `room` tokens fit, the last of the two is

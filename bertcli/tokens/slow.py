@@ -132,13 +132,13 @@ def _xlm_roberta(file: Path, settings: Settings) -> Backend:
 
 def _camembert(file: Path, settings: Settings) -> Backend:
     model = _read(file)
-    begin = [*_special("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>"), Piece("<unk>NOTUSED", -100.0, CONTROL)]
+    begin = [*_special("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>"), VocabularyPiece("<unk>NOTUSED", -100.0, CONTROL)]
     pieces = [*begin, *model.pieces[1:], *_special("<mask>")]
     return _unigram(model._replace(pieces=pieces, unk_id=3), [], SPACES_MARKED)
 
 
-def _special(*tokens: str) -> "list[Piece]":
-    return [Piece(token, 0.0, CONTROL) for token in tokens]
+def _special(*tokens: str) -> "list[VocabularyPiece]":
+    return [VocabularyPiece(token, 0.0, CONTROL) for token in tokens]
 
 
 def _albert(file: Path, settings: Settings) -> Backend:
@@ -169,7 +169,7 @@ def _deberta_v2(file: Path, settings: Settings) -> Backend:
 
 
 def _unigram(
-    model: "Model", before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
+    model: "SentencePieceModel", before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
 ) -> Backend:
     """The most likely pieces, each with the space before it; the map of characters stands between the steps."""
     backend = Backend(Unigram([(text, score) for text, score, _ in model.pieces], model.unk_id, False))
@@ -182,7 +182,7 @@ def _unigram(
     return backend
 
 
-def _read(file: Path) -> "Model":
+def _read(file: Path) -> "SentencePieceModel":
     try:
         return parse_model(read_whole(file, JSON_LIMIT))
     except ValueError as error:
@@ -223,7 +223,7 @@ UNIGRAM, BYTE_PAIRS = 1, 2  # types of models
 NUMBER, BYTES, FLOAT = 0, 2, 5  # wire types
 
 
-class Piece(NamedTuple):
+class VocabularyPiece(NamedTuple):
     """A piece's text, its log-probability, and its type."""
 
     text: str
@@ -231,17 +231,17 @@ class Piece(NamedTuple):
     type: int
 
 
-class Model(NamedTuple):
+class SentencePieceModel(NamedTuple):
     """The pieces in order of id, the id of the unknown one, and the map of characters (b"" for none)."""
 
-    pieces: list[Piece]
+    pieces: list[VocabularyPiece]
     unk_id: int
     charsmap: bytes
 
 
-def parse_model(data: bytes) -> Model:
+def parse_model(data: bytes) -> SentencePieceModel:
     """Read a `.model` file. Errors: ValueError for a damaged one, and for any type of model but Unigram."""
-    pieces: list[Piece] = []
+    pieces: list[VocabularyPiece] = []
     specs: dict[int, dict[int, Value]] = {2: {}, 3: {}}
     for number, value in _fields(data):
         if number == 1:
@@ -256,15 +256,15 @@ def parse_model(data: bytes) -> Model:
     charsmap = _bytes(charsmap)
     if charsmap:
         check_charsmap(charsmap)
-    return Model(pieces, unk_id, charsmap)
+    return SentencePieceModel(pieces, unk_id, charsmap)
 
 
-def _piece(message: Value) -> Piece:
+def _piece(message: Value) -> VocabularyPiece:
     fields = dict(_fields(_bytes(message)))
     text, score, kind = _bytes(fields.get(1, b"")).decode(), fields.get(2, 0.0), fields.get(3, 1)
     if not text or not isinstance(score, float) or not math.isfinite(score) or not isinstance(kind, int):
         raise ValueError(f"a piece is {text!r:.99} with the score {score!r:.99}")
-    return Piece(text, score, kind)
+    return VocabularyPiece(text, score, kind)
 
 
 def _bytes(value: Value) -> bytes:

@@ -20,7 +20,7 @@ class TemplateToken(NamedTuple):
     segment: int
 
 
-class Original(NamedTuple):
+class EncodeInput(NamedTuple):
     """The input of an encoding: text, pair, the most tokens there may be, and which side is cut."""
 
     text: str
@@ -81,7 +81,7 @@ class Template(NamedTuple):
 class Maker(Protocol):
     """The tokenizer that made tokens and can make them again."""
 
-    def apply(self, original: Original) -> Template:
+    def apply(self, original: EncodeInput) -> Template:
         """The template filled with a text and its pair, if there is one."""
 
     def piece(self, id: int) -> str:
@@ -100,7 +100,7 @@ class Tokens:
     segments: list[int]
     lost: int
     lost_masks: int
-    _original: Original | None  # None for a window
+    _original: EncodeInput | None  # None for a window
     maker: Maker | None = None
     _template: Template | None = None
 
@@ -163,7 +163,7 @@ class Tokens:
         return self.maker.apply(self._original)
 
 
-def kept_parts(lengths: list[int], room: int | None, original: Original, from_left: bool) -> tuple[slice, ...]:
+def kept_parts(lengths: list[int], room: int | None, original: EncodeInput, from_left: bool) -> tuple[slice, ...]:
     """Which tokens of one text, or of each of a pair, are kept where `room` tokens fit; None: all.
 
     By default the longer side of a pair is cut first; the shorter one stays whole if it takes at most half. This is the

@@ -18,7 +18,7 @@ from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
 from bertcli.tokens.load_tokenizer import open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
-from bertcli.tokens.template import Cut, Listed, Original, Side, Template, TemplateToken, Tokens, kept_parts
+from bertcli.tokens.template import Cut, EncodeInput, Listed, Side, Template, TemplateToken, Tokens, kept_parts
 
 if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
@@ -263,7 +263,7 @@ class Tokenizer:
                 "The second text of a pair has segment %d, as in transformers %d, which wrote this tokenizer; "
                 "version %d does otherwise.", segment, version, other_version,
             )  # fmt: skip
-        originals = [Original(*pair, max_length, cut) for pair in zip(texts, partners, strict=True)]
+        originals = [EncodeInput(*pair, max_length, cut) for pair in zip(texts, partners, strict=True)]
         sources = [*map(self._sources, originals)]
         sides = iter(self._backend_batch([*chain(*sources)]))
         return [
@@ -286,13 +286,13 @@ class Tokenizer:
         if before + after and inner[:at] == before and inner[len(inner) - len(after) :] == after:
             inner = inner[at : len(inner) - len(after)]
         side = Listed(inner, [(0, 0)] * len(inner), [None] * len(inner))
-        return self._tokens((side,), Original("", None, max_length))
+        return self._tokens((side,), EncodeInput("", None, max_length))
 
-    def apply(self, original: Original) -> Template:
+    def apply(self, original: EncodeInput) -> Template:
         """The template filled with a text and its pair, if there is one."""
         return self._applied(tuple(self._backend_batch(self._sources(original))), original)
 
-    def _sources(self, original: Original) -> list[str]:
+    def _sources(self, original: EncodeInput) -> list[str]:
         """The texts to tokenize: the text, the text and its pair, or the one that a chat template makes of the two."""
         if original.pair is None:
             return [original.text]
@@ -303,7 +303,7 @@ class Tokenizer:
         """The tokens that a pair in a chat template ends with, whatever it is."""
         return [] if self.chat is None else self.chat.ending(self._backend_batch)
 
-    def _applied(self, sides: tuple[Side, ...], original: Original) -> Template:
+    def _applied(self, sides: tuple[Side, ...], original: EncodeInput) -> Template:
         if original.pair is not None and self.chat is not None:
             return self.chat.apply(sides[0], original, self._ending)
         paired = len(sides) == 2
@@ -311,7 +311,7 @@ class Tokenizer:
         kept = kept_parts([*map(len, sides)], room, original, bool(self._settings.cut_left))
         return Template(self._templates[paired], sides, kept)
 
-    def _tokens(self, sides: tuple[Side, ...], original: Original) -> Tokens:
+    def _tokens(self, sides: tuple[Side, ...], original: EncodeInput) -> Tokens:
         template = self._applied(sides, original)
         ids, segments = template.numbers()
         self._check_id(max(ids, default=0), "into a text")

@@ -62,7 +62,7 @@ class Weight(NamedTuple):
     home: str
 
 
-class View(NamedTuple):
+class ArrayView(NamedTuple):
     """A step from a value to a view of it, with the axes before and after.
 
     `numbers`: axis, start and stop of a slice; axis and index of an index; the order of axes of a transposition.
@@ -90,7 +90,7 @@ class Traced(StandIn):
     __slots__ = ("axes", "source", "views")
     __array_ufunc__ = None  # NumPy's functions then raise TypeError instead of computing with it
 
-    def __init__(self, array: Any, axes: Axes, source: Origins, views: tuple[View, ...] = ()) -> None:
+    def __init__(self, array: Any, axes: Axes, source: Origins, views: tuple[ArrayView, ...] = ()) -> None:
         self.array = array
         self.axes = axes
         self.source = source
@@ -143,7 +143,7 @@ class Traced(StandIn):
         return Traced(empty, (self.axes[0], (Factor(features, self.shape[1]),)), Origins())
 
     def _view(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
-        return Traced(array, axes, self.source, (*self.views, View(kind, self.axes, axes, numbers)))
+        return Traced(array, axes, self.source, (*self.views, ArrayView(kind, self.axes, axes, numbers)))
 
 
 def _cut(axis: Axis, start: int, stop: int) -> Axis:

@@ -24,12 +24,12 @@ from bertcli.tracing.traced import (
     STARTS,
     UNKNOWN,
     UNNAMED,
+    ArrayView,
     Axes,
     Axis,
     Factor,
     Origins,
     Traced,
-    View,
     extent,
     unknown,
 )
@@ -68,7 +68,7 @@ class _Noted(NamedTuple):
     array: ref[NDArray[Any]]
     axes: Axes
     source: Origins
-    views: tuple[View, ...]
+    views: tuple[ArrayView, ...]
 
 
 class Tracer:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.analysis.params import Row
+from bertcli.analysis.params import SummaryRow
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig
 from bertcli.models.registry import family
@@ -106,7 +106,7 @@ def test_params_rows_always_add_up_and_say_how(config: BertConfig, heads: set[st
         assert set(row.connected_to) <= {other.path for other in summary.rows}
 
 
-def rows_of(name: str, **options: Any) -> dict[str, Row]:
+def rows_of(name: str, **options: Any) -> dict[str, SummaryRow]:
     variant = {key: options.pop(key) for key in ("heads", "num_labels") if key in options}
     return {row.path: row for row in bertcli.params(bertcli.variant(name, **variant), **options).rows}
 

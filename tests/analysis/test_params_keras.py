@@ -7,7 +7,7 @@ import pytest
 from helpers.static_models import write_static
 
 import bertcli
-from bertcli.analysis.params import Row, Summary, keras
+from bertcli.analysis.params import Summary, SummaryRow, keras
 from bertcli.analysis.params.keras import keras_plans
 from bertcli.analysis.params.summary import entries
 from bertcli.errors import BertcliError
@@ -56,7 +56,7 @@ SUMMARY: list[Line] = [
 ]
 
 
-def line(row: Row) -> Line:
+def line(row: SummaryRow) -> Line:
     return row.path, row.type, row.output_shape, row.params, row.formula, row.connected_to
 
 

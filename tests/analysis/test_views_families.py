@@ -16,7 +16,7 @@ from bertcli.tracing.dispatch import Array, watching
 from bertcli.views.compute.diff import Diff
 from bertcli.views.compute.heads import silencing
 from bertcli.views.compute.parts import HEADS, PartWatcher
-from bertcli.views.compute.target import Sentence, result_of, sentence_of
+from bertcli.views.compute.target import TokenizedText, result_of, sentence_of
 from bertcli.views.options import Asked
 
 TEXT = "the good king drank hot tea and a dog sat"
@@ -61,7 +61,7 @@ def test_views_of_families_explain_words_as_passes_one_by_one(labels: Model) -> 
     for word in found.words:
         places = [i for i, (a, b) in enumerate(tokens.offsets) if a < word.end and b > word.start]
         ids = [labels.tokenizer.mask_id if i in places else id for i, id in enumerate(tokens.ids)]
-        alone = float(result.of([Sentence(ids, sentence.segments)])[0])
+        alone = float(result.of([TokenizedText(ids, sentence.segments)])[0])
         assert found.value - alone == pytest.approx(word.contribution, abs=1e-5)
         assert abs(word.contribution) > 1e-7
 

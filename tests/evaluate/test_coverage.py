@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import Account, Resampling, estimate
+from bertcli.evaluate.bootstrap import FigureFacts, Resampling, estimate
 from bertcli.evaluate.comparison import differences
 from bertcli.evaluate.evaluators.classification import single_label_account, single_label_figures
 from bertcli.evaluate.evaluators.masked import mask_account, mask_figures, token_loss
@@ -35,7 +35,7 @@ class Family(NamedTuple):
     """Figures of one evaluator, and the shapes of data that they are tried on: a size, and what makes arrays of it."""
 
     figures_from: Callable[..., metrics.Figures]
-    account: Callable[..., Account]
+    account: Callable[..., FigureFacts]
     columns: Sequence[str]
     shapes: dict[str, tuple[int, Callable[[Random, int], Arrays]]]
 
@@ -126,8 +126,8 @@ def scored(spread: float) -> Callable[[Random, int], Arrays]:
     return make
 
 
-def no_account(columns: Sequence[str], *arrays: Any) -> Account:
-    return Account()
+def no_account(columns: Sequence[str], *arrays: Any) -> FigureFacts:
+    return FigureFacts()
 
 
 FAMILIES = {
@@ -272,7 +272,7 @@ def test_clusters_cover_where_independent_texts_would_not() -> None:
             resampling = Resampling(300, clusters if clustered else None)
             figure = estimate(
                 lambda some, right=right: {"accuracy": metrics.mean(right, some)},  # type: ignore[misc]
-                Account({"accuracy": right}), resampling, "texts",
+                FigureFacts({"accuracy": right}), resampling, "texts",
             )["accuracy"]  # fmt: skip
             assert figure.low is not None
             assert figure.high is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import DRAWS, Account, Figure, Resampling, Share, estimate, wilson
+from bertcli.evaluate.bootstrap import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
 from bertcli.evaluate.comparison import bonett_price, holm, mcnemar, sentence
 from bertcli.evaluate.evaluators.answers import exact_match, f1
 from bertcli.evaluate.evaluators.classification import (
@@ -218,7 +218,7 @@ def test_a_share_is_never_certain() -> None:
     values = np.ones(3)
     resampling = Resampling(3)
     figures = estimate(
-        lambda counts: {"share": metrics.mean(values, counts)}, Account({"share": values}), resampling, "texts"
+        lambda counts: {"share": metrics.mean(values, counts)}, FigureFacts({"share": values}), resampling, "texts"
     )
     record = figures["share"].record
     assert (record["value"], record["high"], record["n"]) == (1, 1, 3)
@@ -228,7 +228,7 @@ def test_a_share_is_never_certain() -> None:
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:
     values = np.random.default_rng(3).normal(size=400)
     figures = estimate(
-        lambda counts: {"mean": metrics.mean(values, counts)}, Account({"mean": values}), Resampling(400), "texts"
+        lambda counts: {"mean": metrics.mean(values, counts)}, FigureFacts({"mean": values}), Resampling(400), "texts"
     )
     record = figures["mean"].record
     reach = 1.966 * values.std(ddof=1) / 20

@@ -10,7 +10,7 @@ import pytest
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
-from bertcli.serve.stream import Busy, Call, Speed, Stream, TooLarge
+from bertcli.serve.stream import Busy, QueuedTask, Speed, Stream, TooLarge
 from bertcli.tasks.compute.batches import between_batches
 from bertcli.tasks.compute.task import START, Records, Window
 
@@ -48,7 +48,7 @@ class Waiting:
 
     def __init__(self, stream: Stream, task: Echo, *texts: str, tokens: int = 10) -> None:
         items = [Item(index, Text(text), Tokens(tokens)) for index, text in enumerate(texts)]  # type: ignore[arg-type]
-        self.call = Call(task, items, [tokens] * len(items))  # type: ignore[arg-type]
+        self.call = QueuedTask(task, items, [tokens] * len(items))  # type: ignore[arg-type]
         stream.add(self.call)
 
     def result(self) -> list[Any]:
@@ -199,10 +199,10 @@ def known(rate: float) -> Speed:
     return speed
 
 
-def call(task: Echo, tokens: int, speed: Speed, seconds: float) -> Call:
+def call(task: Echo, tokens: int, speed: Speed, seconds: float) -> QueuedTask:
     """A request of one text that ends in so many seconds."""
     item = Item(0, Text("a"), Tokens(tokens))  # type: ignore[arg-type]
-    return Call(task, [item], [tokens], speed, time.monotonic() + seconds)  # type: ignore[arg-type]
+    return QueuedTask(task, [item], [tokens], speed, time.monotonic() + seconds)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_done_in_time_is_refused_at_once(task: Echo) -> None:
@@ -267,7 +267,7 @@ def test_a_text_that_takes_long_lets_others_in_and_stops_when_nobody_waits() -> 
     batches: list[list[str]] = []
     slow, quick = Slow(2.0, batches), Slow(0.0, batches)
     stream = Stream(100)
-    long, short = (Call(task, [item], [cost]) for task, item, cost in (  # type: ignore[arg-type]
+    long, short = (QueuedTask(task, [item], [cost]) for task, item, cost in (  # type: ignore[arg-type]
         (slow, Item(0, Text("long"), Tokens(5)), 5000), (quick, Item(0, Text("short"), Tokens(5)), 5),  # type: ignore[arg-type]
     ))  # fmt: skip
     stream.add(long)

@@ -17,7 +17,7 @@ from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
-from bertcli.tokens.slow import Piece, parse_model
+from bertcli.tokens.slow import VocabularyPiece, parse_model
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "vocabularies.json").read_text(encoding="utf-8"))
 MADE = [name for name, folder in FOLDERS.items() if folder.vocabulary not in ("cased json", "kind")]
@@ -128,11 +128,16 @@ A_PIECE = field(1, field(1, "▁é".encode()) + b"\x15\x00\x00\x20\xc1")  # of t
 
 def test_vocabularies_model_is_read_as_it_stands() -> None:
     found = parse_model((MODELS / "spm.model").read_bytes())
-    assert found.pieces[:4] == [Piece("[PAD]", 0, 3), Piece("[CLS]", 0, 3), Piece("[SEP]", 0, 3), Piece("[UNK]", 0, 2)]
+    assert found.pieces[:4] == [
+        VocabularyPiece("[PAD]", 0, 3),
+        VocabularyPiece("[CLS]", 0, 3),
+        VocabularyPiece("[SEP]", 0, 3),
+        VocabularyPiece("[UNK]", 0, 2),
+    ]
     assert (found.unk_id, len(found.pieces), found.charsmap[:4]) == (3, 120, b"\0\4\0\0")
     unknown = field(99, b"x") + field(98, 7) + b"\x2d" + bytes(4)  # fields that it does not know
     made = parse_model(unknown + A_PIECE + A_PIECE + field(2, field(40, 1) + unknown))
-    assert made == ([Piece("▁é", -10, 1)] * 2, 1, b"")
+    assert made == ([VocabularyPiece("▁é", -10, 1)] * 2, 1, b"")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from bertcli.analysis.params.summary import Row, Summary, Totals, module_plans, rows
+from bertcli.analysis.params.summary import ParameterTotals, Summary, SummaryRow, module_plans, rows
 from bertcli.errors import BertcliError, check_choice
 from bertcli.loaded_model import LoadedModel, expect_model
 
 Dtype = Literal["float32", "float16", "bfloat16"]
 Style = Literal["tree", "keras"]
-__all__ = ["Row", "Summary", "Totals", "params"]
+__all__ = ["ParameterTotals", "Summary", "SummaryRow", "params"]
 
 
 def params(

@@ -3,7 +3,7 @@
 from pathlib import PurePath
 from typing import Any
 
-from bertcli.analysis.params.summary import Row, Summary, layer_title, memory_lines, size_in_bytes
+from bertcli.analysis.params.summary import Summary, SummaryRow, layer_title, memory_lines, size_in_bytes
 from bertcli.report.documents import Document
 from bertcli.report.terminal import Column
 
@@ -48,7 +48,7 @@ def _change(before: int, after: int) -> dict[str, Any]:
     return {"difference": after - before, "ratio": round(after / before, 4) if before else None}
 
 
-def _line(path: str, row: Row | None, versus: Row | None) -> dict[str, Any]:
+def _line(path: str, row: SummaryRow | None, versus: SummaryRow | None) -> dict[str, Any]:
     """The rows of two models for one path as a JSON record; None where a model has no such row."""
     line: dict[str, Any] = {"path": path}
     for name in ("type", "output_shape", "params"):

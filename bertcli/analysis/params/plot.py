@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bertcli.analysis.params.summary import Row, Summary, is_within
+from bertcli.analysis.params.summary import Summary, SummaryRow, is_within
 from bertcli.errors import BertcliError
 from bertcli.files.formats import check_output, ending_of
 from bertcli.files.resumable_output import save
@@ -62,7 +62,7 @@ def drawn(summary: Summary, language: Language) -> str:
     return "\n".join([*lines, language.end])
 
 
-def _label(row: Row) -> list[str]:
+def _label(row: SummaryRow) -> list[str]:
     return [row.path or row.type, row.type, row.output_shape, *([f"{row.params:,} params"] if row.params else [])]
 
 

@@ -31,7 +31,7 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 @dataclass(frozen=True)
-class Row(ByName):
+class SummaryRow(ByName):
     """A module and those of its parameters that no other row counts."""
 
     path: str
@@ -52,7 +52,7 @@ class Row(ByName):
 
 
 @dataclass(frozen=True)
-class Totals(ByName):
+class ParameterTotals(ByName):
     """The numbers below the table."""
 
     total_params: int
@@ -66,7 +66,7 @@ class Summary(View):
     """A model's name, its rows and their totals; prints as a table."""
 
     model: str
-    rows: tuple[Row, ...]
+    rows: tuple[SummaryRow, ...]
     style: str = "tree"
     memory: "Memory | None" = None  # of a pass, if its size was given
     idle: int = 0  # parameters that a token does not use: those of the experts that it does not go to
@@ -80,9 +80,9 @@ class Summary(View):
         return sum(row.bytes for row in self.rows)
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> ParameterTotals:
         """Sums over the rows. Nothing in a BERT is frozen, so every parameter is trainable."""
-        return Totals(self.total_params, self.total_params, 0, self.total_bytes)
+        return ParameterTotals(self.total_params, self.total_params, 0, self.total_bytes)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def entries(model: LoadedModel) -> Iterator[CountedParameter]:
 
 def rows(
     plans: Sequence[RowPlan], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
-) -> tuple[Row, ...]:
+) -> tuple[SummaryRow, ...]:
     """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
 
     `collapse` merges rows that differ only in a layer's number.
@@ -164,7 +164,7 @@ def rows(
     for plan in plans:
         groups[named(plan.name)].append(plan)
 
-    def row(name: str, group: Sequence[RowPlan]) -> Row:
+    def row(name: str, group: Sequence[RowPlan]) -> SummaryRow:
         plan, folded = group[0], EVERY in name
         counted = [entry for one in group if one.holds is not None for entry in entries_of[one.holds]]
         if plan.formula is None:
@@ -175,7 +175,7 @@ def rows(
             formula = f"L·({plan.formula})" if folded else plan.formula
         ties = (entry.tied_to for entry in counted if entry.tied_to)
         tied_to = next((path for path in ties if nearest(path, owners) != plan.holds), None)
-        return Row(
+        return SummaryRow(
             path=name,
             type=f"{plan.type} × {len(group)}" if folded else plan.type,
             output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
@@ -317,7 +317,7 @@ def _shape(axes: Axes) -> Shape:
 
 # -------------------------------------------------------------------------------------------------------- the tables
 
-Shown = tuple[Column, Callable[[Row, int], str]]  # a column, and its cell for a row and the total
+Shown = tuple[Column, Callable[[SummaryRow, int], str]]  # a column, and its cell for a row and the total
 
 LAYER: Shown = Column("Layer (type)"), lambda row, _: layer_title(row.path, row.type)
 TIED_LAYER: Shown = (

@@ -10,7 +10,7 @@ from bertcli.engine.float64 import product
 from bertcli.errors import BertcliError
 from bertcli.errors import shown as quoted
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import Account, Share, wilson
+from bertcli.evaluate.bootstrap import FigureFacts, Share, wilson
 from bertcli.evaluate.load.labelled import Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
@@ -119,10 +119,10 @@ def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: 
     return {**averages, "accuracy": metrics.mean(right, counts)}
 
 
-def multi_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Account:
+def multi_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
     """Facts that the intervals need: accuracy is a share."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
-    return Account(item_values={"accuracy": right})
+    return FigureFacts(item_values={"accuracy": right})
 
 
 def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
@@ -144,7 +144,7 @@ def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted:
     return figures
 
 
-def single_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Account:
+def single_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
     """Say which figures are shares, and which can have no interval."""
     right = (predicted * true).sum(axis=1)
     confidence = p.max(axis=1)
@@ -163,7 +163,7 @@ def single_label_account(columns: Names, p: Numbers, predicted: Numbers, true: N
         no_interval |= {"brier": few, "log_loss": few}
     if true.any(axis=0).sum() < 2:
         no_interval["mcc"] = "only one label is true, so there is nothing to correlate"
-    return Account({"accuracy": right, "micro_f1": right}, shares, no_interval)
+    return FigureFacts({"accuracy": right, "micro_f1": right}, shares, no_interval)
 
 
 def label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:

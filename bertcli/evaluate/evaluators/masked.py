@@ -7,7 +7,7 @@ import numpy as np
 
 from bertcli.engine.float64 import product
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import Account
+from bertcli.evaluate.bootstrap import FigureFacts
 from bertcli.evaluate.load.labelled import Flags, Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
@@ -84,11 +84,11 @@ def mask_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
     return {**figures, "perplexity": np.exp(figures["loss"])}
 
 
-def mask_account(columns: Names, values: Numbers) -> Account:
+def mask_account(columns: Names, values: Numbers) -> FigureFacts:
     """Facts that the intervals need; perplexity is of the texts that have a loss."""
     losses = values[:, columns.index("loss")]
     means = mean_account(columns, values)
-    return Account(means.item_values, counts={"perplexity": int(np.isfinite(losses).sum())})
+    return FigureFacts(means.item_values, counts={"perplexity": int(np.isfinite(losses).sum())})
 
 
 def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Flags) -> Numbers:

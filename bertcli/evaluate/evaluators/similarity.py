@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.evaluate import metrics
-from bertcli.evaluate.bootstrap import Account
+from bertcli.evaluate.bootstrap import FigureFacts
 from bertcli.evaluate.load.labelled import Labelled, texts_of
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
@@ -186,7 +186,7 @@ def pair_figures(columns: Names, counts: Numbers, labels: Numbers, scores: Numbe
     return metrics.Cuts.of(scores, labels, counts).figures
 
 
-def pair_account(columns: Names, labels: Numbers, scores: Numbers) -> Account:
+def pair_account(columns: Names, labels: Numbers, scores: Numbers) -> FigureFacts:
     """Say which figures can have no interval."""
     no_interval = {
         "best_f1_threshold": "the best threshold jumps from one resample to the next",
@@ -202,7 +202,7 @@ def pair_account(columns: Names, labels: Numbers, scores: Numbers) -> Account:
         few = ""
     if few:
         no_interval |= {"average_precision": few, "best_f1": few}
-    return Account(no_interval=no_interval, bias_corrected=("average_precision", "best_f1"))
+    return FigureFacts(no_interval=no_interval, bias_corrected=("average_precision", "best_f1"))
 
 
 def ranked_scores(labels: Numbers, scores: Numbers) -> Arrays:

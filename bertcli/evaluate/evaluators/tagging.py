@@ -35,7 +35,7 @@ SCHEMES = {  # an entity, in tags that are a prefix and a character for their ty
 SCHEMES["BILOU"] = SCHEMES["BIOES"]  # L and U are written E and S before entities are looked for
 
 
-class Entity(NamedTuple):
+class EntitySpan(NamedTuple):
     """A type, the first word and the one after the last."""
 
     type: str
@@ -43,12 +43,12 @@ class Entity(NamedTuple):
     end: int
 
 
-def entities(tags: Tags, scheme: str) -> set[Entity]:
+def entities(tags: Tags, scheme: str) -> set[EntitySpan]:
     """The entities of a sentence, from the tag of each word."""
     types = sorted({tag[2:] for tag in tags})
     written = "".join(tag[0].translate(SAME) + chr(TYPES + types.index(tag[2:])) for tag in tags)
     found = re.finditer(SCHEMES[scheme], written)
-    return {Entity(types[ord(match[0][1]) - TYPES], match.start() // 2, match.end() // 2) for match in found}
+    return {EntitySpan(types[ord(match[0][1]) - TYPES], match.start() // 2, match.end() // 2) for match in found}
 
 
 def scheme_of(sentences: Iterable[Tags]) -> str:
@@ -114,7 +114,7 @@ def type_details(types: Names, right: Numbers, found: Numbers, there: Numbers) -
     return Details(metrics.Sums(product(once, right), product(once, found), product(once, there)).by_label(types))
 
 
-def count_by_type(sentences: Iterable[Iterable[Entity]], types: Sequence[str]) -> Numbers:
+def count_by_type(sentences: Iterable[Iterable[EntitySpan]], types: Sequence[str]) -> Numbers:
     """Count the entities of each type [sentence, type]."""
     numbers = (Counter(entity.type for entity in some) for some in sentences)
     return np.array([[count[type] for type in types] for count in numbers], float)
@@ -146,6 +146,6 @@ def _tags(words: Sequence[str], pieces: Iterable[Any]) -> Tags:
     return [tags.get(number, "O") for number in range(len(words))]
 
 
-def _spelled(some: Iterable[Entity], words: Sequence[str]) -> str:
+def _spelled(some: Iterable[EntitySpan], words: Sequence[str]) -> str:
     ordered = sorted(some, key=lambda entity: entity.start)
     return "; ".join(f"{' '.join(words[entity.start : entity.end])} ({entity.type})" for entity in ordered) or "none"

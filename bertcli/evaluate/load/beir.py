@@ -5,7 +5,7 @@ from typing import Any
 
 from bertcli.errors import BertcliError
 from bertcli.errors import shown as quoted
-from bertcli.evaluate.load.labelled import LeftOut, Relevance, Row
+from bertcli.evaluate.load.labelled import LabelledText, LeftOut, Relevance
 from bertcli.evaluate.load.tables import number
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome
@@ -67,10 +67,10 @@ class Corpus:
             entry[key] = f"{entry[key]}: {texts.get(entry[key], '')[:LONGEST_SHOWN]}"
 
 
-def read_folder(folder: str, options: Evaluate, left_out: LeftOut) -> tuple[list[Row], Corpus]:
+def read_folder(folder: str, options: Evaluate, left_out: LeftOut) -> tuple[list[LabelledText], Corpus]:
     """The queries of a folder, and its corpus."""
     corpus = Corpus(f"{folder}/corpus.jsonl", left_out)
-    queries: dict[str, Row] = {}
+    queries: dict[str, LabelledText] = {}
     for row in rows_in([f"{folder}/queries.jsonl"], OF_FOLDER, keep_going=True):
         if row.error:
             left_out.add(row.error)
@@ -83,7 +83,7 @@ def read_folder(folder: str, options: Evaluate, left_out: LeftOut) -> tuple[list
         if options.cluster is not None and fields.get(options.cluster) is None:
             raise BertcliError(f"{row.place}: there is no {quoted(options.cluster)} (--cluster).")
         cluster = None if options.cluster is None else str(fields[options.cluster])
-        queries[id] = Row(row._replace(id=None), group, cluster)
+        queries[id] = LabelledText(row._replace(id=None), group, cluster)
     return read_queries(f"{folder}/qrels/{options.split}.tsv", BEIR, options, left_out, queries, {*corpus.ids}), corpus
 
 
@@ -92,9 +92,9 @@ def read_queries(
     width: int,
     options: Evaluate,
     left_out: LeftOut,
-    queries: Mapping[str, Row] | None = None,
+    queries: Mapping[str, LabelledText] | None = None,
     documents: Collection[str] | None = None,
-) -> list[Row]:
+) -> list[LabelledText]:
     """The queries that are judged, each with its gains and with what a run found.
 
     queries, documents: those that are known, with the texts of queries; None: their ids are all that there is.
@@ -112,7 +112,7 @@ def read_queries(
     seen = {}
     for place, query, document, score in numbers_in(options.run, RUN, left_out) if options.run else ():
         _put(run, seen, place, query, document, score, left_out)
-    rows = {query: Row(Text(query, None, qrels)) if queries is None else queries[query] for query in gains}
+    rows = {query: LabelledText(Text(query, None, qrels)) if queries is None else queries[query] for query in gains}
     labelled = []
     for id, row in rows.items():
         relevance = Relevance(id, gains[id], run.get(id, {}))

@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 from bertcli.errors import BertcliError
 from bertcli.errors import shown as quoted
-from bertcli.evaluate.load.labelled import LeftOut, Row
+from bertcli.evaluate.load.labelled import LabelledText, LeftOut
 from bertcli.evaluate.load.tables import TAG
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.line_reader import Line, LineFile
@@ -18,7 +18,7 @@ END_OF_FILE = Line("", "", "")
 COLUMN_ENDS = re.compile(r"[ \t]+")
 
 
-def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool) -> Iterator[Row]:
+def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool) -> Iterator[LabelledText]:
     """The sentences of a file; the tag is in the last column. Their clusters are documents, if it has -DOCSTART- lines.
 
     Other columns are named by their numbers, from 1. In CoNLL-U words are in the second and tags in the fourth, and a
@@ -38,7 +38,7 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
             if bad:
                 left_out.add(bad)
             elif words:
-                yield Row(Text(" ".join(words), None, place, label=(words, tags)), cluster=str(document))
+                yield LabelledText(Text(" ".join(words), None, place, label=(words, tags)), cluster=str(document))
             words, tags, bad = [], [], ""
             document += bool(cells)
         elif (of_conllu and not cells[0].isdecimal()) or (any_tag and cells[0] == "#" and not words):

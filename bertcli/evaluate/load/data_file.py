@@ -9,7 +9,7 @@ from bertcli.errors import BertcliError
 from bertcli.errors import shown as quoted
 from bertcli.evaluate.load.beir import TREC, read_folder, read_queries
 from bertcli.evaluate.load.conll import CLUSTER, looks_tagged, read_columns
-from bertcli.evaluate.load.labelled import Labelled, LeftOut, Relevance, Row
+from bertcli.evaluate.load.labelled import Labelled, LabelledText, LeftOut, Relevance
 from bertcli.evaluate.load.squad import PARAGRAPH, read_squad
 from bertcli.evaluate.load.tables import OF_TASKS, table
 from bertcli.evaluate.options import Evaluate
@@ -30,7 +30,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
     corpus = None
     note = ""
     ending = ending_of(file)
-    rows: Iterable[Row]
+    rows: Iterable[LabelledText]
     if os.path.isdir(file):
         task = "rank" if options.task == "rank" else "retrieval"
         why = "it is a folder with a corpus"
@@ -70,7 +70,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
     else:
         _without_clusters(file, options)
         task, why = "score", "it has a text a line"
-        rows = [Row(text) for text in rows_in([file], RowColumns(), keep_going=True)]
+        rows = [LabelledText(text) for text in rows_in([file], RowColumns(), keep_going=True)]
     if options.task not in (None, task):
         raise BertcliError(f"{file} is for {task}, since {why}, and not for {options.task} (--task).")
     _check_options(file, task, options)
@@ -101,7 +101,7 @@ def _check_options(file: str, task: str, options: Evaluate) -> None:
             raise BertcliError(f"--{option} is for {', '.join(tasks)}, and {file} is for {task}: leave it out.")
 
 
-def _usable(row: Row, left_out: LeftOut) -> bool:
+def _usable(row: LabelledText, left_out: LeftOut) -> bool:
     """True if a row can be used; if not, it is counted. Errors: BertcliError as `LeftOut.add`."""
     text = row.text
     if text.error:

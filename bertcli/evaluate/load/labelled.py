@@ -66,7 +66,7 @@ class Relevance(NamedTuple):
     documents: Mapping[str, str] = {}
 
 
-class Row(NamedTuple):
+class LabelledText(NamedTuple):
     """A text with its label (`text.label`), and the values of the fields that --by and --cluster name."""
 
     text: Text

@@ -6,7 +6,7 @@ from typing import Any
 
 from bertcli.errors import BertcliError
 from bertcli.errors import shown as quoted
-from bertcli.evaluate.load.labelled import LeftOut, Row
+from bertcli.evaluate.load.labelled import LabelledText, LeftOut
 from bertcli.evaluate.load.tables import Fields, read_row
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.texts import Text
@@ -14,7 +14,7 @@ from bertcli.files.texts import Text
 PARAGRAPH = "context"  # the field whose value the questions of one paragraph share
 
 
-def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[Row]:
+def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[LabelledText]:
     """The questions of a file; their fields are their own and the article's, such as title. Errors: BertcliError."""
     fields = Fields("question", PARAGRAPH, "answers", options.by, options.cluster)
     for number, article in enumerate(_articles(file), 1):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.errors import shown as quoted
-from bertcli.evaluate.load.labelled import Relevance, Row
+from bertcli.evaluate.load.labelled import LabelledText, Relevance
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.inputs import rows_in
 from bertcli.files.rows import RowColumns, unusable
@@ -176,12 +176,12 @@ class Fields(NamedTuple):
     cluster: str | None = None
 
 
-def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[Row], str]:
+def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[LabelledText], str]:
     """The task of a table, why it is this one, its rows, and a note about them. Errors: BertcliError."""
     rows = [*rows_in([file], RowColumns(whole=True), keep_going=True)]
     good = [row.label for row in rows if not row.error]
     if not good:
-        return options.task or "score", "it is empty", [Row(row) for row in rows], ""
+        return options.task or "score", "it is empty", [LabelledText(row) for row in rows], ""
     known = good[0]
     task, fields = _task_and_fields(file, [*known], options)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
@@ -195,7 +195,7 @@ def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[R
     why = f"its fields are {', '.join(quoted(name) for name in fields[:3] if name is not None)}"
     fields = fields._replace(group=options.by, cluster=options.cluster)
     shape = "words" if any_tag else task
-    read = [Row(row) if row.error else read_row(row, shape, fields) for row in rows]
+    read = [LabelledText(row) if row.error else read_row(row, shape, fields) for row in rows]
     note = "" if options.cluster else looks_clustered(good, fields)
     return task, why, read, note
 
@@ -223,12 +223,12 @@ def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> 
     )
 
 
-def read_row(row: Text, task: str, fields: Fields) -> Row:
+def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
     """A row from its fields; its text has an error where they do not have such values."""
     place = str(row.place)
     missing = next((name for name in fields if name is not None and row.label.get(name) is None), None)
     if missing is not None:
-        return Row(unusable(place, f"there is no {quoted(missing)}."))
+        return LabelledText(unusable(place, f"there is no {quoted(missing)}."))
     try:
         values: list[Any] = []
         for spec, name in zip(SHAPES[task].fields, fields[:3], strict=True):
@@ -238,7 +238,7 @@ def read_row(row: Text, task: str, fields: Fields) -> Row:
             first = fields.second or fields.text
             raise ValueError(f"{first} and {fields.label} must be two lists of one length.")
     except ValueError as error:
-        return Row(unusable(place, str(error)))
+        return LabelledText(unusable(place, str(error)))
     if task in ("tag", "words"):
         text, label = " ".join(text), (text, label)
     if task == "rank":
@@ -249,7 +249,7 @@ def read_row(row: Text, task: str, fields: Fields) -> Row:
         label, pair = Relevance(place, gains, order, documents), None
     group = None if fields.group is None else str(row.label[fields.group])
     cluster = None if fields.cluster is None else str(row.label[fields.cluster])
-    return Row(Text(text, pair, place, None, label), group, cluster)
+    return LabelledText(Text(text, pair, place, None, label), group, cluster)
 
 
 def _task_and_fields(file: str, names: Sequence[str], options: Evaluate) -> tuple[str, Fields]:

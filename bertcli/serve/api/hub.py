@@ -5,7 +5,7 @@ from typing import Any
 from bertcli.errors import shown
 from bertcli.serve.api.tasks import TextsRequest
 from bertcli.serve.exchange import Exchange
-from bertcli.serve.requests import Refused
+from bertcli.serve.requests import Refusal
 from bertcli.serve.routes import route, route_at
 
 ROUTE_OF = {  # the tasks of `huggingface_hub.InferenceClient`, with the routes that answer them
@@ -36,7 +36,7 @@ async def hub_pipeline(exchange: Exchange, request: TextsRequest) -> Any:
         body, task = {**body, "model": exchange.served.name}, TASK_OF_USE.get(use)
     if task not in ROUTE_OF:
         why = f"There is no task {shown(task)}; those there are: {', '.join(ROUTE_OF)}."
-        raise Refused(404, why, code="not_found")
+        raise Refusal(404, why, code="not_found")
     if task == "feature-extraction":
         body = {**parameters, **body}
     answer = await exchange.answer(route_at(ROUTE_OF[task]), body)

@@ -15,7 +15,7 @@ from pydantic import Field, create_model
 from bertcli.files.texts import Text
 from bertcli.serve.embedding import listed
 from bertcli.serve.exchange import Exchange
-from bertcli.serve.requests import JsonObject, Listed, Refused, TruncatingRequest, either
+from bertcli.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
 from bertcli.serve.routes import ROUTES, Route
 from bertcli.serve.served import spec_of_use
 from bertcli.tasks.options import declared, kinds_of
@@ -46,7 +46,7 @@ class TextsRequest(TruncatingRequest):
         if self.raw_scores and use == "classify":
             options.setdefault("activation", "none")
         if use == "zero-shot" and "candidates" not in options:
-            raise Refused(422, "parameters.candidate_labels is missing.", "parameters.candidate_labels", "missing")
+            raise Refusal(422, "parameters.candidate_labels is missing.", "parameters.candidate_labels", "missing")
         return options
 
 
@@ -99,7 +99,7 @@ def _text(value: Any, index: int) -> Text:
             return Text(value)
         case [str(), None | str()] | [str()]:
             return Text(*value)
-    raise Refused(422, f"inputs[{index}] is neither a text nor a pair of texts.", "inputs", "wrong_shape")
+    raise Refusal(422, f"inputs[{index}] is neither a text nor a pair of texts.", "inputs", "wrong_shape")
 
 
 def has_route(task: TaskSpec) -> bool:

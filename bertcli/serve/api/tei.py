@@ -11,14 +11,14 @@ from bertcli.serve.api.tasks import TextsRequest, answer_texts, request_model
 from bertcli.serve.embedding import EMBEDDERS, Inputs, TokenVectors, Vector, VectorRequest, cosines, listed
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.ranking import RANKERS, Documents, RankingRequest
-from bertcli.serve.requests import Listed, Refused, RequestModel, either
+from bertcli.serve.requests import Listed, Refusal, RequestModel, either
 from bertcli.serve.routes import paths_for, route
 from bertcli.serve.served import Served
 
 TEI_KEYS = ("model_id", "model_sha", "model_dtype", "served_model_name", "model_type", "max_input_length")
 
 
-class EmbedRequest(VectorRequest):
+class TeiEmbedRequest(VectorRequest):
     inputs: Inputs = Field(validation_alias=either("inputs", "input"), description="A text, or several.")
 
 
@@ -47,7 +47,7 @@ class SparseEntry(TypedDict):
     value: float
 
 
-class RankedText(TypedDict):
+class TeiRankedText(TypedDict):
     index: int
     score: float
     text: NotRequired[str]
@@ -76,25 +76,25 @@ class DecodeRequest(RequestModel):
 
 
 @route("/embed", uses=EMBEDDERS)
-async def embed(exchange: Exchange, request: EmbedRequest) -> list[Vector]:
+async def embed(exchange: Exchange, request: TeiEmbedRequest) -> list[Vector]:
     """Vectors, as text-embeddings-inference gives them."""
     return [*await request.vectors_of(exchange, request.inputs, True)]
 
 
 @route("/embed_all", uses=("tokens",))
-async def embed_all(exchange: Exchange, request: EmbedRequest) -> list[TokenVectors]:
+async def embed_all(exchange: Exchange, request: TeiEmbedRequest) -> list[TokenVectors]:
     """A vector for every token."""
     return await request.values_of(exchange, request.inputs, pooling="none")
 
 
 @route("/embed_sparse", uses=("encode-sparse",))
-async def embed_sparse(exchange: Exchange, request: EmbedRequest) -> list[list[SparseEntry]]:
+async def embed_sparse(exchange: Exchange, request: TeiEmbedRequest) -> list[list[SparseEntry]]:
     """SPLADE's weights of the vocabulary's entries."""
     rows = await request.values_of(exchange, request.inputs, "encode-sparse")
     entries = sum(len(row.indices) for row in rows)
     limit = 10 * exchange.service.limits.max_predictions  # an entry is two numbers
     if entries > limit:
-        raise Refused(
+        raise Refusal(
             422, f"The vectors have {entries:,} entries, more than {limit:,}: ask for fewer.", code="too_many"
         )
     exchange.predictions += entries
@@ -120,11 +120,11 @@ async def similarity(exchange: Exchange, request: SimilarityRequest) -> list[flo
 
 
 @route("/rerank", uses=(*RANKERS,))
-async def rerank_texts(exchange: Exchange, request: RerankRequest) -> list[RankedText] | Ranking:
+async def rerank_texts(exchange: Exchange, request: RerankRequest) -> list[TeiRankedText] | Ranking:
     """Texts, best first, as text-embeddings-inference ranks them; `documents`, as Jina does."""
     if "documents" in exchange.body:  # Jina's clients ask there, too
         return await rerank(exchange, request)
-    results: list[RankedText] = []
+    results: list[TeiRankedText] = []
     for index, score, text in await request.ranked(exchange):
         results.append({"index": index, "score": score})
         if request.return_documents:
@@ -150,7 +150,7 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
     prompts, tokenizer = exchange.served.own.prompts, exchange.served.model.tokenizer
     if request.prompt_name and request.prompt_name not in prompts:
         names = ", ".join(prompts) or "none"
-        raise Refused(422, f"prompt_name: the model has no such prompt; it has {names}.", "prompt_name", "unusable")
+        raise Refusal(422, f"prompt_name: the model has no such prompt; it has {names}.", "prompt_name", "unusable")
     prompt = prompts[request.prompt_name] if request.prompt_name else ""
     texts = [prompt + text for text in listed(request.inputs)]
     exchange.check_texts(texts)
@@ -181,7 +181,7 @@ async def decode(exchange: Exchange, request: DecodeRequest) -> list[str]:
 
     def texts() -> list[str]:
         if not all(0 <= id < tokenizer.vocab_size for ids in every for id in ids):
-            raise Refused(422, f"ids: there are ids from 0 to {tokenizer.vocab_size - 1}.", "ids", "wrong_shape")
+            raise Refusal(422, f"ids: there are ids from 0 to {tokenizer.vocab_size - 1}.", "ids", "wrong_shape")
         return [tokenizer.spelled([tokenizer.piece(id) for id in ids if id not in left_out]) for ids in every]
 
     exchange.predictions += sum(map(len, every))

@@ -18,7 +18,7 @@ from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.compute.prepared import Chunking, prepare
 from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.task import Record, Result, Task, Window, merged
+from bertcli.tasks.compute.task import Record, Task, Window, WindowResult, merged
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array, Integers
@@ -65,7 +65,7 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
 
 
 @lean_dataclass
-class PreparedBlock(Result):
+class PreparedBlock(WindowResult):
     """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
 
     items: list[Item]

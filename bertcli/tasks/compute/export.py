@@ -25,7 +25,7 @@ from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.exporter import HIDDEN, Exporter, exporter_of
-from bertcli.onnx.graph import IDS, MASK, SEGMENTS, Stored, Tensor
+from bertcli.onnx.graph import IDS, MASK, SEGMENTS, OnnxValue, Stored
 from bertcli.onnx.session import Session, installed, require
 from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
@@ -298,7 +298,7 @@ class GraphResults:
         return metadata
 
 
-def _vector(exporter: Exporter, plan: Plan, hidden: Tensor, pooler: Tensor | None) -> Tensor:
+def _vector(exporter: Exporter, plan: Plan, hidden: OnnxValue, pooler: OnnxValue | None) -> OnnxValue:
     """Pooling, Dense layers, truncation of dimensions, normalization, as `Plan.finish` has them."""
     x = pooler if pooler is not None else rules.pooled(hidden, plan.pooling)
     for layer in plan.dense:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bertcli.files.texts import Text, Texts
-from bertcli.tasks.compute.task import Group, Progress, Records, Result, Window
+from bertcli.tasks.compute.task import Group, Progress, Records, Window, WindowResult
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound=WindowResult)
 
 
 def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: int, count: int) -> Iterator[Group]:

@@ -59,7 +59,7 @@ class Window(NamedTuple):
 
 
 @lean_dataclass
-class Result:
+class WindowResult:
     """What a task makes of a window; in the results it gives out, `progress` is that of the run so far."""
 
     progress: Progress
@@ -73,11 +73,11 @@ class Result:
         return self
 
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound=WindowResult)
 
 
 @lean_dataclass
-class Records(Result):
+class Records(WindowResult):
     """Records in input order. `underway`: texts beyond `progress` whose records come with those of later ones."""
 
     every: list[Record]

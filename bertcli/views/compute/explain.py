@@ -27,7 +27,7 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tokens import Tokens
-from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.views.explain import ExplainOptions
 
 MEANING = (
@@ -221,7 +221,7 @@ def _words(
     return words
 
 
-def _without(model: LoadedModel, sentence: Sentence, positions: list[int], masked: bool) -> Sentence:
+def _without(model: LoadedModel, sentence: TokenizedText, positions: list[int], masked: bool) -> TokenizedText:
     """The sentence with a word's tokens replaced by the mask token, or left out."""
     if masked:
         mask = model.tokenizer.special_id("mask")
@@ -232,10 +232,10 @@ def _without(model: LoadedModel, sentence: Sentence, positions: list[int], maske
         return sentence._replace(ids=[mask if i in positions else id for i, id in enumerate(sentence.ids)])
     kept = [i for i in range(len(sentence.ids)) if i not in positions]
     mask_now = None if sentence.mask is None else kept.index(sentence.mask)
-    return Sentence([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
+    return TokenizedText([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
 
 
-def _values(result: Result, sentences: list[Sentence], batch_tokens: int | None) -> list[float]:
+def _values(result: Target, sentences: list[TokenizedText], batch_tokens: int | None) -> list[float]:
     """The result of each sentence, several in a batch."""
     masks = [sentence.mask for sentence in sentences]
     return in_micro_batches(sentences, batch_tokens, lambda batch: result.of([sentences[i] for i in batch]), masks)

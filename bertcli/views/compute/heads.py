@@ -35,7 +35,7 @@ from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.views.compute.attention import Attention, shaded_lines
 from bertcli.views.compute.parts import HEADS, WEIGHTS, PartWatcher
-from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.views.heads import HeadsOptions
 
 MOST_TOKENS = 128  # of a text, in pictures of its weights
@@ -290,7 +290,7 @@ def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
     return np.stack([entropy, np.einsum("hqk,qk->h", a, far), a[:, :, special].sum(axis=(1, 2)), *neighbors])
 
 
-def changes_without(model: LoadedModel, result: Result, sentence: Sentence, batch_tokens: int) -> Numbers:
+def changes_without(model: LoadedModel, result: Target, sentence: TokenizedText, batch_tokens: int) -> Numbers:
     """f(text, head's output zero) - f(text) for every head: [layer, head].
 
     The layers before are computed once; from its layer on, each head's pass is one of several copies in a batch.

@@ -32,7 +32,7 @@ from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.views.compute.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
-from bertcli.views.compute.target import Result, Sentence, preparing, result_of, sentence_of
+from bertcli.views.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.views.patch import PatchOptions
 
 TITLES = {
@@ -55,15 +55,15 @@ Pairs = Sequence[tuple[int, int]]  # positions, in the text that is run and in t
 # ----------------------------------------------------------------------------------------------- one place of a pass
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """A text, its result, and all parts of its pass: of a kind and a layer [token, hidden], of heads [head, …]."""
 
-    sentence: Sentence
+    sentence: TokenizedText
     value: float
     parts: dict[tuple[str, int], Array]
 
 
-def run_of(model: LoadedModel, result: Result, sentence: Sentence) -> Run:
+def run_of(model: LoadedModel, result: Target, sentence: TokenizedText) -> TextRun:
     """Run a text and keep every part of its pass."""
     parts: dict[tuple[str, int], Array] = {}
 
@@ -74,7 +74,7 @@ def run_of(model: LoadedModel, result: Result, sentence: Sentence) -> Run:
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep, whole=True)):
         value = float(result.of([sentence])[0])
     check_finite(np.array(value))
-    return Run(sentence, value, parts)
+    return TextRun(sentence, value, parts)
 
 
 class Patching(NamedTuple):
@@ -84,9 +84,9 @@ class Patching(NamedTuple):
     """
 
     model: LoadedModel
-    result: Result
-    base: Run
-    source: Run
+    result: Target
+    base: TextRun
+    source: TextRun
 
     def values(self, kind: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
         """The result [copy] of the text with the source's part at each copy's pairs of positions; of its head, if any.

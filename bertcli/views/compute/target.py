@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 
 
-class Sentence(NamedTuple):
+class TokenizedText(NamedTuple):
     """Tokens as the model reads them; `mask` is the position of the mask whose word is asked about, if one is."""
 
     ids: list[int]
@@ -41,7 +41,7 @@ class Sentence(NamedTuple):
     mask: int | None = None
 
 
-class Result(NamedTuple):
+class Target(NamedTuple):
     """A number for every sentence: `target` says which (a label, a word, or the other text), `meaning` in full.
 
     `of` gives the numbers [sentence] of sentences that are computed as one packed batch; `probability` what a number
@@ -50,7 +50,7 @@ class Result(NamedTuple):
 
     target: str
     meaning: str
-    of: Callable[[Sequence[Sentence]], Numbers]
+    of: Callable[[Sequence[TokenizedText]], Numbers]
     probability: Callable[[float], float] | None = None
 
 
@@ -63,18 +63,18 @@ def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
     return lambda text: prompt + text
 
 
-def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -> Sentence:
+def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -> TokenizedText:
     """Tokens as a sentence whose result is asked about.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
     """
     if not _asks_for_word(model, tokens, asked):
-        return Sentence(tokens.ids, tokens.segments)
+        return TokenizedText(tokens.ids, tokens.segments)
     mask = model.tokenizer.mask_token
     positions = [i for i, id in enumerate(tokens.ids) if id == model.tokenizer.mask_id]
     if len(positions) != 1:
         raise BertcliError(f"{shown(text)} has {len(positions)} {mask}: write one, where a word is to be predicted.")
-    return Sentence(tokens.ids, tokens.segments, positions[0])
+    return TokenizedText(tokens.ids, tokens.segments, positions[0])
 
 
 def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
@@ -86,7 +86,7 @@ def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
-def result_of(model: "LoadedModel", sentence: Sentence, asked: Asked) -> Result:
+def result_of(model: "LoadedModel", sentence: TokenizedText, asked: Asked) -> Target:
     """The result that is asked about; the label or word that is not named is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
@@ -97,11 +97,11 @@ def result_of(model: "LoadedModel", sentence: Sentence, asked: Asked) -> Result:
         return _log_probability(model, sentence, asked.word)
     scored = None if model.classifier is not None else scoring(model)
     if scored is not None and asked.label is None:
-        return Result("score", "the score", lambda sentences: scored.logits(model, pack(sentences))[:, 0])
+        return Target("score", "the score", lambda sentences: scored.logits(model, pack(sentences))[:, 0])
     return _log_odds(model, sentence, asked.label)
 
 
-def _log_odds(model: "LoadedModel", sentence: Sentence, label: str | None) -> Result:
+def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) -> Target:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
     check_label_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
@@ -111,21 +111,21 @@ def _log_odds(model: "LoadedModel", sentence: Sentence, label: str | None) -> Re
     best = int(label_logits(model, head, pack([sentence]))[0].argmax()) if label is None else labels.index(label)
     activation = "softmax" if head == "nsp" else own_activation(model)
 
-    def of(sentences: Sequence[Sentence]) -> Numbers:
+    def of(sentences: Sequence[TokenizedText]) -> Numbers:
         outputs = label_logits(model, head, pack(sentences))
         others = np.delete(outputs, best, axis=1)
         return outputs[:, best] - (np.logaddexp.reduce(others, axis=1) if activation == "softmax" else 0)
 
     if activation not in ("softmax", "sigmoid"):
-        return Result(labels[best], f"the output {labels[best]}", of)
-    return Result(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
+        return Target(labels[best], f"the output {labels[best]}", of)
+    return Target(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
-def _log_probability(model: "LoadedModel", sentence: Sentence, word: str | None) -> Result:
+def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | None) -> Target:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
     check_head(model, "mlm", "Explaining a mask")
 
-    def at_mask(sentences: Sequence[Sentence]) -> Numbers:
+    def at_mask(sentences: Sequence[TokenizedText]) -> Numbers:
         """ln p over the vocabulary at the mask of each sentence: [sentence, vocabulary]."""
         batch = pack(sentences)
         rows = batch.first + np.array([sentence.mask for sentence in sentences])
@@ -136,7 +136,7 @@ def _log_probability(model: "LoadedModel", sentence: Sentence, word: str | None)
         raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")
     target = word or spelled(model, pieces[0])
     meaning = f"the log-probability of {target} at the mask"
-    return Result(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
+    return Target(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
 
 
 def mlm_log_probabilities(model: "LoadedModel", states: Array, batch: Packed) -> Numbers:
@@ -148,13 +148,13 @@ def mlm_log_probabilities(model: "LoadedModel", states: Array, batch: Packed) ->
     return values
 
 
-def _cosine(model: "LoadedModel", other: str) -> Result:
+def _cosine(model: "LoadedModel", other: str) -> Target:
     """cos(v, w), where w is the vector of the other text."""
     task = plan(model, EncodeOptions())
 
-    def vectors(sentences: Sequence[Sentence | Tokens]) -> Array:
+    def vectors(sentences: Sequence[TokenizedText | Tokens]) -> Array:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""
         return unit(np.stack([*task.vectors(pack(sentences))]))
 
     vector = vectors([tokens_of(model, task.prompt + other)])[0]
-    return Result(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)
+    return Target(other, f"the cosine with {other!r}", lambda sentences: vectors(sentences).astype(np.float64) @ vector)

@@ -8,7 +8,7 @@ import pytest
 from bertcli.engine import kernels
 from bertcli.network import ops, position_ops
 from bertcli.onnx import rules
-from bertcli.onnx.graph import Graph, Tensor
+from bertcli.onnx.graph import Graph, OnnxValue
 from bertcli.tracing.dispatch import Op
 
 OPS: list[Op[Any]] = [one for one in (vars(ops) | vars(position_ops)).values() if isinstance(one, Op)]
@@ -25,9 +25,9 @@ def test_onnx_rules_take_what_their_op_takes(op: Op[Any]) -> None:
 @pytest.mark.parametrize("name", sorted(kernels.ACTIVATIONS))
 def test_onnx_rules_know_every_activation(name: str, opset: int) -> None:
     graph = Graph({}, opset)
-    assert rules.activated(Tensor(graph, "x"), name).name == graph.nodes[-1].output
+    assert rules.activated(OnnxValue(graph, "x"), name).name == graph.nodes[-1].output
 
 
 def test_onnx_rules_refuse_an_activation_they_do_not_know() -> None:
     with pytest.raises(RuntimeError, match="mish"):
-        rules.activated(Tensor(Graph({}, 20), "x"), "mish")
+        rules.activated(OnnxValue(Graph({}, 20), "x"), "mish")

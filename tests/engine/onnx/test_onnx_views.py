@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
 from bertcli.onnx.file import Export, check, write
-from bertcli.onnx.graph import IDS, Graph, Tensor
+from bertcli.onnx.graph import IDS, Graph, OnnxValue
 from bertcli.tracing.dispatch import divided
 from bertcli.tracing.traced import Origins, Traced, named_axes
 
@@ -27,7 +27,7 @@ def in_graph(view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     array = np.arange(BATCH * SEQUENCE * WIDTH, dtype=np.float32).reshape(-1, WIDTH)
     exporter = Exporter(Graph({}, 20), ())
     graph = exporter.graph
-    numbers = Tensor(graph, IDS).cast().unsqueezed(2) + np.arange(WIDTH, dtype=np.float32)
+    numbers = OnnxValue(graph, IDS).cast().unsqueezed(2) + np.arange(WIDTH, dtype=np.float32)
     rows, columns = named_axes(["B", "S", "H"], [BATCH, SEQUENCE, WIDTH])[:2], named_axes(["H"], [WIDTH])
     value = Traced(array, ((*rows[0], *rows[1]), *columns), Origins([numbers.name]))
     export = Export(graph, {"view": exporter.tensor(view(value))}, {})
