@@ -39,7 +39,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
 
 if TYPE_CHECKING:
-    pass
+    from bertcli.files.parquet import VectorColumn
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
