@@ -1,1 +1,1 @@
-"""What is said about a model: its parameters, the trace of a pass, its attention."""
+"""Describe a model: its parameters (`params/`), the operations of a forward pass (`trace/`), its folder (`info.py`)."""

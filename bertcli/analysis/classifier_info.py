@@ -1,4 +1,4 @@
-"""What a classifier file of `bertcli probe --save` is, for `bertcli info FILE`."""
+"""`bertcli info FILE` for a classifier file that `bertcli probe --save` wrote: its record, and the table made of it."""
 
 import os
 from typing import Any
@@ -31,7 +31,7 @@ def classifier_info(file: str) -> dict[str, Any]:
 
 
 def classifier_table(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """The record as lines for people, without those that say nothing."""
+    """The record as (name, text) lines of a table; lines with an empty text are left out."""
     several = ", of which a text may have several" if found["problem_type"].startswith("multi") else ""
     normalized = ", vectors of length 1" if found["normalize"] else ""
     layer = f"layer {found['layer']}" if found["layer"] else "the embeddings"
@@ -50,7 +50,8 @@ def classifier_table(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _figures(figures: dict[str, Any]) -> str:
-    """The accuracy over folds, of as many texts; nothing where the file does not say it properly."""
+    """The cross-validated accuracy with its interval; "" if the file's figures are incomplete or not numbers."""
+    # The figures come from a file's metadata, which anybody may have written.
     accuracy = figures.get("accuracy")
     numbers = [accuracy.get(end) for end in ("value", "low", "high")] if isinstance(accuracy, dict) else []
     if len(numbers) != 3 or not all(isinstance(number, int | float) for number in numbers):
@@ -64,5 +65,6 @@ def _figures(figures: dict[str, Any]) -> str:
 
 
 def _example(command: str, classifier: Classifier) -> str:
+    """A command line that uses the classifier."""
     what = {"evaluate": " labels.csv", "serve": ""}.get(command, ' "I loved every minute of it."')
     return f"bertcli {command} -m {classifier.model} --classifier {classifier.file}{what}"

@@ -1,6 +1,7 @@
-"""What a model's folder is: its network, files and sentence settings, and which commands can use it.
+"""`bertcli info`: a model's network, files and sentence settings, and the commands that can use it.
 
-Whether a command can use a model is asked of what the command itself asks first, so the two cannot disagree.
+`info` makes the record of one model, `table` its lines; `listed` and `listing` do so for `bertcli info` without a
+model: all bundled and cached ones. Which commands can use a model is decided in capabilities.py, not here.
 """
 
 import logging
@@ -25,14 +26,16 @@ from bertcli.weights.tensors import open_tensors
 
 logger = logging.getLogger("bertcli")
 SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
+# Left out for a model without layers, such as a static one.
 OF_LAYERS = ("num_attention_heads", "intermediate_size")
-KEPT = (*SIZES, "max_position_embeddings")  # of a config.json that does not run, what is told nevertheless
+# Keys of config.json that are reported although the model cannot be opened.
+KEPT = (*SIZES, "max_position_embeddings")
 
 
 def info(folder: Folder, name: str) -> dict[str, Any]:
-    """What is known of a model, by name; `runs` says whether it can be opened, `problems` what is wrong with it.
+    """The record of `bertcli info NAME`. `runs`: the model can be opened; `problems`: messages of what is wrong.
 
-    Values that there are none of are left out. Errors: none but those of the operating system.
+    Keys without a value are left out. Errors: none but those of the operating system; a BertcliError becomes a problem.
     """
     known: dict[str, Any] = {"model": name, "folder": str(folder.path.resolve()), "runs": False, "problems": []}
     with _quiet():
@@ -48,7 +51,7 @@ def info(folder: Folder, name: str) -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the notes that a command would give of its plan."""
+    """Silence the log: opening a model and planning `encode` log notes that are meant for those who run a command."""
     before = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
@@ -58,9 +61,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _network(model: LoadedModel) -> dict[str, Any]:
-    """The network, and the files that it is in."""
+    """The part of the record about the network, its prediction heads, its weight files and its adapter."""
     config, assigned = model.config, parameters(model.network)
-    arrays = {id(weight.array): weight.array for weight in assigned}  # tied ones once
+    # By identity, so that a tied array counts once.
+    arrays = {id(weight.array): weight.array for weight in assigned}
     total = sum(array.size for array in arrays.values())
     found: dict[str, Any] = {
         "kind": purpose(model),
@@ -93,7 +97,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
 
 
 def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
-    """The tokenizer and the sentence settings; what is wrong with them is added to the problems."""
+    """The part of the record about tokenizer and sentence settings; errors in them are appended to `problems`."""
     found: dict[str, Any] = {}
     try:
         tokenizer = model.tokenizer
@@ -112,50 +116,53 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
             found |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
         found |= {"normalize": plan.normalize, "width": plan.width}
     except BertcliError as error:
-        if not found.get("modules") or "This checkpoint" not in str(error):  # it is made for another task
+        # A folder with modules whose message begins so was made for another task than `encode`: that is no problem.
+        if not found.get("modules") or "This checkpoint" not in str(error):
             problems.append(str(error))
     return found
 
 
 def _modules(folder: Folder | None) -> list[str]:
-    """The classes of modules.json in their order."""
+    """The class names in modules.json (Transformer, Pooling, …), in order; empty without that file."""
     entries = folder.value(MODULES_FILE) if folder and folder.has(MODULES_FILE) else []
     return [str(entry.get("type")).rpartition(".")[2] for entry in entries if isinstance(entry, dict)]
 
 
 def _files(folder: Folder | None) -> list[dict[str, Any]]:
-    """The files with weights: those of the network, and of the modules."""
+    """The weight files {name, bytes} of the network and of the modules in subfolders; an index counts as its shards."""
     if folder is None:
         return []
     at = folder.path
     paths = [path for path in (*at.glob("*"), *at.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
-    used = [file for place in {path.parent for path in paths} if (file := weights_file(Folder(place))) is not None]
-    shards = [path for file in used if file.name.endswith(INDEX_ENDING) for path in paths if path.parent == file.parent]
-    names = sorted({*(file for file in used if not file.name.endswith(INDEX_ENDING)), *shards})
+    chosen = [weights_file(Folder(parent)) for parent in {path.parent for path in paths}]
+    indexes = {file.parent for file in chosen if file is not None and file.name.endswith(INDEX_ENDING)}
+    whole = {file for file in chosen if file is not None and file.parent not in indexes}
+    names = sorted(whole.union(path for path in paths if path.parent in indexes))
     return [{"name": path.relative_to(at).as_posix(), "bytes": path.stat().st_size} for path in names]
 
 
 def _without_network(folder: Folder) -> dict[str, Any]:
-    """What can be told of a model that does not run."""
+    """The part of the record for a model that cannot be opened: sizes from config.json and from the weight files."""
     found: dict[str, Any] = {}
     try:
-        place = Layout.of(folder).transformer
-        config = place.optional("config.json")
+        transformer = Layout.of(folder).transformer
+        config = transformer.optional("config.json")
         found |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
         found["modules"] = _modules(folder)
-        tensors = open_tensors(place).values()
+        tensors = open_tensors(transformer).values()
         found["parameters"] = sum(tensor.array.size for tensor in tensors)
         found["dtypes"] = sorted({tensor.dtype for tensor in tensors})
     except BertcliError:
-        pass  # the problem is known: what comes before it is told
+        # `info` has reported the error already; what was read before it stays in the record.
+        pass
     return found | {"files": _files(folder), "commands": []}
 
 
-# ------------------------------------------------------------------------------------------------ what is here
+# ------------------------------------------------------------------------------------- models on this machine
 
 
 def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
-    """The bundled models, and those in the Hub's cache: what each is, its size, and what it lacks."""
+    """A record for each bundled model and each one in the Hub's cache: name, class, size, missing files."""
     found = [{"model": name, "where": "bundled", **_described(Folder(sample(name)))} for name in SAMPLES]
     for name, revision, path in cached(cache_folder(cache_dir)):
         folder = Folder(path)
@@ -166,7 +173,7 @@ def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
 
 
 def _described(folder: Folder) -> dict[str, Any]:
-    """What a folder's small files say it is, and how large its files are."""
+    """A model's family, classes and bytes on disk, from its small files: the weights are not opened."""
     found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
         layout = Layout.of(folder)
@@ -182,7 +189,7 @@ def _described(folder: Folder) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What `info` found, in words: a line for each thing that there is."""
+    """The record of `info` as (name, text) lines of a table; lines without a value are left out."""
     lines = {
         "Kind": found.get("kind"),
         "Family": _joined(

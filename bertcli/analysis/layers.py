@@ -1,4 +1,4 @@
-"""What people call a layer and an attention head: both count from 1, and layer 0 is the embeddings.
+"""Names of layers and attention heads for people: both count from 1, and layer 0 is the embeddings.
 
 `--layer 3` and `--layer 3.2` (layer 3, head 2) are read here for every command. Only the paths of modules count from
 0, as checkpoints do: layer 3 is `encoder.layers.2`.
@@ -26,12 +26,12 @@ class LayerAndHead(NamedTuple):
 
 
 def layer_name(layer: int) -> str:
-    """What a layer is called: `layer 3`, or `embeddings` for layer 0."""
+    """The name of a layer: `layer 3`, or `embeddings` for layer 0."""
     return f"layer {layer}" if layer else "embeddings"
 
 
 def state_name(number: int) -> str:
-    """What a state is called: `after layer N`, or `embeddings` for state 0, which is what the embeddings give."""
+    """The name of a hidden state: `after layer N`, or `embeddings` for state 0, the embeddings' output."""
     return f"after layer {number}" if number else "embeddings"
 
 

@@ -1,4 +1,4 @@
-"""Texts as the model at hand reads them: their tokens, which tokens of two texts stand for each other, and names."""
+"""A text's tokens for the views and the trace, the alignment of two texts' tokens, and tokens as readable text."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +16,10 @@ logger = logging.getLogger("bertcli")
 
 
 def tokens_of(model: "LoadedModel", text: str, pair: str | None = None, limit: int | None = None) -> Tokens:
-    """A text's tokens; one that is too long is cut, with a warning. BertcliError if there are none."""
+    """Tokenize a text or a pair for a pass; what is beyond `limit` (default: the model's) is cut, with a warning.
+
+    Errors: BertcliError for a text without tokens.
+    """
     limit = length_limit(model, None) if limit is None else limit
     (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
     if not tokens.ids:
@@ -28,12 +31,12 @@ def tokens_of(model: "LoadedModel", text: str, pair: str | None = None, limit: i
 
 
 def spelled(model: "LoadedModel", id: int) -> str:
-    """A piece of the vocabulary as it reads by itself, and as `fill-mask` shows it."""
+    """A token id as readable text, as `fill-mask` shows it."""
     return model.tokenizer.spelling([model.tokenizer.piece(id)]).alone
 
 
 def partners(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Which pieces of two texts stand for each other: equal ones, and as many different ones between them."""
+    """Align two texts' pieces: pairs of positions of equal pieces, and of unequal runs between them of one length."""
     codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
     spans = [(range(i, i_end), range(j, j_end)) for _, i, i_end, j, j_end in codes]
     return [pair for here, there in spans if len(here) == len(there) for pair in zip(here, there, strict=True)]

@@ -1,4 +1,4 @@
-"""The summary of a model: its modules, read from the tree that runs, and how many parameters each has."""
+"""`params(model)`: the table of a model's modules and their parameters, as `bertcli params` prints it."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ def params(
     batch_size: int | None = None,
     dtype: str = "float32",
 ) -> Summary:
-    """Rows that add up to the model's parameters, tied ones counted once; no weights are needed.
+    """Count a model's parameters module by module; tied ones count once, and a model without weights will do.
 
     A row is a module at most `depth` levels below the whole; with `style="keras"` it is a layer of the Keras summary.
     `collapse` merges rows that differ only in the layer's number. `seq_len` (default: all positions of the model) and

@@ -1,4 +1,4 @@
-"""What a folder holds besides the network that runs: layers after the pooling, and weights that nothing here reads."""
+"""Rows of `params` for weights outside the network: Dense layers after the pooling, and parts that bertcli ignores."""
 
 from collections.abc import Iterator
 from math import prod

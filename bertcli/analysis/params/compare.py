@@ -1,4 +1,4 @@
-"""Two models side by side: rows paired by path, and what changes from the first to the second."""
+"""`params` of two models side by side: rows paired by path, and the change from the first model to the second."""
 
 from pathlib import PurePath
 from typing import Any
@@ -7,20 +7,22 @@ from bertcli.analysis.params.summary import Summary, SummaryRow, layer_title, me
 from bertcli.report.documents import Document
 from bertcli.report.terminal import Column
 
-SHORT = 16  # longest model name used as a column heading
+# Characters: a longer model name is not used as a column heading.
+SHORT = 16
 
 
 def comparison(first: Summary, second: Summary) -> Document:
     """Two summaries side by side, in the order of the first; a row only the second has keeps its predecessor there."""
-    own, other = ({row.path: row for row in summary.rows} for summary in (first, second))
-    paths, place = list(own), 0
-    for path in other:
-        if path in own:
-            place = paths.index(path) + 1
+    rows_of_first = {row.path: row for row in first.rows}
+    rows_of_second = {row.path: row for row in second.rows}
+    paths, next_index = list(rows_of_first), 0
+    for path in rows_of_second:
+        if path in rows_of_first:
+            next_index = paths.index(path) + 1
         else:
-            paths.insert(place, path)
-            place += 1
-    lines = [_line(path, own.get(path), other.get(path)) for path in paths]
+            paths.insert(next_index, path)
+            next_index += 1
+    lines = [_line(path, rows_of_first.get(path), rows_of_second.get(path)) for path in paths]
     change = _change(first.total_params, second.total_params)
     record: dict[str, Any] = {
         "model": first.model, "versus": second.model, "rows": lines,
@@ -68,7 +70,10 @@ def _cells(line: dict[str, Any]) -> list[str]:
 
 
 def _both(line: dict[str, Any], name: str, mark: str | None = None) -> str:
-    """The value both rows share, or that of the only row, or `before → after`, not repeating what precedes `mark`."""
+    """The cell for a value: as it is if both rows agree or only one exists, else `before → after`.
+
+    The part of the value up to `mark`, if both have the same, is written once.
+    """
     values = list(dict.fromkeys(value for value in (line[name], line[f"versus_{name}"]) if value is not None))
     if len(values) == 2 and mark is not None and len({text.split(mark)[0] for text in values}) == 1:
         values[1] = values[1].split(mark)[1]

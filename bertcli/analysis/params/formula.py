@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
-ORDER = "LAVPKTUECHQMDFWXI"  # of the symbols within a product
+# The order of symbols within a product. L (layers) is first: `factored` takes it out in front.
+ORDER = "LAVPKTUECHQMDFWXI"
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Product = tuple[str, ...]
-Sum = Counter[Product]  # product of symbols -> how many times, in the order of the arrays
+# Product of symbols -> how many times it occurs, in the order of the arrays.
+Sum = Counter[Product]
 
 
 def sum_of(products: Iterable[Iterable[str]]) -> Sum:
@@ -47,12 +49,14 @@ def expanded(total: Sum) -> str:
 
 
 def with_numbers(formula: str, sizes: Mapping[str, int]) -> str:
-    """The same formula with the size of every axis in place of its symbol: `4·(768² + 768)`."""
+    """Replace every symbol of a formula by its size: `4·(768² + 768)`."""
     return re.sub(r"[A-Z]", lambda symbol: str(sizes[symbol[0]]), formula)
 
 
 def _shared(total: Sum, front: list[str]) -> str:
-    number = gcd(*total.values()) if all(total) else 1  # with a plain number nothing is factored out: 2·H + 2
+    """The sum with its common factors in front: `front`, then the greatest common divisor of the counts."""
+    # With a plain number, whose product is (), nothing is factored out: 2·H + 2 stays.
+    number = gcd(*total.values()) if all(total) else 1
     if len(total) < 2 or (number == 1 and not front):
         return _plain(Counter({(*front, *product): count for product, count in total.items()}))
     inner: Sum = Counter({product: count // number for product, count in total.items()})

@@ -1,6 +1,7 @@
-"""The tree in the terms of the Keras summary: names, types and connections, and each row's place in the tree.
+"""The rows of `params --style keras`: names, types and connections of Keras' BERT, and the module that each row counts.
 
-Only words: counts come from the parameters at that place, shapes from its output, the number of layers from the tree.
+This table holds words only: summary.py takes counts from the parameters of the module, shapes from its output, the
+number of layers from the tree.
 """
 
 from bertcli.analysis.params.summary import IDS, RowPlan, Shape, flow_of, nearest

@@ -1,4 +1,4 @@
-"""How much memory a pass takes: the weights, and what is alive at once of the values between them.
+"""The peak memory of a forward pass: the weights, and the largest sum of activations alive at the same time.
 
 A pass by shapes runs the model's own modules, so a value lives as long as in a real pass: until nothing refers to it.
 """
@@ -15,12 +15,14 @@ from bertcli.network.traced_tree import twins
 from bertcli.tracing.dispatch import watching
 from bertcli.tracing.tracer import Ran, Tracer
 
-SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}  # bytes of a number
-ATTENTION_NDIM = 4  # axes of what attention computes for each head of each sentence
+# Bytes of a number.
+SIZES = {"float32": 4, "float16": 2, "bfloat16": 2}
+# Axes of an array in attention: [sentence, head, query, key].
+ATTENTION_NDIM = 4
 
 
 class Peak(NamedTuple):
-    """Bytes: of the weights, of the other values that are alive at once, and of both."""
+    """The peak of a pass in bytes: of the weights, of the activations alive at the same time, and of both."""
 
     weights: int
     activations: int
@@ -31,7 +33,7 @@ class Peak(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What one pass with every head takes here, and in ordinary execution.
+    """The peak memory of one pass through every prediction head: in bertcli, and in ordinary padded execution.
 
     Here an op may write over what it reads, and attention is computed in blocks (the textbook's is not). Ordinarily
     every op has a new array for its result, attention's have all heads of all sentences, and a product with an
@@ -80,14 +82,18 @@ class _Alive(Tracer):
         if ran.op.name == "scores":
             self._scores = size
         in_blocks = self.frame is not None and isinstance(self.frame.module, SelfAttention) and not self._padded
-        if output.ndim == ATTENTION_NDIM and in_blocks:  # of buckets, only those that distances have
+        if output.ndim == ATTENTION_NDIM and in_blocks:
+            # Every thread has one block of MOST_SCORES scores. Scores of buckets (relative positions) may be wider
+            # than the scores themselves; only the buckets of distances that occur are kept.
             share = min(1, self._size * thread_count() * MOST_SCORES / self._scores)
             needed = int(share * min(size, 2 * self._scores))
         if beside < 0:
-            return  # a view has no memory of its own
+            # The result is a view, which has no memory of its own.
+            return
         if self._padded or written is None:
             output.source.append(_Buffer(self, needed))
-        elif ran.op.over == "into":  # some of what was empty until now
+        elif ran.op.over == "into":
+            # The op fills a part of an array that was allocated empty: the part counts from now on.
             output.source.append(_Buffer(self, size))
         else:
             output.source.extend(written.source)
@@ -95,7 +101,7 @@ class _Alive(Tracer):
 
 
 class _Buffer:
-    """Memory that a value has for as long as something refers to it."""
+    """The memory of a value: added to the account now, taken off in `__del__`, when nothing refers to it any more."""
 
     def __init__(self, counted: _Alive, size: int) -> None:
         self._counted, self._size = counted, size

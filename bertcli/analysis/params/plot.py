@@ -20,7 +20,7 @@ INDENT = "    "
 
 
 class Language(NamedTuple):
-    """How a graph begins and ends; a frame and a box, of an id and a label; an arrow; a label of some lines."""
+    """The syntax of a graph language: begin and end; a frame and a box (id, label); an arrow; a label of lines."""
 
     head: Callable[[str], list[str]]
     frame: str

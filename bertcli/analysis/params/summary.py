@@ -97,7 +97,8 @@ class Summary(View):
 
 # ------------------------------------------------------------------------------------------------------ the counting
 
-EVERY = "*"  # in the place of a layer's number
+# Stands for a layer's number in a path: `encoder.layers.*.attention`.
+EVERY = "*"
 
 
 class RowPlan(NamedTuple):
@@ -201,7 +202,11 @@ def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:
 
 
 def _products(members: Iterable[Parameter], place: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
-    """Axes of each parameter; those that differ only in a layer that `place` covers are one, times L or so many."""
+    """The axes of each parameter as a product of symbols, for the formula of a row at `place`.
+
+    Parameters that differ only in the number of a layer below `place` become one product, times L if all layers have
+    it, else times their number.
+    """
     outer = place.split(".") if place else []
     groups: dict[str, list[Parameter]] = defaultdict(list)
     layers: dict[str, tuple[str, ...]] = {}
@@ -219,7 +224,8 @@ def _products(members: Iterable[Parameter], place: str, sizes: Mapping[str, int]
 
 # ------------------------------------------------------------------------------- what feeds what, from a pass by shapes
 
-SENTENCES, TOKENS = 2, 3  # of the pass, which computes no numbers
+# A small input is enough for the pass by shapes: it computes no numbers.
+SENTENCES, TOKENS = 2, 3
 
 Shape = tuple[int | str, ...]  # "B" and "S" stand for the batch and the tokens of a sentence
 IDS: Shape = ("B", "S")
@@ -245,7 +251,7 @@ class Flow(Tracer):
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """Of a module that ran several times the first output, or the first for tokens, if it had other input, too."""
+        """Output shapes by module path: of several outputs the first with a batch axis, else the first."""
         return {
             path: next((shape for shape in shapes if "B" in shape), shapes[0]) for path, shapes in self._shapes.items()
         }
@@ -289,7 +295,7 @@ class Flow(Tracer):
 
 
 def flow_of(model: LoadedModel, shown: Collection[str]) -> Flow:
-    """The flow through a model, from a pass of its shapes."""
+    """Run a pass by shapes and return which of the `shown` modules feeds which."""
     flow = Flow(model, shown)
     with watching(flow):
         outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
@@ -304,7 +310,7 @@ def nearest(path: str, shown: Collection[str]) -> str:
 
 
 def is_within(path: str, outer: str) -> bool:
-    """Whether `path` lies inside the module at `outer`."""
+    """True if `path` lies inside the module at `outer`, not if it is that module."""
     return path != outer and (not outer or path.startswith(f"{outer}."))
 
 
@@ -352,7 +358,7 @@ def summary_document(summary: Summary, formulas: bool = False) -> Document:
 
 
 def memory_lines(summary: Summary) -> list[str]:
-    """What a pass takes, if its size was given."""
+    """The lines about the peak memory of a pass; empty if no size was given (--batch-size, --seq-len)."""
     if summary.memory is None:
         return []
     batch, sequence, dtype, ours, padded = summary.memory
@@ -385,7 +391,7 @@ USES = ("used", "renamed", "ignored", "missing")
 
 
 def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
-    """What is in a checkpoint's files, and what the loader does with it."""
+    """The table of `params --tensors`: every tensor of a checkpoint's files, and its use by the loader."""
     names = ("Tensor", "Shape", "Dtype", "Bytes", "Use", "Place in the model", "Note")
     columns = [Column(name, number=name == "Bytes") for name in names]
     rows = [

@@ -1,4 +1,4 @@
-"""Observing a model as it runs: the operation table, the cost of each step, and the intermediate arrays."""
+"""Trace a forward pass: a step for every op, with shapes, parameters, MACs and time, and the intermediate arrays."""
 
 from bertcli.analysis.trace.recorder import Trace, trace
 from bertcli.analysis.trace.steps import Call, Stats, Step, Totals, Value

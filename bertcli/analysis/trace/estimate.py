@@ -1,4 +1,4 @@
-"""How long each step of a pass must take on a machine (Williams, Waterman and Patterson 2009, "Roofline").
+"""`trace --estimate`: the time that a machine needs for each step (Williams, Waterman and Patterson 2009, "Roofline").
 
     seconds = 2 MACs / products + weights / memory + (activations + passes) / element-wise + call
 
@@ -26,14 +26,22 @@ from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.ops import norm, softmax
 
-CALL = 40e-6  # seconds, on a Zen 4; of a machine whose rates are given
-TOKENS, HIDDEN, HEADS, LENGTH = 800, 768, 12, 128  # of what element-wise passes are measured on: a micro-batch of base
-SHORT = 16  # tokens of a pass that is short enough for calls to count
-TRIES = 20  # of which the best counts
+# Seconds a call takes, measured on a Zen 4: for machines whose rates are given (--gflops, --gbps).
+CALL = 40e-6
+# Sizes of the arrays that element-wise passes are measured on: a micro-batch of BERT-base.
+TOKENS, HIDDEN, HEADS, LENGTH = 800, 768, 12, 128
+# Tokens of a pass so short that calling ops takes most of its time.
+SHORT = 16
+# Runs of a measurement; the fastest counts.
+TRIES = 20
 
 
 def rates_of(gflops: float | None, gbps: float | None) -> Rates:
-    """Those of a machine; what is not given is measured on this one. Errors: BertcliError for a rate that is none."""
+    """The rates of a machine: those given, and where one is None, as measured on this machine.
+
+    gflops: billions of operations a second. gbps: billions of bytes a second. Errors: BertcliError for a rate that is
+    not a number above 0.
+    """
     for name, rate in (("gflops", gflops), ("gbps", gbps)):
         if rate is not None and not 0 < rate < float("inf"):
             raise BertcliError(f"A rate ({name}) of {rate:g} is not possible: it must be a number above 0.")
@@ -48,7 +56,7 @@ def rates_of(gflops: float | None, gbps: float | None) -> Rates:
 
 
 def elementwise_rate() -> float:
-    """Bytes a second at which one core makes passes over activations, by the operations that their ops count."""
+    """Measure element-wise passes over activations on one core: bytes a second, counted as the ops count theirs."""
     x = np.ones((TOKENS, HIDDEN), np.float32)
     scores = np.zeros((1, HEADS, LENGTH, LENGTH), np.float32)
     vector = np.ones(HIDDEN, np.float32)
@@ -60,7 +68,7 @@ def elementwise_rate() -> float:
 
 
 def call_seconds(rates: Rates) -> float:
-    """Seconds that calling an op takes: what the other rates leave unexplained of a short pass of a small model."""
+    """Measure the seconds that calling an op takes: a short pass of a small model, less what the rates explain."""
     model = LoadedModel.variant("mini", heads="none", weights=0, sizes={"vocab_size": 1000})
     ids = np.ones((1, SHORT), int)
     seconds = _best_of(lambda: model.forward(ids))
@@ -81,7 +89,7 @@ def _best_of(work: Callable[[], object]) -> float:
 
 
 def estimate(trace: Account, rates: Rates) -> None:
-    """Give every step of a trace its estimate."""
+    """Add an estimate to every step of a trace, in place."""
     trace.rates = rates
     tokens = (trace.batch or 1) * (trace.sequence or 1)
     # A pass of few tokens is not divided: only its products are shared by the cores.
@@ -90,8 +98,10 @@ def estimate(trace: Account, rates: Rates) -> None:
 
 
 def _estimated(step: Step, trace: Account, rates: Rates, cores: int) -> Estimate:
+    """The estimate of one step, by the formula at the top of this file; all sizes are bytes."""
     weights = ITEM * sum(trace.consumed.get(path, 0) for path in step.sources if isinstance(path, str))
-    weights = min(weights, step.read)  # of a table the rows that are read
+    # A lookup in a table reads some of its rows, not the whole table.
+    weights = min(weights, step.read)
     activations = step.read - weights + step.bytes
     passes = 2 * ITEM * (step.flops - 2 * step.macs)
     moved = activations + passes if step.macs else max(activations, passes)
@@ -100,5 +110,6 @@ def _estimated(step: Step, trace: Account, rates: Rates, cores: int) -> Estimate
     seconds += weights / (1e9 * rates.gbps)
     seconds += moved / (1e9 * rates.elementwise_gbps * cores)
     intensity = step.flops / max(1, step.read + step.bytes)
-    bound = "products" if intensity > rates.gflops / rates.gbps else "memory"  # the ridge of the roofline
+    # gflops / gbps is the ridge of the roofline: with fewer operations a byte, memory is the limit.
+    bound = "products" if intensity > rates.gflops / rates.gbps else "memory"
     return Estimate(step.read, step.bytes, intensity, bound, seconds + rates.call_seconds)

@@ -1,4 +1,4 @@
-"""The formula of each op in the symbols of the step that ran it: as MathML and as plain text.
+"""Print the formula of each op in the symbols of its step, as MathML and as plain text; nothing is computed from it.
 
 A formula is a tree: a list is a row, ("sub", x, i) and ("sup", x, i) are x with an index, ("frac", a, b) is a fraction,
 ("root", x) a square root; any other text is a symbol, a number or an operator. Formulas are found by the op's name.
@@ -18,7 +18,7 @@ OPERATORS = frozenset("=+−·⊙/(),∑→…|≤∈[]") | {"exp", "max", "mean
 
 
 def symbol(name: str) -> Formula:
-    """How an operand is written: `Query (Q)` as Q, `W_Q` with an index, `Kᵀ` transposed, others in words."""
+    """The symbol of an operand, from its name: `Query (Q)` gives Q, `W_Q` an index, `Kᵀ` a T; others stay words."""
     name = name.removesuffix(" (tied)")
     short = re.search(r"\(([^() ]+)\)$", name)
     text = short[1] if short else name
@@ -54,7 +54,7 @@ def _scores(s: Mapping[str, Any]) -> str:
 
 
 def _seen(s: Mapping[str, Any]) -> str:
-    """Where a key is seen: −a ≤ i − j ≤ b, with the bounds that there are."""
+    """The condition of a sliding window, −a ≤ i − j ≤ b, with the bounds that it has."""
     window_left, window_right = s.get("window_left"), s.get("window_right")
     if window_left == window_right:
         return f"x where {{| i − j | ≤ {window_left}}} else −∞"
@@ -109,7 +109,7 @@ def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, 
 
 
 def _row(words: deque[str], operands: Mapping[str, Formula]) -> list[Formula]:
-    """What stands side by side, up to the brace that ends it."""
+    """Parse words up to the closing brace that belongs to them; `words` is consumed."""
     row: list[Formula] = []
     while words and (word := words.popleft()) != "}":
         if word in KINDS and row:
@@ -120,6 +120,7 @@ def _row(words: deque[str], operands: Mapping[str, Formula]) -> list[Formula]:
 
 
 def _thing(word: str, words: deque[str], operands: Mapping[str, Formula]) -> Formula:
+    """Parse one thing that begins with `word`: a group in braces, a root, an operand (x, y, z), or a symbol."""
     if word == "{":
         row = _row(words, operands)
         return row if len(row) > 1 else row[0]
@@ -129,14 +130,14 @@ def _thing(word: str, words: deque[str], operands: Mapping[str, Formula]) -> For
 
 
 def add_formulas(trace: Account) -> None:
-    """Give every step of a trace its formula, as plain text."""
+    """Add the formula, as plain text, to every step of a trace, in place."""
     for number, step in enumerate(trace.steps):
         tree = formula(step.op, [operand.name for operand in step.inputs], step.output.name, step.settings)
         trace.steps[number] = replace(step, formula=plain(tree))
 
 
 def plain(tree: Formula) -> str:
-    """The same in one line: `Attention scores = (Q · Kᵀ) / √D`."""
+    """A formula as text in one line: `Attention scores = (Q · Kᵀ) / √D`."""
     if isinstance(tree, list):
         return " ".join(map(plain, tree)).replace("( ", "(").replace(" )", ")").replace(" ,", ",")
     if not isinstance(tree, tuple):
@@ -153,7 +154,7 @@ def plain(tree: Formula) -> str:
 
 
 def mathml(tree: Formula) -> Markup:
-    """`<math>`: drawn by browsers, read by screen readers."""
+    """A formula as a `<math>` element, which browsers draw and screen readers read."""
     return element("math", _mathml(tree), display="block")
 
 

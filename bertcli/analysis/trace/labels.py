@@ -1,9 +1,9 @@
-"""The words of the operation table: what each step is called, by its place in the tree. Only words, no sizes.
+"""Names for the operation table of `trace`: each step's group, operation, result and weights. No sizes, no costs.
 
-A place is a module's class, its field that was used last (or none, for all), and an op; a Linear or LayerNorm is
-identified by the module of which it is a field. Groups and names are those common in the literature. A step gives its
-result a name, and who reads the result reads it under this name; over the borders of layers and of the encoder it has
-the border's.
+A step is found by its key: a module's class, the field of it that was used last ("" for any), and an op; a Linear or
+LayerNorm has the key of the module of which it is a field. Names are those common in the literature. A result has the
+name that its step gives it, and later steps list it as an operand by this name; inside a layer, the layer's input is
+always "Encoder input", and behind the encoder its output is "Encoder output".
 """
 
 import sys
@@ -14,14 +14,18 @@ from typing import Any, NamedTuple
 from bertcli.engine.kernels import ACTIVATIONS
 from bertcli.network.module import Module
 
-StepKey = tuple[type[Module] | None, str, str]  # class, field, op
+# A module's class, the field of it that was used last, and an op's name.
+StepKey = tuple[type[Module] | None, str, str]
 
-INPUTS = {  # of a pass, by the fields of a batch
+# Names of a pass's inputs, by the fields of a batch.
+INPUTS = {
     "ids": "Token ids", "segments": "Segment ids", "positions": "Positions", "offsets": "Sentence starts",
     "rows": "Rows",
 }  # fmt: skip
-LAYER_INPUT = "Encoder input"  # in a layer: what the layer before has made, or the embeddings
-HEAD_INPUT = "Encoder output"  # behind the encoder: what its last layer has made
+# Inside a layer, the name of the output of the layer before it, or of the embeddings.
+LAYER_INPUT = "Encoder input"
+# In the prediction heads, the name of the last layer's output.
+HEAD_INPUT = "Encoder output"
 
 
 class Words(NamedTuple):
@@ -36,10 +40,11 @@ class Words(NamedTuple):
 def words_for(
     places: Iterable[StepKey], arguments: Mapping[str, Any], part: str, operands: Sequence[str]
 ) -> Words | None:
-    """The words of the first place that has any, with the activation's name inserted.
+    """The words for the first key in `places` that has some, with the activation's name inserted; None if none has.
 
-    `part` is where in the network they are, such as a head; `operands` are the names of what the op reads, by which
-    one place may have words for two. A module's class that has none of its own has those of the class it derives from.
+    `part` is the network's field in which the op ran, such as a prediction head. `operands` are the names of what the
+    op reads: a key may have other words for an operand of a certain name. A class without words of its own has those
+    of its base class.
     """
     for kind, field, op in places:
         classes = [("module", "")] if kind is None else [(base.__module__, base.__qualname__) for base in kind.__mro__]
@@ -57,11 +62,11 @@ def words_for(
 
 
 def transposed(name: str) -> str:
-    """`Kᵀ` for `Key (K)`"""
+    """The name of a transposed operand: `Kᵀ` for `Key (K)`."""
     return f"{name.rpartition('(')[2].rstrip(')')}ᵀ"
 
 
-# Of heads that have the class of another head, the words that differ.
+# Prediction heads that share a class with another head: their words in place of that head's.
 HEADS = {
     "nsp": {"Classifier": "Next sentence", "W_c": "W_nsp", "Label logits": "Next-sentence logits"},
     "sop": {"Classifier": "Sentence order", "W_c": "W_sop", "Label logits": "Sentence-order logits"},
@@ -69,8 +74,10 @@ HEADS = {
     "multiple_choice": {"Classifier": "Multiple choice", "W_c": "W_m", "Label logits": "Choice logit"},
 }
 
-# By the file of a class: groups, and below each: class.field op | operation | result | weights. With `of NAME` behind
-# the op only for a step that reads what has this name. A family's words are WORDS in its own file.
+# By the file in network/ that defines a class: groups, and below each lines of
+#     class.field op | operation | result | weights
+# `of NAME` behind an op: only for a step one of whose operands has this name. A family's own words are the constant
+# WORDS in its file in models/.
 TABLES = {
     "module": """
 Pooler

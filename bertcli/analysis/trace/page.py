@@ -1,4 +1,4 @@
-"""The pass as a page: one text goes through the network, step by step, and every number can be looked at.
+"""The page of `trace -o pass.html`: the forward pass of one text, step by step, with every number that fits on it.
 
 The page is one file without a network. It holds the steps of the trace, and of their results as many numbers as fit
 into a bound (selection.py). Its script works out how a chosen number came about from others on the page (worked.js),
@@ -26,10 +26,13 @@ from bertcli.tracing.dispatch import Array
 if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
-BOUND = 8_000_000  # bytes of a page, by default
-NOTE = 500  # of them for the note that says which numbers they are
-SECOND = 0.35  # of the room for numbers, where there is a second text: the first one has the weights
-MANY = 24  # tokens from which they stand in one line that scrolls
+# Bytes of a page, by default; and of these the bytes kept for the note that says which numbers are on it.
+BOUND = 8_000_000
+NOTE = 500
+# Share of the room for a second text's numbers. It needs less than half: the first text's share holds the weights.
+SECOND = 0.35
+# With more tokens than this, they stand in one line that scrolls.
+MANY = 24
 HINT = (
     "Choose a token, a layer, an attention head; choose a cell of a picture to see how its number is computed. "
     f"{COLORS} Attention weights are darker the larger they are."
@@ -66,7 +69,7 @@ BOX = (
     '<form id="ask" method="get" action="{ask}">'
     '<input type="text" name="text" value="{text}" aria-label="The text" dir="auto"><button>Read this</button></form>'
 )
-SECTION = '<section class="stop" data-stop="{stop}" id="stop-{stop}"><h2>{name}</h2>{cards}</section>'
+SECTION = '<section class="stop" data-stop="{number}" id="stop-{number}"><h2>{name}</h2>{cards}</section>'
 CARD = (
     '<article class="card {width}" id="{path}"><h4><a href="#{path}">{operation}</a></h4>{notes}{formula}'
     '<div class="picture" data-step="{index}"></div><p class="shapes">{shapes}</p>'
@@ -81,18 +84,19 @@ PASS = (
 def page_of_text(
     model: "LoadedModel", text: str, pair: str | None = None, versus: str | None = None, options: PageOptions = DEFAULT
 ) -> str:
-    """The page of a text, or of a pair, and beside it of another text. Errors: as in pass_page."""
+    """Run and draw the pass of a text or a pair, and beside it that of the text `versus`. Errors: as in pass_page."""
     beside = None if versus is None else run_pass(model, inputs_of_text(model, versus))
     return pass_page(run_pass(model, inputs_of_text(model, text, pair)), options, beside, text)
 
 
 def pass_page(run: Pass, options: PageOptions = DEFAULT, versus: Pass | None = None, text: str = "") -> str:
-    """The page of a pass, and beside it that of another; `text` stands in the box that asks for another one.
+    """Draw a pass, and beside it the pass `versus`. `text`: the content of the box for another text (`options.ask`).
 
-    Errors: BertcliError for a layer or a head that is not there.
+    Errors: BertcliError for a layer or a head that the model does not have.
     """
     runs = [run] if versus is None else [run, versus]
     chosen = _chosen(run, options)
+    # The page without numbers shows how many bytes of the bound are left for them.
     empty = [Selection(each.trace, each.model, 0, chosen) for each in runs]
     room = sys.maxsize
     if options.bound is not None:
@@ -105,37 +109,38 @@ def pass_page(run: Pass, options: PageOptions = DEFAULT, versus: Pass | None = N
 
 
 def _chosen(run: Pass, options: PageOptions) -> Chosen:
-    """What the page is opened at."""
-    heads, stop = run.model.config.num_attention_heads, options.layer
-    stop = stop + run.layers + 1 if stop < 0 else stop
-    if not 0 <= stop <= run.layers:
+    """The section, head and token that the page shows first. Errors: as in pass_page."""
+    heads, section = run.model.config.num_attention_heads, options.layer
+    section = section + run.layers + 1 if section < 0 else section
+    if not 0 <= section <= run.layers:
         known = f"this model has layers 1 to {run.layers}; 0 is the embeddings"
         raise BertcliError(f"There is no layer {options.layer}: {known}.")
     if not 1 <= options.head <= heads:
         raise BertcliError(f"There is no head {options.head}: a layer of this model has heads 1 to {heads}.")
     mask = next((i for i, id in enumerate(run.ids) if id == run.inputs.mask), 0)
     token = mask if options.token is None else min(max(0, options.token), max(0, len(run.ids) - 1))
-    return Chosen(stop, options.head - 1, token)
+    return Chosen(section, options.head - 1, token)
 
 
 def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, options: PageOptions, text: str) -> str:
-    """The page with these numbers."""
+    """The whole page; `kept` are the numbers on it, a selection for each pass."""
     run = runs[0]
     data = _data(run, kept[0]) | {
-        "layer": chosen.stop, "head": 1 + chosen.head, "token": chosen.token, "ask": options.ask,
+        "layer": chosen.section, "head": 1 + chosen.head, "token": chosen.token, "ask": options.ask,
     }  # fmt: skip
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
     of_text = run.inputs.mask is not None
     kind = "a text" if of_text else f"{len(run.ids)} random tokens" if run.inputs.pieces else "shapes alone"
     title = f"The forward pass of {kind}"
-    command = "" if options.ask else None  # a server's is nobody's business
+    # A page from a server does not show the server's command line.
+    command = "" if options.ask else None
     subject = text or (run.inputs.text if of_text else "")
-    stops = [[step for step in run.trace.steps if run.stops[step.index] == stop] for stop in range(run.layers + 2)]
-    sections = [
-        html(SECTION, stop=stop, name=stop_name(stop, run.layers), cards=[*_cards(steps, run)])
-        for stop, steps in enumerate(stops)
-    ]
+    sections = []
+    for number in range(run.layers + 2):
+        steps = [step for step in run.trace.steps if run.sections[step.index] == number]
+        name = section_name(number, run.layers)
+        sections.append(html(SECTION, number=number, name=name, cards=[*_cards(steps, run)]))
     here = files(__package__)
     style, worked, drawn = (
         here.joinpath(name).read_text(encoding="utf-8") for name in ("pass.css", "worked.js", "pass.js")
@@ -153,7 +158,7 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
 
 
 def _data(run: Pass, kept: Selection) -> dict[str, Any]:
-    """What the script knows of a pass."""
+    """The data of a pass for the page's scripts (pass.js, worked.js)."""
     return {
         "model": visible(run.model.name),
         "tokens": [visible(piece) for piece in run.inputs.pieces],
@@ -161,7 +166,7 @@ def _data(run: Pass, kept: Selection) -> dict[str, Any]:
         "layers": run.layers,
         "heads": run.model.config.num_attention_heads,
         "steps": [{**step.record(), **_beside(step, run)} for step in run.trace.steps],
-        "lines": [stop._asdict() for stop in run.states],
+        "lines": [state._asdict() for state in run.states],
         "names": dict(_columns(run, kept)),
         "arrays": {path: numbers.record() for path, numbers in kept.arrays.items()},
         "parameters": {path: numbers.record() for path, numbers in kept.parameters.items()},
@@ -170,19 +175,19 @@ def _data(run: Pass, kept: Selection) -> dict[str, Any]:
 
 
 def _beside(step: Step, run: Pass) -> dict[str, Any]:
-    """What the script needs of a step beside its record."""
+    """The fields of a step that the scripts need beside its record."""
     return {
-        "op": step.op, "stop": run.stops[step.index], "sources": step.sources, "parameters": step.parameters,
+        "op": step.op, "stop": run.sections[step.index], "sources": step.sources, "parameters": step.parameters,
         "settings": step.settings,
     }  # fmt: skip
 
 
 def _columns(run: Pass, kept: Selection) -> Iterator[tuple[str, list[str]]]:
-    """What the columns of a head's results are called, by the paths of their steps."""
+    """Column names (labels, tokens) of the prediction heads' results, by the paths of their steps."""
     of_heads = {"nsp": NEXT, "sop": ("in order", "swapped"), "qa": ("start", "end"), "rtd": ("replaced",)}
     for step in run.trace.steps:
         numbers, width = kept.arrays.get(step.path), step.output.symbols.split(" × ")[-1]
-        if numbers is None or run.stops[step.index] <= run.layers:
+        if numbers is None or run.sections[step.index] <= run.layers:
             continue
         head = of_heads.get(step.path.partition(".")[0])
         if width == "V":
@@ -194,9 +199,9 @@ def _columns(run: Pass, kept: Selection) -> Iterator[tuple[str, list[str]]]:
             yield step.path, [*head]
 
 
-def stop_name(stop: int, layers: int) -> str:
+def section_name(section: int, layers: int) -> str:
     """`Embeddings`, `Layer 1`, …, `Head`."""
-    return "Embeddings" if stop == 0 else "Head" if stop > layers else f"Layer {stop}"
+    return "Embeddings" if section == 0 else "Head" if section > layers else f"Layer {section}"
 
 
 def _chips(run: Pass, name: str) -> Markup:
@@ -214,7 +219,7 @@ def _totals(run: Pass) -> Markup:
 
 
 def _note(run: Pass, kept: Selection) -> str:
-    """What of the pass is on the page."""
+    """The sentence that says how many of the pass's results are on the page."""
     results, arrays = run.trace.arrays, kept.arrays
     if not results:
         return "This model has no weights: the page shows shapes and formulas, and no numbers."
@@ -239,7 +244,7 @@ def _cards(steps: Sequence[Step], run: Pass) -> Iterator[Markup]:
 
 
 def _alike(steps: Sequence[Step]) -> bool:
-    """Whether these are three products of one shape, such as query, key and value."""
+    """True for three products of one shape and group, such as query, key and value: their cards share a row."""
     return (
         len(steps) == 3 and steps[0].macs > 0 and len({(step.op, step.group, step.output.shape) for step in steps}) == 1
     )
@@ -264,7 +269,7 @@ def _card(step: Step, width: str, numbers: Array | None) -> Markup:
 
 
 def _alarms(numbers: Array) -> Iterator[Markup]:
-    """What is wrong with a result; −∞ is what a mask gives and no fault."""
+    """Warnings on a result's card: NaN or +∞, or a count of −∞, which comes from an attention mask and is no fault."""
     if np.isnan(numbers).any() or np.isposinf(numbers).any():
         yield element("p", "NaN or infinite values", class_="damaged")
     elif masked := int(np.isneginf(numbers).sum()):

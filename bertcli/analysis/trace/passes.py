@@ -1,4 +1,4 @@
-"""A traced pass of one sentence, and what is read beside it: each token's state on its way, and what the heads say."""
+"""Run the traced pass of one sentence that the page draws: its steps, the states after each layer, the predictions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bertcli.analysis.trace.recorder import trace
-from bertcli.analysis.trace.selection import BEST, stops_of
+from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
@@ -21,23 +21,27 @@ if TYPE_CHECKING:
 NEXT = ("is next", "not next")
 
 
-class Stop(NamedTuple):
-    """One stop of the pass: what has happened to each token's vector by then."""
+class State(NamedTuple):
+    """The tokens' hidden states after the embeddings or after a layer; a number or a prediction for each token.
 
-    norms: list[float]  # the length of each token's vector
-    cosines: list[float]  # with the vector at the stop before; 1 at the first
-    readings: list[tuple[str, float]]  # what the masked-language-model head would predict there, if there is one
+    norms: length of the vector. cosines: with the state before; 1 for the first. readings: the logit lens, that is the
+    best token and its probability from the masked-language-model head; empty without that head.
+    """
+
+    norms: list[float]
+    cosines: list[float]
+    readings: list[tuple[str, float]]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A traced pass of one sentence, and what was read beside it: nothing without weights."""
+    """A traced pass of one sentence. Without weights it has no outputs and no states."""
 
     model: "LoadedModel"
     trace: "Trace"
     inputs: "Inputs"
     outputs: Outputs | None = None
-    states: Sequence[Stop] = ()  # after the embeddings and after each layer
+    states: Sequence[State] = ()  # after the embeddings and after each layer
 
     @cached_property
     def ids(self) -> list[int]:
@@ -46,39 +50,44 @@ class Pass:
 
     @property
     def layers(self) -> int:
-        """How many encoder layers there are."""
+        """Number of encoder layers, L."""
         return self.model.config.num_hidden_layers
 
     @cached_property
-    def stops(self) -> list[int]:
-        """The stop of each step: 0 for the embeddings, 1 … L for the layers, L + 1 for the heads."""
-        return stops_of(self.trace.steps, self.layers)
+    def sections(self) -> list[int]:
+        """The section of each step: 0 for the embeddings, 1 … L for the layers, L + 1 for the heads."""
+        return sections_of(self.trace.steps, self.layers)
 
 
 def run_pass(model: "LoadedModel", inputs: "Inputs") -> Pass:
-    """A pass of every head with all its results, as the page shows it."""
+    """Trace a pass through every prediction head, with time, statistics and a copy of every result."""
     with trace(model, time=True, stats=True, keep=lambda path: True) as traced:
         outputs = model.outputs(inputs.ids, inputs.segments)
     return Pass(model, traced, inputs, outputs, _states(model, inputs))
 
 
-def _states(model: "LoadedModel", inputs: "Inputs") -> list[Stop]:
-    """The state of every token after the embeddings and after each layer; not part of the trace."""
-    batch, stops = model.padded(inputs.ids, inputs.segments, None).batch, list[Stop]()
+def _states(model: "LoadedModel", inputs: "Inputs") -> list[State]:
+    """The states after the embeddings and after each layer, from a second pass that is not traced.
+
+    Empty if one has a number that is not finite: the page then shows where, and lengths and cosines mean nothing.
+    """
+    batch, states = model.padded(inputs.ids, inputs.segments, None).batch, list[State]()
     before: Array | None = None
     for state in model.network.states(batch):
-        if not np.isfinite(state).all():  # shown where they are; there is nothing to follow
+        if not np.isfinite(state).all():
             return []
         norms = np.linalg.norm(state, axis=1)
         cosines = [1.0] * len(state)
         if before is not None:
             products = (state * before).sum(axis=1)
             cosines = (products / np.maximum(norms * np.linalg.norm(before, axis=1), 1e-12)).tolist()
-        last = len(stops) == model.config.num_hidden_layers
+        # The last state has been through the final norm; the head expects the same of the others.
+        last = len(states) == model.config.num_hidden_layers
         readings = _readings(model, state if last else model.network.final_norm(state), batch, inputs)
-        stops.append(Stop(norms.tolist(), cosines, readings))
+        states.append(State(norms.tolist(), cosines, readings))
+        # A copy, since the next layer may write over the array.
         before = state.copy()
-    return stops
+    return states
 
 
 def _readings(model: "LoadedModel", state: Array, batch: Packed, inputs: "Inputs") -> list[tuple[str, float]]:
@@ -94,7 +103,7 @@ def _readings(model: "LoadedModel", state: Array, batch: Packed, inputs: "Inputs
 
 
 def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """What the heads say: a title and its best entries, with their probabilities."""
+    """The predictions of a pass: for each mask or head a title, and its best entries with their probabilities."""
     model, inputs, out = run.model, run.inputs, run.outputs
     if out is None:
         return
@@ -109,7 +118,7 @@ def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
 
 
 def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:
-    """The most probable entries; damaged weights have none."""
+    """The BEST most probable entries; none if a logit is not finite, as from damaged weights."""
     numbers = logits.astype(np.float64)
     if not np.isfinite(numbers).all():
         return []
@@ -118,7 +127,7 @@ def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:
 
 
 def results_in_words(run: Pass) -> list[str]:
-    """`[MASK] at position 8: tea 0.1982, water 0.1629`, a line for each head that has something to say."""
+    """The predictions as lines below the table: `[MASK] at position 8: tea 0.1982, water 0.1629`."""
     return [
         f"{title}: {', '.join(f'{visible(name)} {value:.4f}' for name, value in entries)}"
         for title, entries in results(run)

@@ -1,4 +1,7 @@
-"""What products were made from: the rows of their matrices, and of each number the largest of its terms."""
+"""Data from which the page explains a matrix product: its matrix, or of each number the largest terms and the rest.
+
+The products themselves are worked out in the browser, by worked.js.
+"""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -12,7 +15,7 @@ from bertcli.tracing.dispatch import Array, Integers
 
 
 def encoded(array: Any, kind: str) -> str:
-    """Base64 of an array's numbers."""
+    """An array's numbers as base64, in C order; `kind` is a NumPy type such as "<f4"."""
     return b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode("ascii")
 
 
@@ -24,9 +27,9 @@ class Matrix(NamedTuple):
 
 
 def matrix_of(step: Step, weights: Mapping[str, Array]) -> Matrix | None:
-    """The matrix of a step that multiplies by a parameter, None of any other step.
+    """The matrix of a step that multiplies by a parameter; None for any other step.
 
-    Heads are outputs side by side; the places of a convolution are inputs side by side.
+    The outputs of all attention heads stand side by side as rows, the taps of a convolution side by side as inputs.
     """
     if step.op not in ("linear", "project", "project_heads", "convolve"):
         return None
@@ -41,7 +44,7 @@ def matrix_of(step: Step, weights: Mapping[str, Array]) -> Matrix | None:
 
 
 def operand_of(step: Step, steps: Sequence[Step], results: Mapping[str, Array], weights: Mapping[str, Array]) -> Array:
-    """What a product multiplies its matrix by: [row, input]."""
+    """The array that a product multiplies by its matrix: [row, input]."""
     source = step.sources[0]
     if isinstance(source, str):
         return weights[source]
@@ -54,27 +57,31 @@ def operand_of(step: Step, steps: Sequence[Step], results: Mapping[str, Array], 
 
 
 def by_rows(result: Array) -> Array:
-    """A result as [row, number], with heads side by side."""
+    """Reshape a result to [row, number]; [head, row, number] has its heads side by side."""
     return np.atleast_2d(result if result.ndim < 3 else result.transpose(1, 0, 2).reshape(result.shape[1], -1))
 
 
 class Products(NamedTuple):
-    """The numbers of some rows of a product: of each the inputs of its largest terms, and the sum of the others."""
+    """Some rows of a product: of each number its largest terms, and the sum of all other terms.
+
+    places [row, output, term]: indices of the inputs of these terms, the largest first. weights [row, output, term]:
+    what these inputs are multiplied by. rest [row, output]: the sum of the other terms.
+    """
 
     rows: list[int]
-    places: Integers  # [row, output, term]: which inputs, the largest term first
-    weights: Array  # [row, output, term]: by what they are multiplied
-    rest: Array  # [row, output]
+    places: Integers
+    weights: Array
+    rest: Array
 
     def record(self) -> dict[str, Any]:
-        """{rows, shape, places, weights, rest}: numbers as in other records, places as 16 bits."""
+        """{rows, shape, places, weights, rest}: arrays in base64, numbers as float32, places as 16 bits, unsigned."""
         numbers = {"places": (self.places, "<u2"), "weights": (self.weights, "<f4"), "rest": (self.rest, "<f4")}
         texts = {name: encoded(array, kind) for name, (array, kind) in numbers.items()}
         return {"rows": self.rows, "shape": list(self.places.shape), **texts}
 
 
 def largest(x: Array, matrix: Array, rows: list[int], terms: int) -> Products:
-    """Of x [row, input] times a matrix [output, input], in these rows."""
+    """The `terms` largest terms of each number of x [row, input] times matrix [output, input], in these rows."""
     places, weights, rest = [], [], []
     for row in rows:
         products = matrix * x[row]
@@ -89,13 +96,14 @@ def largest(x: Array, matrix: Array, rows: list[int], terms: int) -> Products:
 
 
 def rows_of_tables(step: Step, weights: Mapping[str, Array]) -> dict[str, Sequence[int]]:
-    """Which rows of tables a step reads, by their paths."""
+    """The row numbers that a step reads of tables (embeddings, biases), by the paths of these parameters."""
     if step.op in ("embed", "embed_counted", "add_row", "relative_bias"):
         path, ids = step.parameters[0], step.settings.get("ids", ())
         first = step.settings.get("padding", 0)
         rows = {
             "embed": sorted(set(ids)),
-            "embed_counted": range(first, first + len(ids) + 1),  # a row for padding, then one for each other token
+            # A row for padding, then one for each other token.
+            "embed_counted": range(first, first + len(ids) + 1),
             "add_row": range(1),
             "relative_bias": range(len(weights[path])),
         }

@@ -1,4 +1,7 @@
-"""The trace of a pass: the model runs, or only its shapes, and every op becomes a step."""
+"""`trace(model)`: record a step for every op of a forward pass, with numbers or by shapes alone.
+
+Called by `bertcli trace`, its page, the view diff and in Python; steps.py holds the records and prints them.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +26,8 @@ from bertcli.tracing.traced import Origins, Traced, Weight, named_axes
 from bertcli.tracing.tracer import Ran, Tracer
 
 Keep = Callable[[str], bool]
-MOST_NUMBERS = 1 << 60  # of an array that is only a shape: beyond that NumPy cannot count them
+# Numbers of an array that is only a shape: NumPy counts bytes in 63 bits.
+MOST_NUMBERS = 1 << 60
 LAYER = re.compile(r"encoder\.layers\.\d+")
 ENCODER = ("embeddings", "encoder")
 
@@ -67,8 +71,10 @@ class Trace(Tracer, Account):
         self.calls: list[Call] = []
         self.arrays: dict[str, Array] = {}
         self._stats, self._keep = stats, keep
-        self._named: dict[str, int] = {}  # how many steps have a path
-        self._used: set[str] = set()  # first paths of parameters used since the outermost module that is running began
+        # How many steps have a path already, by path: the next one gets a number.
+        self._named: dict[str, int] = {}
+        # First paths of parameters used since the outermost running module began: used again, they count as tied.
+        self._used: set[str] = set()
         self.register(twins(model.network, names=model.config.aliases))
 
     def __str__(self) -> str:
@@ -113,7 +119,8 @@ class Trace(Tracer, Account):
         work = op.work(ran.arguments)
         read = sum(operand.array.size for operand in operands)
         settings = {key: value for key, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)}
-        if not self.dry:  # which rows are looked up: ids without memory say nothing
+        if not self.dry:
+            # Which rows are looked up. In a pass by shapes, ids have no memory.
             rows = {key: ran.arguments[key].array for key in ("ids", "rows") if key in ran.arguments}
             settings |= {key: tuple(array.tolist()) for key, array in rows.items()}
         step = Step(
@@ -138,12 +145,14 @@ class Trace(Tracer, Account):
         output.source.append(step.index)
         self.steps.append(step)
         if self._keep is not None and not self.dry and self._keep(step.path):
-            self.arrays[step.path] = np.array(output.array).reshape(shown.shape)  # a copy: later ops work in place
+            # A copy, since later ops work in place.
+            self.arrays[step.path] = np.array(output.array).reshape(shown.shape)
 
     def _shown(self, ran: Ran, words: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
         """The matrices that an op reads, data before parameters, each with its name.
 
-        `words` are the names of the weights, if need be after those that the inputs of the pass have here.
+        `words` are the names of the weights; if there are more words than weights, the first ones name the inputs of
+        the pass that the op reads.
         """
         operands = [(number, operand) for number, operand in enumerate(ran.operands) if operand is not None]
         data = [(number, operand) for number, operand in operands if operand.weight is None]
@@ -161,7 +170,7 @@ class Trace(Tracer, Account):
             yield show(name, axes)
 
     def _called(self, value: Traced) -> str:
-        """What a value is called: what its maker called it, or what everything is called that comes over a border."""
+        """The name of a value: the parameter's or input's, LAYER_INPUT, HEAD_INPUT, or the name its step gave it."""
         step, frame, layer = _step(value), self.frame, self.frame
         if step is None:
             (origin,) = value.source or ("",)
@@ -176,12 +185,13 @@ class Trace(Tracer, Account):
         return self.steps[step].output.name
 
     def _note_dense(self, module: Dense, vectors: Array) -> None:
-        """Make the Dense layers after the pooling known once one of them runs: only then have their files been read."""
+        """Register the Dense layers after the pooling when the first one runs: their files have been read only then."""
         if not self.knows(module) and self._whole.path is not None:
             for number, layer in enumerate(self._whole.sentence.dense):
                 names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
                 self.register(twins(layer, f"dense.{number}", names))
-        if self.value_of(vectors) is None:  # they are not made by an op
+        if self.value_of(vectors) is None:
+            # Pooling is no op, so nothing has recorded its result.
             axes = named_axes(["B", pooled(0)], vectors.shape)
             self.note(vectors, Traced(vectors, axes, Origins(["Pooled vector"])))
 
@@ -200,7 +210,7 @@ class Trace(Tracer, Account):
         return path if count == 1 else f"{path}_{count}"
 
     def _places(self, op: Op[Any]) -> list[StepKey]:
-        """Keys of an op in the table of labels: its module and the field used last, or that module's place."""
+        """The keys under which labels.py may have words for an op, the most specific first."""
         frame = self.frame
         if frame is None:
             return [(None, "", op.name)]
@@ -221,22 +231,27 @@ def _step(value: Traced) -> int | None:
 
 
 class Inputs(NamedTuple):
-    """The input of a pass: sentences of equal length, and how the first of them is shown."""
+    """The input of a pass: sentences of equal length, and the first of them as text.
 
-    ids: Integers  # [batch, token]
+    ids, segments [batch, token]. pieces: tokens of the first sentence; of random ids their numbers. mask: the id of the
+    mask token, None if there is none, and for random ids. spell: a token id as text. paired: there is a second text.
+    """
+
+    ids: Integers
     segments: Integers
-    pieces: list[str]  # of the first sentence; for random ids, their numbers
-    mask: int | None = None  # the id of the mask token, if there is one; None for random ids
-    spell: Callable[[int], str] = "#{}".format  # an entry of the vocabulary as text
-    paired: bool = False  # whether there is a second text
+    pieces: list[str]
+    mask: int | None = None
+    spell: Callable[[int], str] = "#{}".format
+    paired: bool = False
     text: str = ""
 
 
-NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])  # of a pass by shapes
+# Of a pass by shapes.
+NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])
 
 
 def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> Inputs:
-    """A text as the model reads it; one that is too long is cut, with a warning."""
+    """Tokenize a text or a pair as input of a pass; what is too long is cut, with a warning."""
     from bertcli.analysis.texts import spelled, tokens_of
 
     tokens = tokens_of(model, text, pair)
@@ -246,14 +261,17 @@ def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> In
 
 
 def random_inputs(model: LoadedModel, batch: int, sequence: int) -> Inputs:
-    """Random token ids, the same every time; BertcliError for a size that is not possible."""
+    """Random token ids, the same every time. Errors: BertcliError for a size that the model cannot take."""
     model.config.check_input(batch, sequence)
     ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (batch, sequence))
     return Inputs(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
 
 
 def run_shapes(model: LoadedModel, batch: int, sequence: int) -> Trace:
-    """The trace of a pass through every head, by its shapes: no memory, no time, whatever the sizes, and no weights."""
+    """Trace a pass through every prediction head by shapes alone: no weights, and next to no time or memory.
+
+    Errors: BertcliError for a size that the model cannot take or NumPy cannot count.
+    """
     model.config.check_input(batch, sequence)
     if batch * model.config.num_attention_heads * sequence**2 > MOST_NUMBERS:
         raise BertcliError(

@@ -1,8 +1,8 @@
-"""Which numbers of a traced pass a page holds: as many as fit into so many bytes.
+"""Choose the numbers of a traced pass that its page holds, so that they fit into a number of bytes.
 
-First the results of one layer, of the embeddings and of the heads, then what they were made from: weights whole where
-there is room, else the largest terms of each product and the sum of the others. After that the results of the other
-layers, and what those were made from.
+In this order: the results of one layer, of the embeddings and of the heads; then their inputs, which are whole weights
+where there is room, else the largest terms of each product and the sum of the others; then the results of the other
+layers, and their inputs. `choose` holds this order, `Selection` the bytes.
 """
 
 import json
@@ -31,35 +31,47 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace.recorder import Trace
     from bertcli.loaded_model import LoadedModel
 
-FEWEST = 8  # features of a result that is not whole
-BEST = 5  # entries of the vocabulary kept of a prediction
-BESIDE = 60  # bytes of a record for its names, quotes and commas
-TERMS = (12, 8, 6, 4, 3)  # kept of each number of a product whose matrix is not on the page: as many as fit
-SHARE = 0.75  # of the room, for the products of the chosen layer: the other layers are to be seen, too
-STAYS = ("add", "norm", "new_norm", "rms_norm")  # residuals and norms: whole, also where not everything fits
+# Fewest features of a result that is not kept whole; with fewer, the result is left out.
+FEWEST = 8
+# Entries of the vocabulary kept of a prediction.
+BEST = 5
+# Bytes of a record for its names, quotes and commas.
+BESIDE = 60
+# Terms kept of each number of a product whose matrix is not on the page: the first of these that fits.
+TERMS = (12, 8, 6, 4, 3)
+# Share of the room for the products of the chosen layer, so that the other layers' results fit, too.
+SHARE = 0.75
+# Ops of the residual stream: kept whole before other results.
+STAYS = ("add", "norm", "new_norm", "rms_norm")
 LAYER = re.compile(r"\blayers\.(\d+)\b")
 
 
-def stops_of(steps: Iterable[Step], layers: int) -> list[int]:
-    """For each step 0 for the embeddings and all that is before the layers, 1 … L for a layer, L + 1 for the heads."""
-    stops, stop = list[int](), 0
+def sections_of(steps: Iterable[Step], layers: int) -> list[int]:
+    """The section of the page for each step: 0 the embeddings, 1 … L a layer, L + 1 the prediction heads."""
+    sections, section = list[int](), 0
     for step in steps:
         layer = LAYER.search(step.path)
-        stop = int(layer[1]) + 1 if layer else layers + 1 if stop else 0
-        stops.append(stop)
-    return stops
+        if layer:
+            section = int(layer[1]) + 1
+        elif section:
+            section = layers + 1
+        sections.append(section)
+    return sections
 
 
 class Chosen(NamedTuple):
-    """What a page is opened at: of these, every number is to be worked out. Stop 0 is the embeddings."""
+    """The section (0 is the embeddings), head and token that the page shows first; their numbers are kept first.
 
-    stop: int
+    head counts from 0 here, as in arrays.
+    """
+
+    section: int
     head: int
     token: int
 
 
 class Numbers(NamedTuple):
-    """An array of the page: `features` are those kept of its last axis, `rows` of its first; None for all."""
+    """An array on the page. features: the indices kept of its last axis; rows: of its first axis; None is all."""
 
     array: Array
     features: list[int] | None = None
@@ -73,17 +85,21 @@ class Numbers(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """At least as many as the record takes in the page."""
+        """An upper bound of the bytes that the record takes on the page."""
         return encoded_size(self.array.shape) + BESIDE + len(json.dumps([self.array.shape, self.features, self.rows]))
 
 
 def encoded_size(shape: Iterable[int], item: int = 4) -> int:
-    """Bytes of base64 for so many numbers of `item` bytes."""
+    """The bytes of an array of this shape in base64, with `item` bytes a number."""
     return 4 * ((item * prod(shape) + 2) // 3)
 
 
 class Selection:
-    """The numbers that fit into a page: results and products by the path of their step, parameters by their own."""
+    """The numbers kept so far, and the bytes left (`room`).
+
+    `arrays` (results) and `products` are by the path of their step, `parameters` by their own path. `given`: parameters
+    that another selection has put on the page already.
+    """
 
     def __init__(
         self,
@@ -102,7 +118,7 @@ class Selection:
         self._weights = {parameter.path: parameter.array for parameter in parameters(model.network)}
 
     def _take(self, kept: dict[str, Numbers], more: Mapping[str, Numbers]) -> bool:
-        """Whether all of these still fit; if so they are kept."""
+        """Add all of `more` to `kept` if they fit into the room; return False, and add none, if they do not."""
         there = self._given if kept is self.parameters else set[str]()
         whole = {path for path, numbers in kept.items() if numbers.rows is None}
         new = {path: numbers for path, numbers in more.items() if path not in there | whole}
@@ -116,7 +132,7 @@ class Selection:
     # ------------------------------------------------------------------------------------------------- results
 
     def keep(self, steps: Iterable[Step]) -> None:
-        """The results of all these whole; else of each the same number of first features, as many as fit."""
+        """Keep the results of these steps whole, or, where they do not fit, the first features of each."""
         results = self._trace.arrays
         more = {step.path: results[step.path] for step in steps if step.path not in self.arrays}
         if self._take(self.arrays, {path: Numbers(array) for path, array in more.items()}):
@@ -129,7 +145,7 @@ class Selection:
             features //= 2
 
     def keep_best(self, step: Step) -> None:
-        """Of logits those of the best entries of each row."""
+        """Keep only the logits of the BEST entries of each row."""
         logits = self._trace.arrays[step.path]
         of_each_row = np.argsort(-np.atleast_2d(logits), axis=1)[:, :BEST]
         best: list[int] = np.unique(of_each_row).tolist()
@@ -138,10 +154,10 @@ class Selection:
     # ---------------------------------------------------------------------------- what the results were made from
 
     def keep_origins(self, steps: Iterable[Step], share: float = 1.0) -> None:
-        """What these results were made from beside other results: matrices whole, or the largest of their products.
+        """Keep the parameters that these steps read: whole matrices, or the largest terms of their products.
 
-        Products take at most this share of the room that is left. Where not all fit, those of the chosen token and of
-        the chosen head come first.
+        Products take at most `share` of the room that is left. Where not all fit, those of the chosen token and head
+        are kept first.
         """
         matrices = self._keep_tables(steps)
         # 1. All matrices whole: then every number of every product can be worked out.
@@ -164,7 +180,7 @@ class Selection:
             tokens -= 1
 
     def _keep_tables(self, steps: Iterable[Step]) -> dict[str, Matrix]:
-        """What is small of the origins of results that are kept; returns the matrices of products, by their steps."""
+        """Keep the small parameters (vectors, rows of tables) of these steps; return their matrices, by step path."""
         here = [step for step in steps if step.path in self.arrays and step.path not in self.products]
         for step in here:
             self._take(self.parameters, self._tables(step))
@@ -172,9 +188,13 @@ class Selection:
         return {path: matrix for path, matrix in matrices.items() if matrix is not None}
 
     def _tables(self, step: Step) -> dict[str, Numbers]:
-        """A step's vectors, and the rows that it looks up; of a matrix some of whose outputs are kept, their rows."""
+        """The small parameters of a step: its vectors, the table rows that it looks up, and some matrix rows.
+
+        If only some features of the result are kept, these are the matrix rows that give them.
+        """
         matrix = matrix_of(step, self._weights)
-        outputs = self.arrays[step.path].features if matrix is not None else None  # those kept; None for all
+        # Indices of the features that are kept; None for all.
+        outputs = self.arrays[step.path].features if matrix is not None else None
 
         kept: dict[str, Numbers] = {}
         for path in step.parameters:
@@ -188,11 +208,12 @@ class Selection:
         return kept
 
     def _matrix(self, step: Step) -> Matrix | None:
-        """The matrix of a product whose result and operand are kept whole."""
+        """The matrix of a step, if result and operand are kept whole: only then can the page work out the product."""
         if self.arrays[step.path].features is not None:
             return None
         source = step.sources[0] if step.sources else ""
-        if isinstance(source, int):  # else it is a parameter, which is whole
+        # A source that is a path is a parameter, which is whole.
+        if isinstance(source, int):
             operand = self.arrays.get(self._trace.steps[source].path)
             if operand is None or operand.features is not None:
                 return None
@@ -202,7 +223,7 @@ class Selection:
         return len(by_rows(self._trace.arrays[path]))
 
     def _take_products(self, matrices: Mapping[str, Matrix], count: int, terms: int, room: int) -> bool:
-        """Whether so many terms of each number fit, of so many rows, the chosen token's first; if so they are kept."""
+        """Keep `terms` terms of each number in `count` rows if they take at most `room` bytes; False if they do not."""
         needed = self._size_of_products(matrices, count, terms)
         if needed > room:
             return False
@@ -216,7 +237,7 @@ class Selection:
         return True
 
     def _size_of_products(self, matrices: Mapping[str, Matrix], count: int, terms: int) -> int:
-        """Bytes of so many terms of each number of so many rows."""
+        """The bytes of `terms` terms of each number in `count` rows of all these products."""
         needed = 0
         for path, matrix in matrices.items():
             rows, (outputs, inputs) = self._first_rows(self._rows(path), count), matrix.rows.shape
@@ -226,14 +247,14 @@ class Selection:
         return needed
 
     def _first_rows(self, rows: int, count: int) -> list[int]:
-        """So many rows of a result, the chosen token's and the first ones."""
+        """`count` row numbers of a result, ascending: the chosen token's, and the first others."""
         if count >= rows:
             return list(range(rows))
         token = min(self._chosen.token, rows - 1)
         return sorted([token, *(row for row in range(rows) if row != token)][:count])
 
     def _rows_of_head(self, path: str, matrix: Matrix) -> range | None:
-        """Of a query, a key or a value the outputs of the chosen head."""
+        """The matrix rows of the chosen attention head, for a step that computes query, key or value; else None."""
         size, heads = (self._trace.sizes[symbol] for symbol in ("D", "A"))
         if path.rpartition(".")[2] not in ("query", "key", "value"):
             return None
@@ -247,7 +268,7 @@ def _first(array: Array, features: int) -> Numbers:
 
 
 def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
-    """These rows of a table, as far as it has them."""
+    """Some rows of a table; row numbers beyond its end are ignored."""
     kept = [row for row in (range(len(table)) if rows is None else rows) if row < len(table)]
     return Numbers(table) if len(kept) == len(table) else Numbers(table[kept], rows=kept)
 
@@ -255,21 +276,21 @@ def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
 def choose(
     trace: "Trace", model: "LoadedModel", chosen: Chosen, room: int, given: Mapping[str, Numbers] | None = None
 ) -> Selection:
-    """The numbers that fit into `room` bytes, those of the heads and of the chosen layer first.
+    """Choose the numbers that fit into `room` bytes, those of the heads and of the chosen layer first.
 
-    `given` are parameters that the page has already.
+    `given` are parameters that the page has already, from another pass.
     """
     layers = model.config.num_hidden_layers
     kept = Selection(trace, model, room, chosen, given)
     ran = [step for step in trace.steps if step.path in trace.arrays]
     logits = [step for step in ran if step.output.symbols.split(" × ")[-1] == "V"]
     steps = [step for step in ran if step not in logits]
-    stops = stops_of(trace.steps, layers)
-    here = [step for step in steps if stops[step.index] == max(1, chosen.stop)]
-    ends = [step for step in steps if stops[step.index] in (0, layers + 1)]
+    sections = sections_of(trace.steps, layers)
+    here = [step for step in steps if sections[step.index] == max(1, chosen.section)]
+    ends = [step for step in steps if sections[step.index] in (0, layers + 1)]
     others = [step for step in steps if step not in here and step not in ends]
 
-    # The chosen layer's attention, and what the heads say.
+    # The chosen layer's attention, and the predictions.
     kept.keep(step for step in here if step.op == "softmax")
     for step in logits:
         kept.keep_best(step)

@@ -1,7 +1,8 @@
-"""What a trace records: an op that ran becomes a step, with its name, the sizes of its operands, and its cost.
+"""The records of a trace, and its operation table: a step for each op, with names, shapes, parameters, MACs, time.
 
-The records have the field names of the JSON output. In the operation table, wide as in the literature, else with a line
-for each operand, layers that do the same are shown once, with the number of times they ran.
+Fields have the names of the JSON output. The table has a row for each op, as in the literature, or in a narrow terminal
+a line for each operand; layers that do the same are shown once, with the number of times they ran. The costs are not
+decided here: an op's MACs and operations stand with the op (network/ops.py), recorder.py adds them up.
 """
 
 import re
@@ -38,7 +39,7 @@ class Value(ByName):
 
 @dataclass(frozen=True)
 class Stats(ByName):
-    """Statistics of the numbers in an array; `std` is that of the population, None means not a finite number."""
+    """Statistics of an array; `std` is of the population (divided by n). None: the number is not finite."""
 
     min: float | None
     max: float | None
@@ -48,28 +49,36 @@ class Stats(ByName):
 
     @classmethod
     def of(cls, numbers: Iterable[Any], finite: bool) -> "Stats":
-        """From four numbers; those that are not finite become None."""
+        """Make Stats of (min, max, mean, std); those that are not finite become None."""
         low, high, mean, std = (float(number) if np.isfinite(number) else None for number in numbers)
         return cls(low, high, mean, std, finite)
 
 
 class Rates(NamedTuple):
-    """What a machine does: see estimate.py."""
+    """The speed of a machine, for estimate.py.
 
-    gflops: float  # billions of operations a second, of products
-    gbps: float  # billions of bytes a second, from memory
-    elementwise_gbps: float  # billions of bytes a second, of passes over what the cache holds, by one core
+    gflops: billions of operations a second in matrix products. gbps: billions of bytes a second from memory.
+    elementwise_gbps: billions of bytes a second of element-wise passes over cached arrays, on one core. call_seconds:
+    overhead of calling an op. cores: how many cores share a pass of many tokens.
+    """
+
+    gflops: float
+    gbps: float
+    elementwise_gbps: float
     call_seconds: float
-    cores: int = 1  # that share a pass of many tokens
+    cores: int = 1
 
 
 class Estimate(NamedTuple):
-    """What a step must take: see estimate.py. `intensity` is FLOPs for each byte that is read or written."""
+    """The estimated time of a step, by estimate.py. intensity: FLOPs a byte read or written.
+
+    bound: the limit, "products" or "memory".
+    """
 
     read_bytes: int
     written_bytes: int
     intensity: float
-    bound: str  # "products" or "memory"
+    bound: str
     estimated_seconds: float
 
 
@@ -137,12 +146,12 @@ class Totals(ByName):
     estimated_seconds: float | None = None
 
     def record(self) -> dict[str, Any]:
-        """The totals as in the JSON record."""
+        """The totals as `bertcli trace --format json` prints them."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Account(Documented):
-    """What is known of a pass: its size, its steps and their sums."""
+    """The account of a pass: its size, its steps, their totals, and the table; recorder.Trace fills it."""
 
     model: str
     sizes: Mapping[str, int]  # of the symbols in shapes
@@ -155,7 +164,7 @@ class Account(Documented):
 
     @property
     def totals(self) -> Totals:
-        """Sums over all steps so far."""
+        """The sums over all steps so far."""
         macs = sum(step.macs for step in self.steps)
         estimates = [step.estimate.estimated_seconds for step in self.steps if step.estimate]
         return Totals(
@@ -205,7 +214,7 @@ def stats_of(x: Array) -> Stats:
 
 
 def show(name: str, axes: Axes) -> Value:
-    """A value for display: the batch has an axis of its own, left out for one sentence; other products are one."""
+    """Name and shape of a value for display: B is an axis of its own, left out if 1; other merged axes stay one."""
     parts: list[tuple[str, int]] = []
     for axis in axes:
         if axis and axis[0].symbol == BATCH:
@@ -219,7 +228,7 @@ def show(name: str, axes: Axes) -> Value:
 
 
 def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
-    """The axes of a product's operand in multiplication order: in the second operand summed axes come before its own.
+    """An operand's axes in the order of a matrix product: the second operand's summed axes before its other ones.
 
     Axes that both operands and the result have, such as heads, stay in front.
     """
@@ -234,7 +243,8 @@ def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
 # ------------------------------------------------------------------------------------------------ layers shown once
 
 LAYER = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
-EVERY = "*"  # in place of a layer's number
+# Stands for a layer's number in a path.
+EVERY = "*"
 
 
 class Folded(NamedTuple):
@@ -250,15 +260,16 @@ class Folded(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """What stands above the steps."""
+        """The heading above the steps: `Encoder layer × 12, each:`."""
         return f"{self.name}{', each' if self.times > 1 else ''}:"
 
 
 def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
-    """The steps of a pass in the order they ran; with `fold`, consecutive layers that do the same become one."""
+    """Group the steps of a pass by layer, in order; with `fold`, consecutive layers that do the same become one."""
     stretches = [tuple(members) for _, members in groupby(steps, lambda step: _layer(step.path))]
     runs = [[stretch] for stretch in stretches]
-    if fold:  # layers that are alike; what lies between layers is like none of them
+    if fold:
+        # Steps without their layer's number are equal in layers that do the same, and never outside of layers.
         runs = [[*layers] for _, layers in groupby(stretches, lambda stretch: [*map(_without_layer, stretch)])]
     alike = sum(bool(_layer(run[0][0].path)) for run in runs) == 1
     return [_joined(run, alike) for run in runs]
@@ -275,9 +286,10 @@ def _without_layer(step: Step) -> Step:
 
 
 def _joined(layers: list[tuple[Step, ...]], alike: bool) -> Folded:
-    """Layers that do the same; `alike`: all layers do."""
+    """Merge layers that do the same into one block; `alike`: they are all layers of the pass."""
     layer, last = (_layer(steps[0].path) for steps in (layers[0], layers[-1]))
-    first, last = (str(int(path.rpartition(".")[2] or 0) + 1) for path in (layer, last))  # paths count from 0
+    # Paths count layers from 0, names from 1.
+    first, last = (str(int(path.rpartition(".")[2] or 0) + 1) for path in (layer, last))
     if len(layers) == 1:
         return Folded(layer, 1, layers[0], f"Encoder layer {first}")
     name = f"Encoder layer × {len(layers)}" if alike else f"Encoder layers {first} to {last}"
@@ -290,7 +302,7 @@ def _joined(layers: list[tuple[Step, ...]], alike: bool) -> Folded:
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
-    """Statistics of all results together; they all have the same size."""
+    """The statistics of all results together, from each one's; this is exact, since all have the same size."""
     described = [step.stats for step in steps if step.stats is not None]
     if not described:
         return None
@@ -336,7 +348,7 @@ def _narrow(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
 
 
 def _operands(step: Step) -> list[Value | None]:
-    """Two operands, of which either may be missing, and the result."""
+    """The first two operands, None for a missing one, and the result: the columns of the table."""
     return [*[*step.inputs, None, None][:2], step.output]
 
 
@@ -366,7 +378,7 @@ def _measures(step: Step, total: float | None) -> dict[str, str]:
 
 
 def _idle(step: Step) -> int:
-    """How many parameters of a step a token does not use: those of the experts that it does not go to."""
+    """Parameters of a step that a token does not use: those of the experts that it is not routed to."""
     if step.op != "experts":
         return 0
     _, shares, inner, outer = step.inputs
@@ -399,7 +411,7 @@ def _totals(trace: Account) -> list[str]:
 
 
 def _folding(trace: Account, blocks: list[Folded]) -> list[str]:
-    """What measured numbers refer to, where layers are shown once."""
+    """The note that times are means and statistics joint where several layers are shown as one."""
     steps = [step for block in blocks for step in block.steps if block.times > 1]
     notes = ["times are averages per layer"] if trace.timed and steps else []
     notes += ["statistics are over all layers"] if any(step.stats for step in steps) else []
