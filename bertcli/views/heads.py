@@ -73,7 +73,7 @@ class HeadsOptions(Asked):
 
 
 def _sample(options: HeadsOptions, texts: Sequence[str]) -> str:
-    """Without a result that is asked about any model will do."""
+    """The bundled model for these texts: without ablation there is no result, so any model will do."""
     return sample_for(options, texts) if options.ablate else MASKED_SAMPLE
 
 

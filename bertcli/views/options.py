@@ -1,4 +1,4 @@
-"""Options that several views share."""
+"""The options that several views share: maximum length (`Cut`) and the target (`Asked`)."""
 
 from dataclasses import KW_ONLY
 
@@ -9,7 +9,7 @@ from bertcli.tasks.options import Checked, option
 
 @lean_dataclass
 class Cut(Checked):
-    """Where texts are cut."""
+    """The option of every view: how many tokens a text may have."""
 
     _: KW_ONLY
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
@@ -17,9 +17,9 @@ class Cut(Checked):
 
 @lean_dataclass
 class Asked(Cut):
-    """Which result is asked about; at most one of these. None of them: the predicted label, or the word at the mask.
+    """The target: a label, a word at a mask, or the cosine with a text. None: the predicted label, or the best word.
 
-    Errors: BertcliError for several of them.
+    Errors: BertcliError for more than one of them. compute/target.py computes the result.
     """
 
     _: KW_ONLY

@@ -1,8 +1,8 @@
-"""The specs of views: options with their help, what each reads, and the file of its work.
+"""Find the specs of the views (explain, lens, heads, patch, diff), from which cli/view.py makes the commands.
 
 A view is a file in this folder with a `SPEC`, and a file of the same name in compute/; there is no list of them. The
-work has `measure`, which makes views (`report.documents.View`) from a model and what the view reads, and `draw`, which
-makes a page of them.
+file in compute/ has `measure`, which makes results (`report.documents.View`) from a model and what the view reads, and
+`draw`, which makes a page of them; both are called by these names. Texts have one result for all, or one each (`each`).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,8 @@ from bertcli.lean import lean_dataclass
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, SENTIMENT_SAMPLE
 from bertcli.views.options import Asked, Cut
 
-MASK = "[MASK]"  # in an argument: the bundled model for masks is meant
+# A text that contains this is for the bundled model with a masked-language-model head.
+MASK = "[MASK]"
 
 
 def _for_masks(options: Cut, texts: Sequence[str]) -> str:
@@ -24,18 +25,20 @@ def _for_masks(options: Cut, texts: Sequence[str]) -> str:
 
 @lean_dataclass
 class ViewSpec:
-    """A view.
+    """The specification of a view, from which its command is made.
 
-    options: a dataclass, whose docstring is the help. sample: the bundled model for given options and texts.
+    options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
+    command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe --save`.
+    panel, place: where --help lists the command, and its rank there.
     """
 
     options: type[Cut]
     reads: Literal["texts", "two texts", "two models"] = "texts"
     sample: Callable[[Any, Sequence[str]], str] = _for_masks
-    each: bool = False  # a view for each text, not one of all
-    takes_classifier: bool = False  # that `probe --save` wrote
-    panel: str = "Interpret"  # of --help
-    place: int = 0  # in the panel
+    each: bool = False
+    takes_classifier: bool = False
+    panel: str = "Interpret"
+    place: int = 0
 
     @property
     def name(self) -> str:
@@ -44,7 +47,7 @@ class ViewSpec:
 
 
 def sample_for(options: Asked, texts: Sequence[str]) -> str:
-    """The bundled model that has the result that is asked about."""
+    """The bundled model that can compute the target: a sentence model, a masked language model, or a classifier."""
     if options.versus is not None:
         return SENTENCE_SAMPLE
     masks = options.label is None and any(MASK in text for text in texts)
@@ -58,7 +61,7 @@ def view_specs() -> list[ViewSpec]:
 
 
 def view_spec(name: str) -> ViewSpec | None:
-    """The spec of a command; None if it is none of a view."""
+    """The spec of a view by its command's name; None for any other name."""
     return _spec_in(name) if name in _modules() else None
 
 
@@ -71,5 +74,5 @@ def _spec_in(module: str) -> ViewSpec | None:
 
 
 def compute(spec: ViewSpec) -> Any:
-    """The module that does a view's work; it imports NumPy."""
+    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
     return import_module(f"{__package__}.compute.{spec.name}")

@@ -1,4 +1,4 @@
-"""The attention weights of one head, or of a layer's heads on average, for people to look at: tokens on both axes."""
+"""`heads --layer`: the attention weights of one head, or their mean over a layer's heads, tokens by tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NUMBER = 3  # cells of a percentage
 
 @dataclass(frozen=True)
 class Attention:
-    """The weights of the layer that was chosen [head, query token, key token], each row of which sums to 1."""
+    """The weights of the layer of `--layer` [head, query token, key token]; each row sums to 1."""
 
     model: str
     chosen: LayerAndHead
@@ -40,7 +40,7 @@ class Attention:
 
     @property
     def record(self) -> dict[str, Any]:
-        """Of a head its weights [query, key]; of a layer those of all heads [head, query, key]."""
+        """The weights as JSON: [query, key] of one head, or [head, query, key] of all heads of a layer."""
         weights = self.layer.tolist() if self.chosen.head is None else self.weights.tolist()
         return {**self.chosen._asdict(), "tokens": list(self.pieces), "weights": weights}
 

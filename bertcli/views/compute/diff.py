@@ -1,9 +1,9 @@
-"""Two models on the same text, step by step: what differs, by how much, and where it begins.
+"""`bertcli diff`: compare two models on the same text step by step, and find the first step that differs.
 
     max_abs = max |x - y|        max_rel = max |x - y| / max(|x|, |y|)        cosine = mean over rows of cos(x, y)
 
-Without a text the weights alone are compared, and each model gets a digest of them: that of their names, shapes and
-values in float32, so it does not depend on how they are stored.
+Without a text only the weights are compared, and each model gets a digest of its weights' names, shapes and values in
+float32, so that it does not depend on the stored type.
 """
 
 import hashlib
@@ -55,24 +55,27 @@ OF_WEIGHTS = (
 
 
 class OtherText(BertcliError):
-    """Stored arrays are those of another text than the one given."""
+    """The stored arrays were computed from another text than the one given."""
 
 
 @dataclass(frozen=True)
 class Difference(ByName):
-    """A step of both models, or a parameter; None for numbers where one has NaN, infinite ones or another shape."""
+    """The difference of a step or a parameter of both models; its numbers are None if the two cannot be compared.
+
+    That is so where one has NaN, infinite numbers or another shape. cosine: of steps only.
+    """
 
     path: str
     max_abs: float | None = None
     max_rel: float | None = None
-    cosine: float | None = None  # of steps
+    cosine: float | None = None
 
     def beyond(self, tolerance: float) -> bool:
-        """Whether they differ by more than `tolerance` of the largest number, or cannot be compared."""
+        """True if they differ by more than `tolerance` times the largest number, or cannot be compared."""
         return self.max_rel is None or self.max_rel > tolerance
 
     def cells(self, none: str) -> list[str]:
-        """The path and the largest differences; `none` stands for what is no number."""
+        """The table's cells: path, max abs, max rel; `none` is written for a difference that is None."""
         return [self.path, _small(self.max_abs, none), Shaded(_small(self.max_rel, none), -_strength(self.max_rel))]
 
     def named(self, *names: str) -> dict[str, Any]:
@@ -81,35 +84,39 @@ class Difference(ByName):
 
 
 class Single(NamedTuple):
-    """What only the first model has, and what only the second."""
+    """The paths that only the first model has, and those that only the second has."""
 
     first: tuple[str, ...] = ()
     second: tuple[str, ...] = ()
 
     def lines(self, names: Sequence[str]) -> list[str]:
-        """One for each model that has something alone."""
+        """A line for each model that has paths of its own."""
         return [f"Only in {name}: {', '.join(paths)}" for name, paths in zip(names, self, strict=True) if paths]
 
 
 def single(first: Iterable[str], second: Iterable[str], both: Collection[str]) -> Single:
-    """What only one of two has."""
+    """The paths of either model that are not in `both`."""
     return Single(*(tuple(path for path in paths if path not in both) for paths in (first, second)))
 
 
 @dataclass(frozen=True)
 class Diff(View):
-    """Two models step by step: `first` is the path of the first step beyond the tolerance, None if there is none."""
+    """The comparison of two models step by step.
+
+    first: path of the first step beyond the tolerance, None if there is none. only: paths of steps of one model alone,
+    or of another shape in the other. text: the first of the texts, for the page.
+    """
 
     names: tuple[str, str]
     tolerance: float
     steps: tuple[Difference, ...]
     weights: tuple[Difference, ...]
-    only: Single = Single()  # steps, also those that have another shape
-    text: str = ""  # the first one
+    only: Single = Single()
+    text: str = ""
 
     @property
     def differs(self) -> str | None:
-        """What is beyond the tolerance; None if nothing is."""
+        """The sentence that `--check` fails with; None if no step is beyond the tolerance."""
         return self.first and f"{self.first} is the first step beyond the tolerance of {self.tolerance:g}."
 
     @property
@@ -132,7 +139,7 @@ class Diff(View):
         return Document([*columns, Column("Beyond")], rows, self.below(), self.record, self.record["steps"])
 
     def below(self) -> list[str]:
-        """What stands below the table: where the two part, and which weights differ most."""
+        """The lines below the table: the first step that differs, the largest difference, the weights that differ."""
         largest = max(self.steps, key=lambda step: np.inf if step.max_rel is None else step.max_rel)
         where = f"first beyond {self.tolerance:g}: {self.first}" if self.first else f"no step beyond {self.tolerance:g}"
         place = f" at {largest.path}" if largest.max_rel != 0 else ""
@@ -146,7 +153,7 @@ class Diff(View):
 
 @dataclass(frozen=True)
 class Weights(View):
-    """The weights of two models: how many are equal, those that differ, those that only one has; a digest of each."""
+    """The comparison of two models' weights alone: how many are equal, which differ, and a digest of each model."""
 
     names: tuple[str, str]
     tolerance: float
@@ -157,7 +164,7 @@ class Weights(View):
 
     @property
     def differs(self) -> str | None:
-        """What is beyond the tolerance; None if nothing is."""
+        """The sentence that `--check` fails with; None if no weight is beyond the tolerance."""
         worst = next((weight for weight in self.weights if weight.beyond(self.tolerance)), None)
         return None if worst is None else f"{worst.path} differs by more than the tolerance of {self.tolerance:g}."
 
@@ -229,7 +236,7 @@ def diff(
 
 
 def _same_tokens(model: LoadedModel, other: LoadedModel, text: str, limit: int) -> tuple[Tokens, Tokens]:
-    """The text as either reads it; BertcliError if their tokens are not the same."""
+    """The text as tokenized for either model. Errors: BertcliError if the two have other tokens."""
     readings = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
     for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in readings))):
         if pieces[0] != pieces[1]:
@@ -242,17 +249,20 @@ def _same_tokens(model: LoadedModel, other: LoadedModel, text: str, limit: int) 
 
 
 def _pass(model: LoadedModel, ids: Any, segments: Any) -> Trace:
-    """A pass with every head, and the output of each step."""
+    """Trace a pass through every prediction head, and keep the output of each step."""
     with trace(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
         model.outputs(np.array(ids), np.array(segments))
     return recorded
 
 
 def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> Difference:
-    """How two arrays of one shape differ; rows are along the last axis. What both leave out (-∞) does not count."""
-    out = np.isneginf(x) & np.isneginf(y)
-    if out.any():
-        x, y = np.where(out, 0, x), np.where(out, 0, y)
+    """The difference of two arrays of one shape, whose rows are along the last axis.
+
+    Numbers that are -∞ in both, as attention scores behind a mask are, count as equal.
+    """
+    masked = np.isneginf(x) & np.isneginf(y)
+    if masked.any():
+        x, y = np.where(masked, 0, x), np.where(masked, 0, y)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return Difference(path)
     width = x.shape[-1] if x.ndim else 1
@@ -260,7 +270,8 @@ def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> Difference:
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
     max_abs = float(np.abs(a - b).max(initial=0.0))
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    same = (a == b).all(axis=1)  # rows of zeros, too
+    # Equal rows have cosine 1, also rows of zeros, whose cosine is not defined.
+    same = (a == b).all(axis=1)
     cosines = np.where(same, 1.0, (a * b).sum(axis=1) / np.where(lengths > 0, lengths, 1.0))
     return Difference(
         path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean())
@@ -268,23 +279,25 @@ def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> Difference:
 
 
 def _joined(path: str, steps: Sequence[Difference]) -> Difference:
-    """A step's largest differences over all texts, and its mean cosine."""
-    numbers = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)  # None is NaN
+    """Merge a step's differences over all texts: the largest ones, and the mean cosine."""
+    # NumPy makes NaN of None.
+    numbers = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)
     if np.isnan(numbers).any():
         return Difference(path)
     return Difference(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
 
 
 def weights_of(model: LoadedModel) -> dict[str, Array]:
-    """The parameters by their paths, a tied one at each."""
+    """The parameters by path; a tied one is under each of its paths."""
     return {parameter.path: parameter.array for parameter in parameters(model.network)}
 
 
 def weight_differences(xs: Mapping[str, Array], ys: Mapping[str, Array]) -> tuple[Difference, ...]:
-    """The parameters both have whose values differ, most first."""
+    """The parameters of both models whose values differ, the largest difference first; a tied one counts once."""
     differing: dict[int, Difference] = {}
     for path, x in xs.items():
-        if path not in ys or id(x) in differing:  # a tied one is compared where it is first used
+        # A tied parameter is compared where it is first used.
+        if path not in ys or id(x) in differing:
             continue
         y = ys[path]
         if x.shape != y.shape:
@@ -295,7 +308,7 @@ def weight_differences(xs: Mapping[str, Array], ys: Mapping[str, Array]) -> tupl
 
 
 def _weights(model: LoadedModel, other: LoadedModel, tolerance: float) -> Weights:
-    """The weights alone."""
+    """Compare the weights of two models, without a pass."""
     xs, ys = weights_of(model), weights_of(other)
     both = xs.keys() & ys.keys()
     equal = sum(np.array_equal(xs[path], ys[path]) for path in both)
@@ -304,7 +317,7 @@ def _weights(model: LoadedModel, other: LoadedModel, tolerance: float) -> Weight
 
 
 def _digest(arrays: Mapping[str, Array]) -> str:
-    """Of the names, shapes and values of weights."""
+    """The digest of weights: of names, shapes and float32 values, in hexadecimal digits."""
     whole = hashlib.blake2b(digest_size=16)
     for path, array in sorted(arrays.items()):
         whole.update(f"{path} {array.shape} ".encode())
@@ -329,15 +342,20 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
         try:
             with NpzFile(opened) as stored:
                 arrays = {name: stored[name] for name in stored.files}
-        except Exception as error:  # an array's header is a Python literal, and Python's parser has many ways to fail
+        # An array's header in a .npz file is a Python literal, and Python's parser has many ways to fail on a bad one.
+        except Exception as error:
             raise BertcliError(f"{file} cannot be read as arrays: {first_line(error)}.") from None
-    return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}  # others are bytes
+    # Members of the file that are no arrays come as bytes.
+    return {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
 def _inputs(
     model: LoadedModel, arrays: Mapping[str, NDArray[Any]], name: str, given: Sequence[Tokens]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ids and segments [sentence, token] of the text, or those stored; OtherText where these are not the same."""
+    """Ids and segments [sentence, token]: the stored ones, else those of the text.
+
+    Errors: OtherText if both exist and differ; BertcliError without either.
+    """
     ids = arrays.get("input_ids")
     if ids is None:
         if not given:
@@ -376,14 +394,14 @@ def _with_arrays(
 
 
 def _state_paths(recorded: Trace, layers: int) -> dict[int, str]:
-    """The step that gives each layer's state; 0 is the embeddings' output, and the last one is the encoder's."""
+    """The path of the step that gives each state: 0 is the embeddings' output, the last one the encoder's output."""
     numbers = {"embeddings": 0, **{f"encoder.layers.{i}": i + 1 for i in range(layers)}, "encoder": layers}
     calls = [call for call in recorded.calls if call.path in numbers]  # the encoder ends last, and may norm the state
     return {numbers[call.path]: recorded.steps[call.made[-1]].path for call in calls}
 
 
 def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any]:
-    """A stored array without the axes of length 1 in front that it has beyond the model's own."""
+    """Drop leading axes of length 1 of a stored array, so that it has as many axes as the model's (`own`)."""
     fitted = array
     while fitted.ndim > own.ndim and len(fitted) == 1:
         fitted = fitted[0]
@@ -396,7 +414,7 @@ def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any
 
 
 def _small(number: float | None, none: str) -> str:
-    """A difference; `none` for one that is no number."""
+    """A difference as text; `none` if it is None."""
     return none if number is None else f"{number:.2e}" if number else "0"
 
 
@@ -404,7 +422,7 @@ measure = diff
 
 
 def draw(view: Diff | Weights) -> str:
-    """The steps with the size of their differences, and the weights that differ."""
+    """The page: the steps with the size of their differences, and the weights that differ."""
     document = view.document()
     models = " and ".join(view.names)
     summary = [element("p", line) for line in document.below]
@@ -421,7 +439,7 @@ def draw(view: Diff | Weights) -> str:
 
 
 def _strength(max_rel: float | None) -> float:
-    """0 for a relative difference of 1e-8 or less, 1 for 1 or more, and for what is no number."""
+    """The shade of a relative difference, on a log scale: 0 for 1e-8 or less, 1 for 1 or more and for None."""
     if max_rel is None:
         return 1.0
     return min(1.0, 1 + log10(max(max_rel, 10.0**-DECADES)) / DECADES)

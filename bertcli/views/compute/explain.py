@@ -79,24 +79,24 @@ class Explanation(View):
 
     @property
     def late(self) -> bool:
-        """Whether words are the tokens of a query that found those of a document."""
+        """True in late interaction (ColBERT): words are the query's tokens, each matched with one of the document."""
         return any(word.match is not None for word in self.words)
 
     @property
     def result(self) -> str:
-        """What the value is, the value, and the probability that belongs to it."""
+        """The line with the result: its name, its value, and the probability that it stands for, if any."""
         named = "" if self.probability is None else f", a probability of {self.probability:.1%}"
         return f"{self.meaning}: {cell(self.value)}{named}"
 
     @property
     def shares(self) -> list[float]:
-        """Each word's part of the sum of all contributions' sizes, with its sign."""
+        """Each word's contribution divided by the sum of all absolute contributions, with its sign."""
         total = sum(abs(word.contribution) for word in self.words) or 1.0
         return [word.contribution / total for word in self.words]
 
     @property
     def shades(self) -> list[float]:
-        """From -1 to 1, the largest contribution with full strength."""
+        """Each word's shade, from -1 to 1: the contribution divided by the largest absolute one."""
         largest = max((abs(word.contribution) for word in self.words), default=0.0) or 1.0
         return [word.contribution / largest for word in self.words]
 
@@ -112,7 +112,7 @@ class Explanation(View):
         return Document(columns, rows, [self.result], self.record, self.record["words"])
 
     def print(self) -> None:
-        """The text with its words shaded, or with numbers behind them, and the table."""
+        """Print the text with its words shaded, or without color with numbers behind them, and the table."""
         for text, words in self.texts():
             marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]
             print_marked(text, marks)
@@ -128,7 +128,7 @@ class Explanation(View):
 
 @takes(ExplainOptions)
 def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[Explanation]:
-    """What each word of each text contributes to a result: `explanation.words`, `.value`, `.target`, `.record`.
+    """Occlusion: measure what each word of each text adds to a result, as `.words`, `.value`, `.target`, `.record`.
 
     The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
     best one) at the text's mask, or the cosine with the text `versus`; in late interaction the score of text and pair,
@@ -140,7 +140,7 @@ def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[
 
 
 def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
-    """The same, computed a text at a time."""
+    """Yield what `explain` returns, one text after the other."""
     expect_model(model)
     late = None if model.path is None or model.classifier is not None else model.sentence.late
     if late is not None:
@@ -168,7 +168,7 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
 
 
 def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
-    """A ranking by late interaction: its score is the sum of what each token of the query finds in the document."""
+    """Explain the score of late interaction, which is a sum over the query's tokens: no word needs to be removed."""
     if (options.label, options.word, options.versus, options.method) != (None, None, None, "mask"):
         raise BertcliError(
             "Late interaction gives one score for a query and a document, and leaves no word out: no label, word, "
@@ -214,7 +214,8 @@ def _words(
     words = []
     for (side, *_), positions in positions_of.items():
         start, end = min(tokens.offsets[i][0] for i in positions), max(tokens.offsets[i][1] for i in positions)
-        text = texts[side][start:end].lstrip()  # some tokenizers count the space before a word in
+        # Some tokenizers count the space before a word as part of it.
+        text = texts[side][start:end].lstrip()
         end -= 0 if side else prompt
         if end >= len(text) > 0:
             words.append((Contribution(text, end - len(text), end, 0.0, side), positions))
@@ -242,7 +243,7 @@ def _values(result: Target, sentences: list[TokenizedText], batch_tokens: int | 
 
 
 def draw(views: Sequence[Explanation], model: str = "") -> str:
-    """The texts with their words shaded, and the numbers beside each."""
+    """The page: the texts with their words shaded, and beside each the table of contributions."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
     subject = f"which words speak for {views[0].meaning}" if len(views) == 1 else "which words speak for each result"
     late = any(view.late for view in views)

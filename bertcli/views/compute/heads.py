@@ -1,4 +1,4 @@
-"""What each attention head does, over texts, and what the result loses without it (Michel, Levy and Neubig 2019).
+"""`bertcli heads`: attention statistics of every head over texts, and head ablation (Michel, Levy and Neubig 2019).
 
     entropy   -Σ a ln a, in nats          distance  Σ a |query - key|, in tokens
     special, self, next, previous         the share of weight on special tokens, the token itself, its neighbors
@@ -38,8 +38,10 @@ from bertcli.views.compute.parts import HEADS, WEIGHTS, PartWatcher
 from bertcli.views.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.views.heads import HeadsOptions
 
-MOST_TOKENS = 128  # of a text, in pictures of its weights
-MOST_BESIDE = 6  # heads whose pictures stand beside the numbers; more have the whole width
+# Tokens of a text in the pictures of its weights.
+MOST_TOKENS = 128
+# Heads a layer whose pictures stand beside the numbers; with more, the pictures have the whole width.
+MOST_BESIDE = 6
 THUMB = (
     '<button type="button" class="thumb" title="{title}" aria-pressed="false" data-layer="{layer}" data-head="{head}">'
     "<canvas></canvas></button>"
@@ -62,9 +64,9 @@ OF_ROLLOUT = (
 
 @dataclass(frozen=True)
 class Rollout:
-    """Of one text, how far each token (a row) draws on each: through all `layers`, and by the `mean` of all weights.
+    """Attention rollout of one text [token, token]: how far each token (row) draws on each token (column).
 
-    `token` is the row that is shown.
+    layers: through all layers. mean: the mean of all weights, to compare with. token: the row that is printed.
     """
 
     layers: Numbers
@@ -73,7 +75,7 @@ class Rollout:
 
     @classmethod
     def of(cls, weights: Sequence[Numbers], token: int) -> "Rollout":
-        """From the mean of the heads of each layer [query, key]."""
+        """Compute the rollout from each layer's weights [query, key], the mean of its heads."""
         result = np.eye(len(weights[0]))
         for layer in weights:
             result = product((layer + np.eye(len(layer))) / 2, result)
@@ -145,7 +147,7 @@ class Heads(View):
         return self.of_heads() if self.rollout is None else self.of_tokens(self.rollout)
 
     def of_tokens(self, rollout: Rollout) -> Document:
-        """What the shown token draws on, token by token."""
+        """The rollout's table: a row for each token that the shown token draws on."""
         columns = [Column("Token"), Column("Rollout", number=True), Column("Mean weight", number=True)]
         shares = [numbers[rollout.token].tolist() for numbers in (rollout.layers, rollout.mean)]
         rows, lines = [], []
@@ -157,7 +159,7 @@ class Heads(View):
         return Document(columns, rows, below, self.record, lines)
 
     def of_heads(self) -> Document:
-        """A row for each head."""
+        """The statistics' table: a row for each head."""
         names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
         columns = [Column(name, number=True) for name in names]
         rows = [
@@ -186,7 +188,7 @@ def heads(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
 
 
 def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
-    """The same, for the options as one."""
+    """Compute what `heads` returns; the command calls it with its options in one dataclass."""
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
@@ -236,7 +238,10 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
 
 
 def _token(model: LoadedModel, tokens: Tokens, asked: int | None) -> int:
-    """The token whose rollout is shown: the one asked about, else the first mask, else the first."""
+    """The position of the token whose rollout is shown: `asked`, else the first mask, else 0.
+
+    Errors: BertcliError for a position that the text does not have.
+    """
     if asked is None:
         return tokens.ids.index(model.tokenizer.mask_id) if model.tokenizer.mask_id in tokens.ids else 0
     if asked >= len(tokens.ids):
@@ -245,7 +250,7 @@ def _token(model: LoadedModel, tokens: Tokens, asked: int | None) -> int:
 
 
 class AttentionStats(NamedTuple):
-    """What the attention weights of a sentence say."""
+    """Statistics of a sentence's attention weights, and the weights themselves for pictures."""
 
     sums: Numbers  # over queries [layer, head, measure]
     weights: Array  # [layer, head, query, key], of the first tokens
@@ -311,7 +316,7 @@ def changes_without(model: LoadedModel, result: Target, sentence: TokenizedText,
 
 
 def silencing(layer: int, heads: Sequence[int]) -> Callable[[str, int, Array], None]:
-    """What sets the output of one head of a layer to zero, in each sentence of a batch that of its own."""
+    """A `see` for PartWatcher that sets heads of one layer to zero: in sentence i of the batch heads[i]."""
 
     def see(kind: str, number: int, array: Array) -> None:
         if (kind, number) == (HEADS, layer):
@@ -321,8 +326,10 @@ def silencing(layer: int, heads: Sequence[int]) -> Callable[[str, int, Array], N
 
 
 def draw(view: Heads) -> str:
-    """A grid of layers and heads: the weights of the first text as pictures, and below each what it changes, or how far
-    it looks; then all numbers."""
+    """The page: a grid of heads with pictures of the first text's weights, then the tables.
+
+    Below each picture stands the change of the result without the head, or, without ablation, the mean distance.
+    """
     by_place = _by_place(view)
     rows = [[str(1 + layer), *row] for layer, row in enumerate(by_place)]
     columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(max(map(len, by_place))))]
@@ -362,7 +369,7 @@ def draw(view: Heads) -> str:
 
 
 def _by_place(view: Heads) -> list[list[str]]:
-    """A picture and a shaded number for each head that is shown, in its row and column."""
+    """The grid's cells [layer][head]: a picture and a shaded number; "" for a head that is not shown (--top-k)."""
     name = "distance" if view.meaning is None else "change"
     largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
     layers, heads = max(head.layer for head in view.heads), max(head.head for head in view.heads)
@@ -376,7 +383,7 @@ def _by_place(view: Heads) -> list[list[str]]:
 
 
 def _thumb(title: str, layer: int, head: int) -> Markup:
-    """A small picture, which the script draws from this matrix of `data.weights` and shows large when it is chosen.
+    """A small picture of a head's weights; heads.js draws it from `data.weights`, and draws it large when chosen.
 
     Layer and head count from 0 here, as rows of the data do.
     """

@@ -31,7 +31,8 @@ from bertcli.views.compute.target import mlm_log_probabilities
 from bertcli.views.lens import LensOptions
 
 STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
-MOST_TABLES = 3  # tokens shown with all numbers; for more a grid of best predictions is readable
+# Tokens that have a table each on the page; with more, a grid of best predictions is shown instead.
+MOST_TABLES = 3
 MEANING = (
     "The residual stream after each layer goes through the model's own prediction head; layer 0 is the embeddings{}. "
     "The head was trained on the last layer only, so an early layer may know more than it can say through it."
@@ -44,7 +45,7 @@ NUMBERS = (
 
 @dataclass(frozen=True)
 class Prediction(ByName):
-    """A token with its probability: `token` is its id, `token_str` what it reads, as in `fill-mask`."""
+    """A token with its probability: `token` is its id, `token_str` its text, as in `fill-mask`."""
 
     token: int
     token_str: str
@@ -123,7 +124,7 @@ class Lens(View):
 
 @takes(LensOptions)
 def lens(model: LoadedModel, texts: Values, options: LensOptions) -> list[Lens]:
-    """What each layer would predict for each mask of each text, or for every token of it (`all_tokens`).
+    """Logit lens: predict from each layer's state, for each mask of each text or for every token (`all_tokens`).
 
     Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
     """
@@ -131,7 +132,7 @@ def lens(model: LoadedModel, texts: Values, options: LensOptions) -> list[Lens]:
 
 
 def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[Lens]:
-    """The same, computed a text at a time."""
+    """Yield what `lens` returns, one text after the other."""
     expect_model(model)
     check_head(model, "mlm", "lens")
     limit, tokenizer = length_limit(model, options.max_length), model.tokenizer
@@ -150,8 +151,9 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
 
 
 def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
-    """For each row, what every layer predicts there."""
-    with np.errstate(all="ignore"):  # damaged weights overflow; the result is checked
+    """The views of every layer, for each of these rows of the states: [row][layer]."""
+    # Damaged weights overflow; the result is checked.
+    with np.errstate(all="ignore"):
         *states, last_state = [state[rows] for state in model.network.states(batch)]
         states = [model.network.final_norm(state) for state in states] + [last_state]  # the last is as heads read it
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
@@ -168,7 +170,7 @@ def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> li
 
 
 def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
-    """One layer's view of each row."""
+    """Yield one layer's view for each row; `current` and `last` are log-probabilities [row, vocabulary]."""
     answers = last.argmax(axis=1)
     divergence = (np.exp(last) * (last - current)).sum(axis=1)
     for row, answer, kl in zip(current, answers, divergence, strict=True):
@@ -179,7 +181,7 @@ def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int
 
 
 def draw(views: Sequence[Lens], model: str = "") -> str:
-    """A table of layers for each mask; for many tokens a grid of each layer's best prediction."""
+    """The page: a table of layers for each mask, or for many tokens a grid of each layer's best prediction."""
     parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
     numbers = NUMBERS if any(len(view.masks) <= MOST_TABLES for view in views) else ""
     title, text = "Logit lens: what each layer would predict", views[0].text if len(views) == 1 else ""
@@ -209,7 +211,7 @@ def _curve(mask: TokenView) -> Markup:
 
 
 def _grid_table(view: Lens) -> Markup:
-    """A heat map, as in the literature: layers by tokens, in each cell what is read there."""
+    """A heat map, as in the literature: layers by tokens, in each cell the best prediction."""
     columns = [Column("State"), *(Column(f"{token.position} {token.token_str}") for token in view.masks)]
     rows = []
     for layer, views in enumerate(zip(*(token.layers for token in view.masks), strict=True)):

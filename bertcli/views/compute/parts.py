@@ -1,4 +1,8 @@
-"""The parts of a pass, to be looked at or written over while it runs."""
+"""PartWatcher: read or overwrite the states, attention and feed-forward outputs of a pass while it runs.
+
+heads.py (ablation, weights) and patch.py (activation patching) stand on it. It sees parts of layers; the trace, which
+sees every op, is in analysis/trace.
+"""
 
 import re
 from collections.abc import Callable
@@ -16,14 +20,18 @@ NAMES = {None: LAYERS, "attention": ATTENTION}
 
 
 class PartWatcher:
-    """Shows `see` every part of a pass with its kind and layer; what it writes into the array, the pass goes on with.
+    """Call `see(kind, layer, array)` for every part of a pass; the pass goes on with what `see` writes into the array.
 
-    Of "layers" 0 is the embeddings' output, as in `encode --layer`, and an array is [token, hidden], as of "attention"
-    and "feed-forward"; of "heads" it is [batch, head, token, size], of "weights" [batch, head, query, key]. Layers are
-    counted as they run, so one module that runs as several layers is several layers here.
+        kind                         array                          layer
+        layers                       [token, hidden]                0 the embeddings' output, N layer N's
+        attention, feed-forward      [token, hidden]                from 0
+        heads                        [batch, head, token, size]     from 0
+        weights                      [batch, head, query, key]      from 0
 
-    With a `state` [token, hidden], the pass begins with it at layer `first`. whole: every token is computed in the last
-    layer, too.
+    Layers are counted as they run, so one module that runs as several layers (ALBERT) is several layers here.
+
+    state [token, hidden]: the pass begins with it at layer `first`, and earlier layers are skipped. whole: the last
+    layer computes every token, not only those that a prediction head reads.
     """
 
     def __init__(
@@ -40,11 +48,13 @@ class PartWatcher:
         found = ((LAYER.fullmatch(path), item) for path, item in walk(network))
         self._parts = {id(item): NAMES.get(match[1], FEED_FORWARD) for match, item in found if match}
         self._begun = 0
-        self._layer: int | None = None  # that the pass is in
+        # The layer that is running; None outside of layers.
+        self._layer: int | None = None
 
     def op(self, op: Op[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
         result: Array = op.compute(*arguments, **keywords)
-        if self._layer is not None and op.name in OF_OPS and result.ndim == 4:  # not a router's shares
+        # A router of experts has a softmax, too; its result has two axes.
+        if self._layer is not None and op.name in OF_OPS and result.ndim == 4:
             self._see(OF_OPS[op.name], self._layer, result)
         return result
 

@@ -1,13 +1,13 @@
-"""Activation patching: where in the network two texts begin to be treated differently.
+"""Activation patching: which layer and token carry the difference between the results of two texts.
 
-Text B is run again, but in one place (the state after a layer at one token, what its attention or its feed-forward
-gives there, or one attention head) with what text A has there:
+Text B (the corrupted one) is run again with one activation of text A (the clean one). An activation is the state after
+a layer at one token, the output of attention or feed-forward there, or an attention head's output:
 
     effect = (m_patched - m_B) / (m_A - m_B)        0: nothing of the difference, 1: all of it
 
-m is the result that `explain` asks about, too. "noise" runs A with what B has: how much of the result that one place
-can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv 2202.05262), Zhang and Nanda 2024 (arXiv
-2309.16042).
+m is the result that `explain` asks about, too. That is "denoise"; "noise" runs A with an activation of B, and measures
+how much of the result this one activation can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv
+2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042).
 """
 
 import logging
@@ -42,21 +42,23 @@ TITLES = {
     HEADS: "Attention heads' output, at all tokens",
 }
 DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
-LEAST_DIFFERENCE = 0.01  # of the two results: below, effects would be noise in the third digit
+# Least difference of the two results: effects are shares of it, and below this their third digit would be noise.
+LEAST_DIFFERENCE = 0.01
 MEANING = (
     "An effect is the share of the difference between the two results that comes with one place: 0 is nothing of it, 1 "
     "all of it, below and above happen; blue is above zero, red below. Where an effect is large, the difference is "
     "carried there; where it is 0, the place may still matter together with others."
 )
 logger = logging.getLogger("bertcli")
-Pairs = Sequence[tuple[int, int]]  # positions, in the text that is run and in the one that gives
+# Positions in the text that is run (base), and in the one whose activations are taken (source).
+Pairs = Sequence[tuple[int, int]]
 
 
 # ----------------------------------------------------------------------------------------------- one place of a pass
 
 
 class TextRun(NamedTuple):
-    """A text, its result, and all parts of its pass: of a kind and a layer [token, hidden], of heads [head, …]."""
+    """A text's pass: its result, and its activations by kind and layer, [token, hidden] or of heads [head, …]."""
 
     sentence: TokenizedText
     value: float
@@ -64,7 +66,7 @@ class TextRun(NamedTuple):
 
 
 def run_of(model: LoadedModel, result: Target, sentence: TokenizedText) -> TextRun:
-    """Run a text and keep every part of its pass."""
+    """TextRun a text and keep a copy of every activation that can be patched."""
     parts: dict[tuple[str, int], Array] = {}
 
     def keep(kind: str, layer: int, array: Array) -> None:
@@ -78,9 +80,9 @@ def run_of(model: LoadedModel, result: Target, sentence: TokenizedText) -> TextR
 
 
 class Patching(NamedTuple):
-    """One text that is run again (`base`) with parts of the other one's pass (`source`).
+    """The text that is run again (`base`), and the one whose activations are put into it (`source`).
 
-    denoise runs the corrupted text with what the clean one has; noise the clean one with what the corrupted one has.
+    denoise: base is the corrupted text, source the clean one; noise: the other way round.
     """
 
     model: LoadedModel
@@ -89,9 +91,10 @@ class Patching(NamedTuple):
     source: TextRun
 
     def values(self, kind: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
-        """The result [copy] of the text with the source's part at each copy's pairs of positions; of its head, if any.
+        """The result [copy] of copies of the base, each patched at its own pairs of positions, and in its own head.
 
-        Copies are one batch, and begin with the layer that is patched, since the base's own layers before it stay.
+        All copies are one batch. It begins at the patched layer, with the base's state there: earlier layers are the
+        same as in the base's own pass.
         """
         size, given = len(self.base.sentence.ids), self.source.parts[kind, layer]
 
@@ -110,7 +113,7 @@ class Patching(NamedTuple):
             return self.result.of([self.base.sentence] * len(copies))
 
     def row(self, kind: str, layer: int, pairs: Pairs, batch_tokens: int) -> Numbers:
-        """The results of one layer: [pair], or of heads [head]."""
+        """The results of one layer's patches: one for each pair [pair], or of heads one for each head [head]."""
         heads = range(self.model.config.num_attention_heads) if kind == HEADS else range(0)
         copies: Sequence[Pairs] = [pairs for _ in heads] or [[pair] for pair in pairs]
         step = max(1, batch_tokens // len(self.base.sentence.ids))
@@ -123,9 +126,10 @@ class Patching(NamedTuple):
 
 @dataclass(frozen=True)
 class Patch(View):
-    """What patching each place does: `values` [layer, token of b] or [layer, head] by direction, NaN: not patched.
+    """The result of patching one kind of activation.
 
-    `pairs` are positions in a and in b; `tokens` those of a and of b; `meaning` says what the two values are.
+    values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
+    b that belong together. tokens: those of a, and those of b. meaning: the name of the result, for people.
     """
 
     a: str
@@ -141,7 +145,7 @@ class Patch(View):
 
     @property
     def effects(self) -> dict[str, Numbers]:
-        """The share of the difference, of the values' shapes."""
+        """The effects by direction, in the shape of the values: shares of the difference between the two results."""
         gap = self.value_a - self.value_b
         ends = {"denoise": (self.value_b, gap), "noise": (self.value_a, -gap)}
         return {name: (values - ends[name][0]) / ends[name][1] for name, values in self.values.items()}
@@ -156,14 +160,14 @@ class Patch(View):
 
     @property
     def columns(self) -> list[str]:
-        """What the columns of values are."""
+        """The names of the values' columns: heads, or the tokens of b."""
         if self.kind == HEADS:
             return [f"Head {1 + head}" for head in range(len(next(iter(self.values.values()))[0]))]
         return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
 
     @property
     def results(self) -> str:
-        """Both values."""
+        """The line with the results of both texts."""
         return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
 
     def layer(self, row: int) -> int:
@@ -171,7 +175,7 @@ class Patch(View):
         return row if self.kind == LAYERS else 1 + row
 
     def place(self, row: int) -> str:
-        """What a row is called."""
+        """The name of a row of values: a state, or a layer."""
         return state_name(row) if self.kind == LAYERS else layer_name(self.layer(row))
 
     def document(self) -> Document:
@@ -191,7 +195,7 @@ class Patch(View):
         return Document(columns, rows, self.below(), self.record, lines)
 
     def below(self) -> list[str]:
-        """What stands below the table: both results, and what an effect is."""
+        """The lines below the table: both results, and how to read an effect."""
         runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
         return [
             f"{self.results[0].upper()}{self.results[1:]}.",
@@ -199,7 +203,7 @@ class Patch(View):
         ]
 
     def print(self) -> None:
-        """The table, its numbers on a ground of color where there is color; turned where tokens do not fit the width.
+        """Print the table, shaded in color where the terminal has color; turned if it is wider than the terminal.
 
         In the turned table tokens go down and states across, so that a long text is as wide as a short one.
         """
@@ -218,7 +222,7 @@ class Patch(View):
             print_document(document, "table")
 
     def turned(self, width: int) -> Iterator[list[str]]:
-        """Lines of cells of this width: a row for each token (or head), a column for each state or layer.
+        """The turned table for a terminal of this width: a row for each token or head, a column for each layer.
 
         Columns that do not fit follow in further tables.
         """
@@ -228,7 +232,8 @@ class Patch(View):
         for direction, effects in self.effects.items():
             texts = [[f"{effect:z.2f}" if np.isfinite(effect) else "" for effect in row] for row in effects]
             names = [str(self.layer(row)) for row in range(len(texts))]
-            gap = 1 if shows_shades() else 2  # without color a block stands before the number
+            # Without color a block character stands before the number.
+            gap = 1 if shows_shades() else 2
             widths = [gap + max(map(len, [name, *column])) for name, column in zip(names, texts, strict=True)]
             for number, rows in enumerate(fitting(widths, width - beside)):
                 if number:
@@ -256,7 +261,7 @@ def _nulls(values: Numbers) -> list[list[float | None]]:
 
 @takes(PatchOptions)
 def patch(model: LoadedModel, a: str, options: PatchOptions) -> Patch:
-    """What of the difference between the results of texts a and b comes with each place: `.effects`, `.record`.
+    """Activation patching between texts a (clean) and b (corrupted): `.effects` of every layer and token, `.record`.
 
     of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
     "heads". direction: "denoise" runs b with what a has, "noise" a with what b has, "both" does both. The result is
@@ -274,7 +279,7 @@ def patches(
     kinds: Sequence[str],
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
-    """The same of several kinds; `counting` passes on the rows as they are computed."""
+    """Patch several kinds of activations as `patch` does one; `counting` wraps the loop over layers (progress)."""
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no layers to patch: its vectors come from a table of words alone.")
@@ -305,7 +310,8 @@ def patches(
     for kind, name, layer in counting(sites):
         run, places = runs[name]
         values = run.row(kind, layer, places, options.batch_tokens or BATCH_TOKENS)
-        if kind != HEADS:  # in columns of b's tokens
+        if kind != HEADS:
+            # Columns are the tokens of b, of which only those in pairs were patched.
             spread = np.full(len(of_b.ids), np.nan)
             spread[[j for _, j in pairs]] = values
             values = spread
@@ -316,9 +322,9 @@ def patches(
 
 
 def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
-    """Positions in a and in b that belong together: of texts of one length the same ones, else those of partners.
+    """Pair the positions of a and b: one to one if they have equally many tokens, else where their pieces align.
 
-    What has no partner is noted.
+    Tokens without a partner are logged.
     """
     if len(a.ids) == len(b.ids):
         return [(i, i) for i in range(len(a.ids))]
@@ -342,7 +348,7 @@ def measure(
     whole: bool = False,
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
-    """What is asked for, or with `whole` every kind of place, as a page shows them."""
+    """Patch the kind of activation of the options, or with `whole` all kinds, for the page."""
     return patches(model, a, options, KINDS if whole else (options.of,), counting)
 
 
@@ -350,7 +356,7 @@ def measure(
 
 
 def draw(views: Sequence[Patch], model: str = "") -> str:
-    """Both texts above each other, their differing pieces marked, and a heat map for each kind and direction."""
+    """The page: both texts with their differing pieces marked, and a heat map for each kind and direction."""
     view = views[0]
     texts = [
         element("p", f"{name}: ", *_pieces(view, side), f" {view.meaning} {value:.4f}", class_="text")
@@ -362,7 +368,7 @@ def draw(views: Sequence[Patch], model: str = "") -> str:
 
 
 def _pieces(view: Patch, side: int) -> Iterator[str]:
-    """The tokens of one text, marked where the other one has something else."""
+    """The tokens of one text; those whose partner in the other text differs, or is missing, are marked."""
     partners = {pair[side]: pair[1 - side] for pair in view.pairs}
     for position, piece in enumerate(view.tokens[side]):
         other = partners.get(position)
@@ -371,7 +377,7 @@ def _pieces(view: Patch, side: int) -> Iterator[str]:
 
 
 def _map(view: Patch, direction: str) -> Markup:
-    """One heat map; a cell says its three numbers when it is pointed at."""
+    """The heat map of a kind and direction; a cell's title has its value and both texts' results."""
     columns = [Column("State" if view.kind == LAYERS else "Layer"), *(Column(name) for name in view.columns)]
     ends = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
     rows = [

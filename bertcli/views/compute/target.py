@@ -1,4 +1,4 @@
-"""The one number of a text that `explain` and `heads --ablate` ask about: what it is, and what a pass says it is.
+"""The result that explain, heads --ablate and patch measure: one number a text, from a prediction head or a vector.
 
 label   ln(p / (1 - p)), the log-odds of a label        (for regression the output itself; a reranker's score is one)
 word    ln p(word | rest), the log-probability of a word at the text's mask
@@ -34,7 +34,7 @@ logger = logging.getLogger("bertcli")
 
 
 class TokenizedText(NamedTuple):
-    """Tokens as the model reads them; `mask` is the position of the mask whose word is asked about, if one is."""
+    """A text's tokens. mask: the position of the mask whose word is the target; None for other targets."""
 
     ids: list[int]
     segments: list[int]
@@ -55,7 +55,7 @@ class Target(NamedTuple):
 
 
 def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
-    """What gives a text as the tokenizer gets it: with a sentence model's prompt for a cosine, or a cross-encoder's."""
+    """A function that prepends the model's prompt: a sentence model's for a cosine, or else a cross-encoder's."""
     if asked.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
     else:
@@ -64,7 +64,7 @@ def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
 
 
 def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -> TokenizedText:
-    """Tokens as a sentence whose result is asked about.
+    """Make a TokenizedText of tokens, with the position of its mask if the target is a word.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
     """
@@ -78,7 +78,7 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -
 
 
 def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
-    """Whether the result is that of a mask: a word is asked for, or nothing is and the text has a mask."""
+    """True if the target is a word at a mask: one is named, or nothing is named and the text has a mask."""
     if asked.word is not None or asked.label is not None or asked.versus is not None:
         return asked.word is not None
     if model.classifier is not None:
@@ -87,7 +87,7 @@ def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
 
 
 def result_of(model: "LoadedModel", sentence: TokenizedText, asked: Asked) -> Target:
-    """The result that is asked about; the label or word that is not named is the one the model predicts here.
+    """The Target for these options; a label or word that they do not name is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
     """
