@@ -1,9 +1,13 @@
 """The layout of the package: imports point one way without circles, and each heavy package is imported in one place."""
 
 import ast
+import io
+import re
 import subprocess
 import sys
+import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -158,3 +162,67 @@ def test_no_class_name_means_two_things() -> None:
     rooms = [path for path in FILES if path.parent.name not in ("models", "network")]
     names = Counter(node.name for path in rooms for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} == set()
+
+
+# ------------------------------------------------------------------------------------------------- names in the prose
+
+ROOT = Path(__file__).parents[1]
+A_FILE = re.compile(r"[\w./-]*\w\.(?:py|js|css|md)\b")
+A_FOLDER = re.compile(r"(?<![\w/.-])[a-z_]+/(?=[\s,.;:)]|$)")
+A_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`", re.ASCII)
+OTHERS = {
+    "transformers.js",
+    "beir/",  # a user's data
+    "refs/",  # in the Hub's cache
+    "ROPE_INIT_FUNCTIONS",  # of transformers
+    "InferenceClient",  # of the Hub's client
+    "King",  # a word of a vocabulary
+}
+
+
+def prose(path: Path) -> Iterator[str]:
+    """The comments and docstrings of a file."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    yield from docstrings(path)
+
+
+def docstrings(path: Path) -> list[str]:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        ast.get_docstring(node, clean=False) or "" for node in ast.walk(parsed(path)) if isinstance(node, documented)
+    ]
+
+
+@cache
+def stored_paths() -> list[str]:
+    """Paths of all files and folders that belong to the project, each with a slash before it."""
+    folders = (HOME, ROOT / "tests", ROOT / ".github", ROOT / "sample_weights")
+    files = [path for folder in folders for path in folder.rglob("*")]
+    return [f"/{path.relative_to(ROOT).as_posix()}" for path in [*ROOT.glob("*.*"), *folders, *files]]
+
+
+@cache
+def names_in_code() -> set[str]:
+    """Every word of the package's code, those of its strings too, but not those of its docstrings."""
+    found: set[str] = set()
+    for path in FILES:
+        documented = set(docstrings(path))
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in documented:
+                found.update(re.findall(r"\w+", node.value))
+        tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+        found.update(token.string for token in tokens if token.type == tokenize.NAME)
+    for path in HOME.rglob("*.js"):
+        found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_files_and_names_in_the_prose_exist(path: Path) -> None:
+    for text in prose(path):
+        for name in {*A_FILE.findall(text), *A_FOLDER.findall(text)} - OTHERS:
+            assert any(stored.endswith(f"/{name.strip('/')}") for stored in stored_paths()), name
+        for name in A_NAME.findall(text):
+            assert {*name.split(".")} <= names_in_code() | OTHERS, name

@@ -1,7 +1,6 @@
 """bertcli probe"""
 
 import logging
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from bertcli.evaluate.options import INSTEAD_OF_FOLDER, Evaluate, ProbeOptions
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.files.texts import Texts
 from bertcli.lean import lean_dataclass
+from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def probe(
 def _save(view: "Probe", file: str, model: str) -> None:
     """Write the classifier, and say what it is and how it is used."""
     made = view.save(file)
-    size = os.path.getsize(file) / 1000
-    what = f"layer {made.layer}, pooling {','.join(made.pooling)}, {len(made.labels)} labels"
-    logger.info("wrote %s (%.1f kB): %s.", file, size, what)
+    say_written(file)
+    layer = f"layer {made.layer}" if made.layer else "the embeddings"
+    logger.info("it reads %s, pooling %s, and has %d labels.", layer, ",".join(made.pooling), len(made.labels))
     logger.info("use it: bertcli classify -m %s --classifier %s", model, file)

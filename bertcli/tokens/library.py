@@ -2,7 +2,8 @@
 
 The library is written in Rust, where a mistake is a panic: the thread prints lines of its own, then Python gets an
 exception. A damaged or hostile tokenizer.json is one way to a panic. While a tokenizer is opened, such lines are kept
-off the terminal, and a few texts are tried, since most panics come with any text.
+off the terminal, and a few texts are tried, since most panics come with any text. A panic at one text of the user's
+alone does print its lines before ours: file descriptor 2 belongs to all threads, so it is left alone while they run.
 """
 
 import os

@@ -346,7 +346,40 @@ def test_json_that_is_not_squad_s_is_refused(made: Made, tmp_path: Path) -> None
     for data in wrong:
         file.write_text(json.dumps({"data": data}))
         assert "no data as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
-    file.write_text('{"data": [1.0]}')
-    assert "article 1: not as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
-    file.write_text('{"data": [{"paragraphs": [{"qas": []}, 3]}]}')
-    assert "article 1: not as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
+
+
+QUESTION = {"id": "1", "question": "who?", "answers": [{"text": "the king", "answer_start": 0}]}
+NOT_SQUAD: dict[str, tuple[Any, str]] = {
+    "article": (1.0, "article 1: not as SQuAD has it: 1.0 is no object with paragraphs"),
+    "no paragraphs": ({}, "article 1: not as SQuAD has it: an object has no paragraphs"),
+    "paragraphs": ({"paragraphs": 1.0}, "article 1: not as SQuAD has it: paragraphs is 1.0, not a list"),
+    "paragraph": ({"paragraphs": [{"qas": []}, 3]}, "article 1: not as SQuAD has it: 3 is no object with qas"),
+    "questions": ({"paragraphs": [{"qas": {}}]}, "article 1: not as SQuAD has it: qas is {}, not a list"),
+    "question": ({"paragraphs": [{"qas": ["x"]}]}, "article 1: not as SQuAD has it: 'x' is no object with question"),
+    "no context": ({"paragraphs": [{"qas": [QUESTION]}]}, "article 1: not as SQuAD has it: an object has no context"),
+    "context": ({"paragraphs": [{"qas": [QUESTION], "context": 1.0}]}, "question '1': 1.0 is not a text"),
+    "words": (
+        {"paragraphs": [{"qas": [{**QUESTION, "question": True}], "context": "the king"}]},
+        "question '1': true is not a text",
+    ),
+    "answers": (
+        {"paragraphs": [{"qas": [{**QUESTION, "answers": "the king"}], "context": "the king"}]},
+        "article 1: not as SQuAD has it: answers is 'the king', not a list",
+    ),
+    "answer": (
+        {"paragraphs": [{"qas": [{**QUESTION, "answers": [None]}], "context": "the king"}]},
+        "article 1: not as SQuAD has it: null is no object with text",
+    ),
+    "answer's text": (
+        {"paragraphs": [{"qas": [{**QUESTION, "answers": [{"text": 1.0}]}], "context": "the king"}]},
+        "question '1': 1.0 is not a text",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SQUAD)
+def test_values_of_the_wrong_type_in_squad_s_json_are_one_line(name: str, made: Made, tmp_path: Path) -> None:
+    article, message = NOT_SQUAD[name]
+    file = tmp_path / "data.json"
+    file.write_text(json.dumps({"data": [article]}))
+    assert f"{file}, {message}: mend it, or" in bertcli("evaluate", file, "-m", made(head="qa")).error

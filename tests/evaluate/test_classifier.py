@@ -48,7 +48,7 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", file, "--layer", "2", "--pooling", "mean")
     assert left.status == 0
     assert "after layer 4" in left.out, "the table is printed"
-    assert f"Note: wrote {file} (" in left.err
+    assert f"Wrote {file} (" in left.err
     assert f"Note: use it: bertcli classify -m {HELD_MODEL} --classifier {file}" in left.err
     assert file.stat().st_size < 1_000_000
     return file

@@ -14,18 +14,22 @@ from bertcli.files.texts import Text
 PARAGRAPH = "context"  # the field whose value the questions of one paragraph share
 
 
+class _Malformed(Exception):
+    """What a part of the file lacks, in a few words."""
+
+
 def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[LabelledText]:
     """The questions of a file; their fields are their own and the article's, such as title. Errors: BertcliError."""
     fields = Fields("question", PARAGRAPH, "answers", options.by, options.cluster)
     for number, article in enumerate(_articles(file), 1):
         try:
-            for paragraph in article["paragraphs"]:
-                for question in paragraph["qas"]:
-                    values = {**article, **_values(question), PARAGRAPH: paragraph["context"]}
+            for paragraph in _objects(article, "paragraphs"):
+                for question in _objects(paragraph, "qas"):
+                    values = {**article, **_values(question), PARAGRAPH: _field(paragraph, PARAGRAPH)}
                     place = f"{file}, question {quoted(question.get('id'))}"
                     yield read_row(Text("", place=place, label=values), "answer", fields)
-        except (TypeError, KeyError, AttributeError) as error:
-            left_out.add(f"{file}, article {number}: not as SQuAD has it ({error} is missing or of another type).")
+        except _Malformed as error:
+            left_out.add(f"{file}, article {number}: not as SQuAD has it: {error}.")
 
 
 def _articles(file: str) -> list[Any]:
@@ -39,6 +43,26 @@ def _articles(file: str) -> list[Any]:
     return articles
 
 
-def _values(question: Mapping[str, Any]) -> dict[str, Any]:
-    answers = [] if question.get("is_impossible") else [answer["text"] for answer in question["answers"]]
-    return {"question": question["question"], "answers": answers}
+def _field(value: Any, name: str) -> Any:
+    """A field of an object. Errors: _Malformed where there is no such object or field."""
+    if not isinstance(value, Mapping):
+        raise _Malformed(f"{quoted(value)} is no object with {name}")
+    if name not in value:
+        raise _Malformed(f"an object has no {name}")
+    return value[name]
+
+
+def _objects(value: Any, name: str) -> list[Any]:
+    """A field that is a list. Errors: _Malformed."""
+    found = _field(value, name)
+    if not isinstance(found, list):
+        raise _Malformed(f"{name} is {quoted(found)}, not a list")
+    return found
+
+
+def _values(question: Any) -> dict[str, Any]:
+    answers = []
+    asked = _field(question, "question")
+    if not question.get("is_impossible"):
+        answers = [_field(answer, "text") for answer in _objects(question, "answers")]
+    return {"question": asked, "answers": answers}
