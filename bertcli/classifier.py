@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import open_regular, parse_json, read_bytes
 from bertcli.network.heads import Network
 from bertcli.network.module import parameters
@@ -107,7 +107,7 @@ class Classifier:
         expected = hidden_size * len(self.pooling)
         if digest != self.digest:
             return (
-                f"{self.file} was made for {shown(self.model)}, and {model} has other weights or another tokenizer: "
+                f"{self.file} was made for {quoted(self.model)}, and {model} has other weights or another tokenizer: "
                 "give that model (-m), or make a classifier for this one (bertcli probe --save)."
             )
         if self.layer > layers or self.weight.shape[1] != expected:
@@ -159,7 +159,7 @@ def read_classifier(file: str | Path) -> Classifier:
         raise _refusal(path, "holds NaN or infinite numbers")
     pooling = tuple(texts.get("pooling", "").split(","))
     if not {*pooling} <= {*POOLINGS}:
-        raise _refusal(path, f"has the pooling {shown(','.join(pooling))}")
+        raise _refusal(path, f"has the pooling {quoted(','.join(pooling))}")
     return Classifier(
         weight=np.array(weight),  # not a view of the file, which may be written again meanwhile
         bias=np.array(bias),
@@ -190,7 +190,7 @@ def _metadata(path: Path) -> dict[str, str]:
 def _labels(text: str | None, path: Path) -> tuple[str, ...]:
     labels = parse_json((text or "null").encode("utf-8", "surrogatepass"), path)
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise _refusal(path, f"has the labels {shown(labels)}, which are no list of names")
+        raise _refusal(path, f"has the labels {quoted(labels)}, which are no list of names")
     if not 2 <= len(labels) <= MOST_LABELS or len({*labels}) < len(labels):
         raise _refusal(path, f"has {len(labels)} labels, and needs 2 to {MOST_LABELS:,} different ones")
     return tuple(labels)
@@ -198,7 +198,7 @@ def _labels(text: str | None, path: Path) -> tuple[str, ...]:
 
 def _one_of(texts: Mapping[str, str], name: str, values: tuple[str, ...], path: Path) -> str:
     if texts.get(name) not in values:
-        raise _refusal(path, f"has the {name} {shown(texts.get(name))}")
+        raise _refusal(path, f"has the {name} {quoted(texts.get(name))}")
     return texts[name]
 
 
@@ -206,7 +206,7 @@ def _whole(texts: Mapping[str, str], name: str, path: Path, least: int = 0) -> i
     text = texts.get(name, "")
     # Ten digits and more are no layer, nor a number of tokens.
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= least):
-        raise _refusal(path, f"has the {name} {shown(text)}")
+        raise _refusal(path, f"has the {name} {quoted(text)}")
     return int(text)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bertcli.engine import blas
 from bertcli.engine.threads import core_count, set_thread_count
-from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, shown, shown_object
+from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, quoted, quoted_object
 from bertcli.files.parquet import value_of
 from bertcli.files.rows import Field, RowColumns
 from bertcli.files.texts import Texts
@@ -85,7 +85,7 @@ class Columns:
         check_names(f"Columns({self._spec.module!r})", options, known | OF_LOAD)
         for name in sorted(options):
             if name in UNFIT or (name == "pooling" and options[name] == "none"):
-                raise BertcliError(f"Rows of batches cannot have {name} {shown_object(options[name])}: leave it out.")
+                raise BertcliError(f"Rows of batches cannot have {name} {quoted_object(options[name])}: leave it out.")
 
     def _fields_of(self, column: str | None, pair_column: str | None, options: dict[str, Any]) -> RowColumns:
         """Choose the columns to read; a second text for all rows is removed from the options."""
@@ -129,7 +129,7 @@ class Columns:
         truncated = f"{output}_truncated" if "truncated" in (*names, output) else "truncated"
         for column in (output, truncated, f"{output}_error"):
             if column in names:
-                raise BertcliError(f"The batch has a column {shown(column)} already: choose another output.")
+                raise BertcliError(f"The batch has a column {quoted(column)} already: choose another output.")
         values = {field.name: _texts(batch, field.name) for field in self._fields.fields}
         rows = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
         texts = [self._fields.row(f"row {number}", row) for number, row in enumerate(rows)]
@@ -149,7 +149,7 @@ def _spec_of(task: str) -> TaskSpec:
     found = spec(task) if isinstance(task, str) else None
     if found is None or found.reads is DOCUMENTS:
         tasks = [one.module for one in specs() if one.reads is not DOCUMENTS]
-        raise BertcliError(f"There is no task {shown_object(task)} for columns. {nearest(str(task), tasks)}")
+        raise BertcliError(f"There is no task {quoted_object(task)} for columns. {nearest(str(task), tasks)}")
     return found
 
 
@@ -255,12 +255,12 @@ def _texts(batch: Any, name: str) -> list[Any]:
     else:
         column = batch[name].to_numpy(dtype=object, na_value=None) if hasattr(batch, "assign") else batch[name]
         if isinstance(column, str):
-            raise BertcliError(f"The column {shown(name)} is one text: pass batches of rows (batched=True).")
+            raise BertcliError(f"The column {quoted(name)} is one text: pass batches of rows (batched=True).")
         values = column.tolist() if isinstance(column, np.ndarray) else [*column]
         values = [None if isinstance(value, float) and isnan(value) else value for value in values]
     first = next((value for value in values if value is not None), "")
     if not isinstance(first, str) and not any(isinstance(value, str) for value in values):
-        raise BertcliError(f"The column {shown(name)} holds {shown_object(first)}, which is not a text.")
+        raise BertcliError(f"The column {quoted(name)} holds {quoted_object(first)}, which is not a text.")
     return values
 
 

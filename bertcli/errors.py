@@ -41,12 +41,12 @@ class _ShortJson(_Short):
 _python, _json = _Short(), _ShortJson()
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """An untrusted value, for example from JSON, for a message: one printable line of at most 120 characters."""
     return _json.repr(value)
 
 
-def shown_object(value: object) -> str:
+def quoted_object(value: object) -> str:
     """The same for a value passed in by Python code."""
     return _python.repr(value)
 
@@ -68,7 +68,7 @@ def first_line(error: Exception) -> str:
 def check_choice(what: str, value: str | None, kind: Any) -> None:
     """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
     if value is not None and not (isinstance(value, str) and value in get_args(kind)):
-        raise BertcliError(f"There is no {what} {shown_object(value)}; choose from {', '.join(get_args(kind))}.")
+        raise BertcliError(f"There is no {what} {quoted_object(value)}; choose from {', '.join(get_args(kind))}.")
 
 
 PATH: Any = str | PathLike
@@ -85,7 +85,7 @@ KINDS: dict[Any, str] = {
 def check_kind(what: str, value: object, kind: Any) -> None:
     """Refuse a value of another type; None leaves the choice to the model."""
     if value is not None and not isinstance(value, kind):
-        raise BertcliError(f"{what} is {shown_object(value)}, which is not {KINDS.get(kind, kind)}.")
+        raise BertcliError(f"{what} is {quoted_object(value)}, which is not {KINDS.get(kind, kind)}.")
 
 
 def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -107,4 +107,4 @@ def check_count(what: str, value: int | str | None, least: int = 1) -> None:
 def check_whole(what: str, value: object) -> None:
     """Refuse anything but a whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise BertcliError(f"{what} is {shown_object(value)}, which is not a whole number.")
+        raise BertcliError(f"{what} is {quoted_object(value)}, which is not a whole number.")

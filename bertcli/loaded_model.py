@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError, check_choice, check_kind, shown, shown_object
+from bertcli.errors import BertcliError, check_choice, check_kind, quoted, quoted_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
@@ -260,7 +260,7 @@ class LoadedModel:
             raise BertcliError(refusal)
         notes = list(self.notes)
         if classifier.model != self.name:
-            notes.append(f"{classifier.file} was made with {shown(classifier.model)}, which has the same weights.")
+            notes.append(f"{classifier.file} was made with {quoted(classifier.model)}, which has the same weights.")
         labelled = replace(
             config,
             num_labels=len(classifier.labels),
@@ -417,4 +417,4 @@ class LoadedModel:
 def expect_model(value: object) -> None:
     """Raise BertcliError if the value is no model, such as the name of one."""
     if not isinstance(value, LoadedModel):
-        raise BertcliError(f"{shown_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")
+        raise BertcliError(f"{quoted_object(value)} is not a model; create one: bertcli.load(…) or bertcli.variant(…).")

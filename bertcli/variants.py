@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.errors import PATH, BertcliError, check_count, check_kind, shown
+from bertcli.errors import PATH, BertcliError, check_count, check_kind, quoted
 from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.heads import Network
@@ -48,7 +48,7 @@ def build_variant(
         if key not in counted:
             kind = settings.model_type
             keys = ", ".join(map(settings.key, counted))
-            raise BertcliError(f"{shown(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
+            raise BertcliError(f"{quoted(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
     if vocab_size is not None:
         changed["vocab_size"] = vocab_size
     if num_labels is not None:
@@ -102,7 +102,7 @@ class MadeWeights:
         for path in self.weights if isinstance(self.weights, Mapping) else ():
             if path not in self.made:
                 raise BertcliError(
-                    f"The weights have {shown(path)}, which this model does not have: see bertcli.params."
+                    f"The weights have {quoted(path)}, which this model does not have: see bertcli.params."
                 )
 
     def _make(self, request: Request) -> Array:

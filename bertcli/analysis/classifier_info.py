@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from bertcli.classifier import Classifier, read_classifier
-from bertcli.errors import shown
+from bertcli.errors import quoted
 
 COMMANDS = ("classify", "explain", "evaluate", "serve")
 
@@ -37,11 +37,11 @@ def classifier_table(found: dict[str, Any]) -> list[tuple[str, str]]:
     layer = f"layer {found['layer']}" if found["layer"] else "the embeddings"
     lines = {
         "Kind": "classifier of a model's states, made by bertcli probe",
-        "Model": shown(found["model"]),
+        "Model": quoted(found["model"]),
         "Reads": f"{layer}, pooling {found['pooling']}{normalized}",
-        "Labels": f"{', '.join(map(shown, found['labels']))}{several}",
+        "Labels": f"{', '.join(map(quoted, found['labels']))}{several}",
         "Limit": f"{found['limit']:,} tokens",
-        "Prepended": shown(found["prompt"]) if found["prompt"] else "",
+        "Prepended": quoted(found["prompt"]) if found["prompt"] else "",
         "Figures": _figures(found["figures"]),
         "Made with": ", ".join(f"{name} {text}" for name, text in found["made_with"].items()),
         "Size": f"{found['bytes']:,} bytes",
@@ -59,8 +59,8 @@ def _figures(figures: dict[str, Any]) -> str:
     value, low, high = numbers
     texts, folds, best_of = (figures.get(name) for name in ("texts", "folds", "best_of"))
     return (
-        f"accuracy {value:.4f} [{low:.4f}, {high:.4f}] over {shown(folds)} folds of {shown(texts)} texts; the best of "
-        f"{shown(best_of)} layers and poolings on these folds"
+        f"accuracy {value:.4f} [{low:.4f}, {high:.4f}] over {quoted(folds)} folds of {quoted(texts)} texts; "
+        f"the best of {quoted(best_of)} layers and poolings on these folds"
     )
 
 

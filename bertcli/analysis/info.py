@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bertcli.capabilities import commands, purpose
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
@@ -193,7 +193,7 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines = {
         "Kind": found.get("kind"),
         "Family": _joined(
-            found.get("family"), f"type {shown(found['model_type'])}" if found.get("model_type") else None
+            found.get("family"), f"type {quoted(found['model_type'])}" if found.get("model_type") else None
         ),
         "Classes": _joined(*map(str, found.get("architectures") or ())),
         "Heads": ", ".join(found["heads"]) or "none" if "heads" in found else None,
@@ -209,8 +209,8 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Labels": ", ".join(found.get("labels", ())),
         "Modules": ", ".join(found.get("modules", ())),
         "Vectors": _vectors(found),
-        "Prompts": ", ".join(f"{name} {shown(text)}" for name, text in found.get("prompts", {}).items() if text),
-        "Prepended": shown(found["prompt"]) if found.get("prompt") else None,
+        "Prompts": ", ".join(f"{name} {quoted(text)}" for name, text in found.get("prompts", {}).items() if text),
+        "Prepended": quoted(found["prompt"]) if found.get("prompt") else None,
         "Lower case": "every text, before it is tokenized" if found.get("do_lower_case") else None,
         "Adapter": _adapter(found.get("adapter")),
         "Folder": found["folder"],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -23,10 +23,10 @@ def tokens_of(model: "LoadedModel", text: str, pair: str | None = None, limit: i
     limit = length_limit(model, None) if limit is None else limit
     (tokens,) = model.tokenizer.encode([text], None if pair is None else [pair], limit)
     if not tokens.ids:
-        raise BertcliError(f"The tokenizer produces no tokens for {shown(text)}, so there is nothing to compute.")
+        raise BertcliError(f"The tokenizer produces no tokens for {quoted(text)}, so there is nothing to compute.")
     if tokens.lost:
         lost = "1 was" if tokens.lost == 1 else f"{tokens.lost} were"
-        logger.warning("the text %s was cut to %d tokens; %s lost.", shown(text), limit, lost)
+        logger.warning("the text %s was cut to %d tokens; %s lost.", quoted(text), limit, lost)
     return tokens
 
 

@@ -18,8 +18,7 @@ from bertcli.cli.options import (
     argument,
     wrong,
 )
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass

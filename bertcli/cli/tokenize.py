@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from bertcli.cli.job import read_texts, write_results
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.files.formats import RECORDS, check_output
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Record, Table
@@ -58,7 +58,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, op
     tokenizer, prompt = Tokenizer.open(layout, config), layout.prompts.default
     if prompt and tokenizer.chat is None:
         command = "rank" if layout.query_prompt else "encode"
-        logger.info("%s puts the prompt %s before a text; these tokens are without it.", command, shown(prompt))
+        logger.info("%s puts the prompt %s before a text; these tokens are without it.", command, quoted(prompt))
     records = tokenize(tokenizer, source, options.max_length)
     write_results(records, output, Table(COLUMNS, _rows))
 

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.bootstrap import SEED, Figure, Record, Resampling, estimate
 from bertcli.evaluate.comparison import differences, holm
 from bertcli.evaluate.evaluators import answers, classification, masked, minimal_pairs, ranking, similarity, tagging

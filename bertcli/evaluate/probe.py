@@ -27,7 +27,7 @@ from bertcli.analysis.layers import state_name
 from bertcli.classifier import ENDING, Classifier, digest_of
 from bertcli.engine.float64 import product
 from bertcli.engine.threads import each
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.bootstrap import Figure, Record
 from bertcli.evaluate.evaluators.classification import (
     LIKELY,
@@ -455,19 +455,19 @@ def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOption
     """Raise BertcliError for too few labels, or too few texts for the folds; labels [text, item] are sets of names."""
     counts = Counter(name for of_text in labels for names in of_text for name in names)
     if len(counts) < 2:
-        alone = shown(*counts) if counts else "none"
+        alone = quoted(*counts) if counts else "none"
         raise BertcliError(f"A probe tells labels apart, and here is {alone} alone.")
     least, of = len(labels), ""
     if not options.words:
         rarest = min(sorted(counts), key=counts.__getitem__)
-        least, of = counts[rarest], f" with the label {shown(rarest)}"
+        least, of = counts[rarest], f" with the label {quoted(rarest)}"
     if least < options.folds:
         raise BertcliError(
             f"There are fewer texts{of} ({least}) than folds ({options.folds}): give more, or fewer folds (--folds)."
         )
     if multi_label and (everywhere := [name for name, count in counts.items() if count == len(labels)]):
         raise BertcliError(
-            f"Every text has the label {shown(everywhere[0])}, so there is nothing to tell: leave it out."
+            f"Every text has the label {quoted(everywhere[0])}, so there is nothing to tell: leave it out."
         )
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bertcli.errors import BertcliError, first_line, shown
+from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.files.line_reader import LONGEST, check_readable
 from bertcli.files.resumable_output import LENGTHS, LINES, ResumableOutput
 from bertcli.files.rows import InputFile, RowColumns, unusable
@@ -155,7 +155,7 @@ def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> N
         number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
         if not textual and not (number and field.kind != "a text"):
             raise BertcliError(
-                f"{file}: the column {shown(field.name)} is of type {kind}, which is not {field.kind} "
+                f"{file}: the column {quoted(field.name)} is of type {kind}, which is not {field.kind} "
                 f"(see {field.option})."
             )
 
@@ -191,7 +191,7 @@ def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
             dtype = types.get(kind.value_type if listed else kind)
             if dtype is None:
                 allowed = ", ".join(map(str, TYPES))
-                raise no_vectors(path, f"holds a column {shown(name)} of {kind}, not lists of {allowed}")
+                raise no_vectors(path, f"holds a column {quoted(name)} of {kind}, not lists of {allowed}")
             width = _width(table, name) if listed else 0
             for batch in table.batches(count, [name]):
                 column = batch.column(name)

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.line_reader import LONGEST, Line, LineFile
 from bertcli.files.texts import Text, is_unicode
 
@@ -48,9 +48,9 @@ class Field(NamedTuple):
     def lacking(self, names: Sequence[str]) -> str:
         """What is wrong where there is no field of this name among others, or more than one."""
         wrong = "more than one field" if self.name in names else "no field"
-        fields = ", ".join(map(shown, names[:KNOWN])) or "none"
+        fields = ", ".join(map(quoted, names[:KNOWN])) or "none"
         hint = f" (choose one with {self.option})" if self.option else ""
-        return f"there is {wrong} {shown(self.name)}; fields are {fields}{hint}."
+        return f"there is {wrong} {quoted(self.name)}; fields are {fields}{hint}."
 
 
 class RowColumns(NamedTuple):
@@ -83,7 +83,7 @@ class RowColumns(NamedTuple):
             if field.name not in values:
                 return unusable(place, field.lacking([*values]), id)
             if not field.holds(values[field.name]):
-                why = f"the field {shown(field.name)} is {shown(values[field.name])}, which is not {field.kind}."
+                why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.kind}."
                 return unusable(place, why, id)
         text = values[self.text.name] if self.text else ""
         pair = values[self.pair.name] if self.pair else self.fixed_pair
@@ -149,7 +149,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {shown(next(name for name in names if names.count(name) > 1))} occurs twice")
+        raise ValueError(f"the key {quoted(next(name for name in names if names.count(name) > 1))} occurs twice")
     return found
 
 
@@ -161,7 +161,7 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, endless nesting
         return unusable(line.place, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
-        return unusable(line.place, f"not a JSON object but {shown(record)}.")
+        return unusable(line.place, f"not a JSON object but {quoted(record)}.")
     return columns.row(line.place, record)
 
 

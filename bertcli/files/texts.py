@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Item:
     @property
     def place(self) -> str:
         """What to call the text in a message."""
-        return f"{self.text.place or f'text {self.index}'} ({shown(self.text.text)})"
+        return f"{self.text.place or f'text {self.index}'} ({quoted(self.text.text)})"
 
 
 @lean_dataclass
@@ -140,7 +140,7 @@ def from_values(texts: Values, pairs: Pairs = None) -> Texts:
     values = [texts] if isinstance(texts, str) else texts
     for what, argument in (("texts", values), ("pairs", "" if pairs is None else pairs)):
         if not isinstance(argument, Iterable):
-            raise BertcliError(f"{what} is {shown_object(argument)}, which is neither a text nor a list of texts.")
+            raise BertcliError(f"{what} is {quoted_object(argument)}, which is neither a text nor a list of texts.")
     if pairs is None or isinstance(pairs, str):
         return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))
     at_hand = isinstance(values, Collection) and isinstance(pairs, Collection)
@@ -156,7 +156,7 @@ def _paired(texts: Iterable[str], pairs: Iterable[str | None]) -> Iterator[Text]
 
 def _string(value: object) -> str:
     if not isinstance(value, str):
-        raise BertcliError(f"A text must be a string, but {shown_object(value)} is not.")
+        raise BertcliError(f"A text must be a string, but {quoted_object(value)} is not.")
     return value
 
 
@@ -164,7 +164,7 @@ def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
     """Texts given on the command line, each paired with `pair`."""
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
-            raise BertcliError(f"A text on the command line is not UTF-8: {shown(text)}.")
+            raise BertcliError(f"A text on the command line is not UTF-8: {quoted(text)}.")
     return Texts([Text(text, pair) for text in texts], at_hand=True, count=len(texts))
 
 

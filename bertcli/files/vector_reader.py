@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, first_line, shown
+from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.files.resumable_output import BESIDE
 from bertcli.folder.files import read_object
 
@@ -55,7 +55,7 @@ class StoredVectors(NamedTuple):
         """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
         for block in self.arrays[self.name](count):
             if block.ndim != 2:
-                shape = shown(block.shape[1:])
+                shape = quoted(block.shape[1:])
                 raise no_vectors(self.file, f"holds rows of the shape {shape}, not rows of numbers one after another")
             _check_type(self.file, block.dtype, TYPES)
             yield block
@@ -86,7 +86,7 @@ class StoredVectors(NamedTuple):
         if ENDS in self.arrays:
             raise no_vectors(self.file, "holds a row for each token, not for each text")
         if self.name not in self.arrays:
-            raise no_vectors(self.file, f"has no {self.name} but {shown([*self.arrays])}")
+            raise no_vectors(self.file, f"has no {self.name} but {quoted([*self.arrays])}")
         next(self.blocks(1), None)
         return self
 
@@ -98,7 +98,7 @@ def no_vectors(path: Path, what: str) -> BertcliError:
 
 def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]) -> None:
     if dtype not in types:
-        raise no_vectors(path, f"holds numbers of the type {shown(dtype.str)}, not of {', '.join(map(str, TYPES))}")
+        raise no_vectors(path, f"holds numbers of the type {quoted(dtype.str)}, not of {', '.join(map(str, TYPES))}")
 
 
 def _read(path: Path, read: Callable[[], T]) -> T:

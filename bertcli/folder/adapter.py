@@ -1,6 +1,6 @@
 """The settings of an adapter (LoRA, peft): its base, and what is applied or refused."""
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, JsonSettings, is_plain
 
 CONFIG_FILE = "adapter_config.json"
@@ -46,7 +46,7 @@ def base_of(folder: Folder) -> tuple[str, str | None]:
     config = adapter_settings(folder)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
     if not isinstance(base, str) or not base or not isinstance(revision, str | None):
-        raise BertcliError(f"{config.file} has the base_model_name_or_path {shown(base)}: give the base with -m.")
+        raise BertcliError(f"{config.file} has the base_model_name_or_path {quoted(base)}: give the base with -m.")
     return base, revision
 
 

@@ -7,7 +7,7 @@ would be passed on to transformers is refused by name. Source of the meaning: se
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.folder.files import JsonSettings
 
 # What a tokenizer may be called with: padding does not change a text's numbers.
@@ -95,9 +95,9 @@ def _task(config: JsonSettings) -> tuple[str, bool]:
     expected = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
     text, messages = (modes.get("text"), modes.get("message")) if isinstance(modes, dict) else (modes, None)
     if modes is not None and (text != expected or messages not in (None, {**expected, "format": "flat"})):
-        raise config.refused("modality_config", f"; bertcli supports {shown({'text': expected})}")
+        raise config.refused("modality_config", f"; bertcli supports {quoted({'text': expected})}")
     chat = _processing(config, "chat_template")
     if messages is not None and not chat.keys() <= CHAT_SETTINGS:
-        raise config.refused("processing_kwargs", f"; bertcli fills in no chat template with {shown({**chat})}")
+        raise config.refused("processing_kwargs", f"; bertcli fills in no chat template with {quoted({**chat})}")
     config.one_of("module_output_name", OUTPUTS)
     return task, messages is not None

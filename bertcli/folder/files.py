@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 
 JSON_LIMIT = 25_000_000  # bytes; real config and index files have 1 kB to 200 kB
 VOCABULARY_LIMIT = 100_000_000  # bytes; the largest tokenizer.json and vocab.txt have about 20 MB
@@ -44,7 +44,7 @@ class JsonSettings(dict[str, Any]):
     def __init__(self, values: Any, file: Path) -> None:
         if not isinstance(values, dict):
             advice = "correct it, or fetch the model again"
-            raise BertcliError(f"{file} is not a JSON object but {shown(values)}: {advice}.")
+            raise BertcliError(f"{file} is not a JSON object but {quoted(values)}: {advice}.")
         super().__init__(values)
         self.file = file
 
@@ -52,7 +52,7 @@ class JsonSettings(dict[str, Any]):
         """A setting that is true or false, or not there."""
         value = self.get(key)
         if not isinstance(value, bool | None):
-            raise BertcliError(f"{self.file} has the {key} {shown(value)}: set it to true or false.")
+            raise BertcliError(f"{self.file} has the {key} {quoted(value)}: set it to true or false.")
         return default if value is None else value
 
     def positive(self, key: str) -> int | None:
@@ -60,7 +60,7 @@ class JsonSettings(dict[str, Any]):
         value = self.get(key)
         if value is not None and (type(value) is not int or value < 1):
             raise BertcliError(
-                f"{self.file} has the {key} {shown(value)}: set it to a whole number above 0 or to null."
+                f"{self.file} has the {key} {quoted(value)}: set it to a whole number above 0 or to null."
             )
         return value
 
@@ -88,7 +88,7 @@ class JsonSettings(dict[str, Any]):
 
     def refused(self, key: str, why: str = "") -> BertcliError:
         """The error for a setting that bertcli does not apply."""
-        return unusable(self.file, f"has the {key} {shown(self.get(key))}{why}")
+        return unusable(self.file, f"has the {key} {quoted(self.get(key))}{why}")
 
 
 def read_object(path: Path) -> JsonSettings:
@@ -148,7 +148,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise ValueError(f"the key {shown(key)} occurs twice")
+            raise ValueError(f"the key {quoted(key)} occurs twice")
         result[key] = value
     return result
 
@@ -302,7 +302,7 @@ def shard_names(folder: Folder, name: str) -> dict[str, str]:
     for tensor, file in weight_map.items():
         if not isinstance(file, str) or not file.endswith(ending) or not is_plain(file):
             raise BertcliError(
-                f"{index} places tensor {shown(tensor)} in {shown(file)}, which is not a {ending} file in the same "
+                f"{index} places tensor {quoted(tensor)} in {quoted(file)}, which is not a {ending} file in the same "
                 "folder: do not use this model."
             )
     return weight_map

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from bertcli.errors import BertcliError, nearest, shown
+from bertcli.errors import BertcliError, nearest, quoted
 from bertcli.folder.files import Folder, is_plain
 
 logger = logging.getLogger("bertcli")
@@ -98,7 +98,7 @@ def find_folder(
         return Folder(sample(model))
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
-        raise BertcliError(f"{shown(revision)} is not a revision: give a branch, tag or commit of {model}.")
+        raise BertcliError(f"{quoted(revision)} is not a revision: give a branch, tag or commit of {model}.")
     from bertcli.folder.cache import cache_folder, missing, snapshot  # what a folder does not need
     from bertcli.folder.layout import Layout
 
@@ -154,15 +154,15 @@ def _check_name(model: str) -> None:
         folder = next((parent for parent in [*Path(path).parents][:2] if (parent / "config.json").is_file()), None)
         advice = "a model is a folder with config.json and weights such as model.safetensors"
         if folder is not None:
-            advice = f"give the folder {shown(str(folder))}"
+            advice = f"give the folder {quoted(str(folder))}"
         raise BertcliError(f"{model} is a file: {advice}.")
     if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
-        raise BertcliError(f"There is no folder {shown(model)}.")
+        raise BertcliError(f"There is no folder {quoted(model)}.")
     if not HUB_ID.fullmatch(model):
-        raise BertcliError(f"{shown(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
+        raise BertcliError(f"{quoted(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
     advice = "" if "/" in model else nearest(model, SAMPLES)
     if advice.startswith("Did"):
-        raise BertcliError(f"There is no folder and no bundled model {shown(model)}. {advice}")
+        raise BertcliError(f"There is no folder and no bundled model {quoted(model)}. {advice}")
 
 
 def _names(model: str) -> list[str]:

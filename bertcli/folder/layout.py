@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import TASKS_FOLDER, task_adapters
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
 from bertcli.folder.missing_files import has_tokenizer
@@ -192,7 +192,7 @@ def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
     modules = folder.value(MODULES_FILE)
     if not isinstance(modules, list):
         raise BertcliError(
-            f"{folder.file(MODULES_FILE)} is not a list of modules but {shown(modules)}: fetch the model again."
+            f"{folder.file(MODULES_FILE)} is not a list of modules but {quoted(modules)}: fetch the model again."
         )
     return _of_documents(folder, modules) if is_routed else modules
 
@@ -210,15 +210,15 @@ def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
 def _module(entry: Any, file: Path) -> ModuleEntry:
     named, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
     if not isinstance(named, str) or not isinstance(path, str):
-        raise BertcliError(f"{file} has an entry without type or path, {shown(entry)}: fetch the model again.")
+        raise BertcliError(f"{file} has an entry without type or path, {quoted(entry)}: fetch the model again.")
     name = _type(entry)
     if name not in MODULES:
-        raise unusable(file, f"lists the module {shown(named)}, which bertcli does not support")
+        raise unusable(file, f"lists the module {quoted(named)}, which bertcli does not support")
     if path == "." and name in NETWORKS:
         path = ""
     if not is_plain(path):
         raise BertcliError(
-            f"{file} has a module in {shown(path)}, which is not a folder next to it: do not use this model."
+            f"{file} has a module in {quoted(path)}, which is not a folder next to it: do not use this model."
         )
     if not path and name in IN_FOLDERS:
         raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")

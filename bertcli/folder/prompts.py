@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import JsonSettings
 
 
@@ -18,8 +18,8 @@ def read_prompts(config: JsonSettings) -> Prompts:
     file = config.file
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
-        raise BertcliError(f"{file} has the prompts {shown(prompts)}, which are not texts by name: correct it.")
+        raise BertcliError(f"{file} has the prompts {quoted(prompts)}, which are not texts by name: correct it.")
     prompts = {key: prompt or "" for key, prompt in prompts.items()}
     if name is not None and (not isinstance(name, str) or name not in prompts):
-        raise BertcliError(f"{file} has the default_prompt_name {shown(name)} but no such prompt: set it to null.")
+        raise BertcliError(f"{file} has the default_prompt_name {quoted(name)} but no such prompt: set it to null.")
     return Prompts(prompts, "" if name is None else prompts[name])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable, weights_file
 from bertcli.folder.layout import ROUTER_FILE, Layout
 
@@ -60,5 +60,5 @@ def weights_by_piece(at: Folder) -> str | None:
     if path is None:
         return None
     if not isinstance(path, str) or not path.endswith(".json") or not is_plain(path):
-        raise unusable(config.file, f"has its weights in {shown(path)}, which is no file next to it")
+        raise unusable(config.file, f"has its weights in {quoted(path)}, which is no file next to it")
     return path

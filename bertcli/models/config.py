@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from bertcli.engine.kernels import ACTIVATIONS
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
@@ -197,11 +197,11 @@ class Config:
         positions = data.get("position_embedding_type") or "absolute"
         if cls.absolute and positions != "absolute":
             raise BertcliError(
-                f"position_embedding_type {shown(positions)} is not supported; {cls.title} uses 'absolute'."
+                f"position_embedding_type {quoted(positions)} is not supported; {cls.title} uses 'absolute'."
             )
         if cls.absolute and data.get("alibi_starting_size") is not None:
             raise BertcliError(
-                f"alibi_starting_size is {shown(data['alibi_starting_size'])}: attention with ALiBi is not supported; "
+                f"alibi_starting_size is {quoted(data['alibi_starting_size'])}: attention with ALiBi is not supported; "
                 f"{cls.title} has embeddings of positions."
             )
         for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
@@ -225,7 +225,8 @@ def agreed(data: Mapping[str, Any], key: str, other: str) -> None:
     """Raise BertcliError where two names of one setting have different values."""
     if data.get(key) is not None and data.get(other) is not None and data[key] != data[other]:
         raise BertcliError(
-            f"{key} is {shown(data[key])}, and {other}, which is the same setting, {shown(data[other])}: take one out."
+            f"{key} is {quoted(data[key])}, and {other}, which is the same setting, {quoted(data[other])}: "
+            "take one out."
         )
 
 
@@ -233,7 +234,7 @@ def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """A value of config.json that must be a list of texts."""
     value = data.get(key) or []
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise BertcliError(f"{key} is {shown(value)}, which is not a list of texts.")
+        raise BertcliError(f"{key} is {quoted(value)}, which is not a list of texts.")
     return tuple(value)
 
 
@@ -264,14 +265,14 @@ def _check(key: str, value: Any, kind: type, allowed: Mapping[str, Any], title: 
     """Raise BertcliError for a value that is not of its kind, or not among those that its field allows."""
     types, words = KINDS[kind]
     if not isinstance(value, types) or (isinstance(value, bool) and kind is not bool):
-        raise BertcliError(f"{key} is {shown(value)}, which is not {words}.")
+        raise BertcliError(f"{key} is {quoted(value)}, which is not {words}.")
     least, most = allowed.get("range", (-(2**31), 2**31))
     if not isinstance(value, str) and not least <= value <= most:
         must = f"at least {least}" if value < least else f"at most {most}"
-        raise BertcliError(f"{key} is {shown(value)}; it must be {must}.")
+        raise BertcliError(f"{key} is {quoted(value)}; it must be {must}.")
     if value not in allowed.get("choices", (value,)):
-        choices = ", ".join(shown(choice).strip("'") for choice in allowed["choices"])
-        raise BertcliError(f"{key} is {shown(value)}; bertcli runs {title} with {choices}.")
+        choices = ", ".join(quoted(choice).strip("'") for choice in allowed["choices"])
+        raise BertcliError(f"{key} is {quoted(value)}; bertcli runs {title} with {choices}.")
 
 
 def _labels(value: Any) -> dict[int, str]:

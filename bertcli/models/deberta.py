@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import near_buckets
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
 from bertcli.models.registry import Family
@@ -190,10 +190,10 @@ class DebertaConfig(Config):
             ("attention_head_size", self.sizes["D"]),
         ):
             if getattr(self, key) not in (value, None):
-                raise BertcliError(f"{key} is {shown(getattr(self, key))}; bertcli runs DeBERTa with {shown(value)}.")
+                raise BertcliError(f"{key} is {quoted(getattr(self, key))}; bertcli runs DeBERTa with {quoted(value)}.")
         for term in self.pos_att_type:
             if term not in TERMS:
-                raise BertcliError(f"pos_att_type has {shown(term)}; known are {', '.join(TERMS)}.")
+                raise BertcliError(f"pos_att_type has {quoted(term)}; known are {', '.join(TERMS)}.")
         if self.conv_kernel_size > 0 and self.conv_kernel_size % 2 == 0:
             raise BertcliError(f"conv_kernel_size is {self.conv_kernel_size}; bertcli runs odd sizes.")
         if self.position_buckets == 1 or self.position_buckets // 2 >= self.farthest - 1:

@@ -5,7 +5,7 @@ rotation. A token sees only itself and those before it, unless a model that was 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.models import eurobert
 from bertcli.models.config import activation, count, eps
 from bertcli.models.registry import Family, layer_names
@@ -81,7 +81,7 @@ class Qwen3Config(LocalConfig):
         for key in BOTH_WAYS:
             if data.get(key) and causal is not False:
                 raise BertcliError(
-                    f"{key} is {shown(data[key])}, but attention is causal unless is_causal is false: set that."
+                    f"{key} is {quoted(data[key])}, but attention is causal unless is_causal is false: set that."
                 )
         windows = data.get("use_sliding_window") if data.get("sliding_window", True) is not None else False
         return super().from_older_keys({**data, "use_sliding_window": windows})

@@ -13,7 +13,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError, nearest, shown
+from bertcli.errors import BertcliError, nearest, quoted
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config, texts
 from bertcli.network.heads import Network
@@ -131,7 +131,7 @@ def family(model_type: str) -> Family:
         if isinstance(model_type, str) and model_type in member.types:
             return member
     types = ", ".join(name for member in families() if member.names for name in member.types)
-    raise BertcliError(f"bertcli does not run models of type {shown(model_type)}; it runs {types}.")
+    raise BertcliError(f"bertcli does not run models of type {quoted(model_type)}; it runs {types}.")
 
 
 def parse_config(data: Mapping[str, Any]) -> Config:
@@ -163,7 +163,7 @@ def variant_config(name: str) -> Config:
     """The configuration of a published size by its name."""
     config = next((member.variants[name] for member in families() if name in member.variants), None)
     if config is None:
-        raise BertcliError(f"There is no variant {shown(name)}. {nearest(name, variants())}")
+        raise BertcliError(f"There is no variant {quoted(name)}. {nearest(name, variants())}")
     return config
 
 

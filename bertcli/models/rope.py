@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.positions import Frequencies
 from bertcli.engine.rope import Rope
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.models.config import Config, check_fields, count, texts
 
 # Of each rope_type that runs the keys that it needs.
@@ -43,7 +43,7 @@ class RotaryConfig(Config):
         several, ropes = len(cls.theta_keys) > 1, {}
         kind = stated.get("rope_type", stated.get("type"))
         if several and kind not in (None, "default"):
-            raise BertcliError(f"rope_parameters has rope_type {shown(kind)} for no type of layer.")
+            raise BertcliError(f"rope_parameters has rope_type {quoted(kind)} for no type of layer.")
         for layers, (key, default) in cls.theta_keys.items():
             name, found = ("rope_scaling", scaling) if scaling else ("rope_parameters", stated)
             if several:
@@ -127,7 +127,7 @@ class LocalConfig(RotaryConfig):
             raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
         for kind in self.layer_types:
             if kind not in (GLOBAL, LOCAL):
-                raise BertcliError(f"layer_types has {shown(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+                raise BertcliError(f"layer_types has {quoted(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
 
     def is_local(self, layer: int) -> bool:
         """Whether a layer sees only tokens near by where layer_types does not say."""
@@ -164,14 +164,14 @@ def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, 
     kind = data.get("rope_type", data.get("type", "default"))
     if kind in WITHDRAWN:
         raise BertcliError(
-            f"{name} has rope_type {shown(kind)}, which bertcli no longer runs; it runs {title} with "
+            f"{name} has rope_type {quoted(kind)}, which bertcli no longer runs; it runs {title} with "
             f"{', '.join(types)}. Use transformers for this model."
         )
     if not isinstance(kind, str) or kind not in types:
-        raise BertcliError(f"{name} has rope_type {shown(kind)}; bertcli runs {title} with {', '.join(types)}.")
+        raise BertcliError(f"{name} has rope_type {quoted(kind)}; bertcli runs {title} with {', '.join(types)}.")
     missing = [key for key in types[kind] if data.get(key) is None]
     if missing:
-        raise BertcliError(f"{name} has rope_type {shown(kind)} without {', '.join(missing)}.")
+        raise BertcliError(f"{name} has rope_type {quoted(kind)} without {', '.join(missing)}.")
     if (data.get("partial_rotary_factor") or 1) != 1:
         raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {title} without one.")
     values = {item.name: data[item.name] for item in fields(Rope) if data.get(item.name) is not None}
@@ -183,5 +183,5 @@ def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, 
 def _object(data: Mapping[str, Any], key: str, name: str = "") -> dict[str, Any]:
     value = data.get(key) or {}
     if not isinstance(value, dict):
-        raise BertcliError(f"{name or key} is {shown(value)}, which is not an object.")
+        raise BertcliError(f"{name or key} is {quoted(value)}, which is not an object.")
     return dict(value)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bertcli import platforms
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import thread_count
-from bertcli.errors import BertcliError, first_line, shown
+from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
 from bertcli.tracing.dispatch import Array, Integers
 
@@ -70,7 +70,7 @@ def provider_of(device: str) -> str:
     usable = available_devices()
     if device.lower() not in usable:
         raise BertcliError(
-            f"There is no device {shown(device)} in the installed onnxruntime: choose from {', '.join(usable)}, or "
+            f"There is no device {quoted(device)} in the installed onnxruntime: choose from {', '.join(usable)}, or "
             "install a build of it for that device."
         )
     name: str = runtime().get_available_providers()[usable.index(device.lower())]

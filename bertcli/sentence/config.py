@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from bertcli.errors import check_choice, shown
+from bertcli.errors import check_choice, quoted
 from bertcli.folder.files import unusable
 from bertcli.folder.layout import MASK, MODULES_FILE, SCORES, SENTENCE, Layout, ModuleEntry
 from bertcli.sentence.pooling import DEFAULT_POOLING, PoolingSettings, read_pooling
@@ -157,7 +157,7 @@ def _similarity(layout: Layout, sentence: SentenceConfig) -> str:
     """The similarity that the folder names, whether bertcli has it or not; else that of its type of model."""
     named = layout.settings.get("similarity_fn_name")
     if named is not None:
-        return shown(named).strip("'")
+        return quoted(named).strip("'")
     return "dot" if sentence.sparse is not None else "cosine"
 
 
@@ -169,7 +169,7 @@ def _check_task(layout: Layout, sentence: SentenceConfig) -> None:
         needed["fill-mask"] = sentence.sparse is not None
     if any((task == name) != is_needed for name, is_needed in needed.items()):
         raise unusable(
-            layout.folder.file(MODULES_FILE), f"lists modules that do not go with the transformer_task {shown(task)}"
+            layout.folder.file(MODULES_FILE), f"lists modules that do not go with the transformer_task {quoted(task)}"
         )
 
 

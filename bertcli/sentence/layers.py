@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, unusable
 from bertcli.folder.layout import MODEL_FILE, PROJECTION, SCORES, SENTENCE, Layout
 from bertcli.network.after_pooling import Dense, LayerNorm
@@ -76,7 +76,7 @@ def read_logit_score(at: Folder) -> LogitScore:
     config.one_of("module_input_name", ("causal_logits",))
     true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))
     if type(true) is not int or not (false is None or type(false) is int) or min(true, false or 0) < 0:
-        raise config.refused("true_token_id", f" and the false_token_id {shown(false)}, not two ids")
+        raise config.refused("true_token_id", f" and the false_token_id {quoted(false)}, not two ids")
     return LogitScore(true, false)
 
 
@@ -91,7 +91,7 @@ def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None)
             raise BertcliError(f"{at.path} lacks tensor {name}: fetch the model again.")
         tensor = tensors[name]
         if tensor.shape != shape:
-            raise BertcliError(f"{tensor.file} has tensor {name} of shape {tensor.shape}; {file} says {shown(shape)}.")
+            raise BertcliError(f"{tensor.file} has tensor {name} of shape {tensor.shape}; {file} says {quoted(shape)}.")
     width = next(iter(shapes.values()))[-1]
     if size not in (None, width):
         raise BertcliError(f"{file} takes vectors of length {width}, but the previous module gives {size}.")
@@ -102,7 +102,7 @@ def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> s
     """The name of an activation, from the path of its class in torch.nn."""
     package, _, name = path.rpartition(".") if isinstance(path, str) else ("", "", "")
     if not f"{package}.".startswith("torch.nn.") or name not in names:
-        raise unusable(file, f"{what} {shown(path)}; bertcli supports torch's {', '.join(names)}")
+        raise unusable(file, f"{what} {quoted(path)}; bertcli supports torch's {', '.join(names)}")
     return names[name]
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import JsonSettings, unusable
 
 # Older folders flag each mode. In this order the modes that are flagged are concatenated.
@@ -33,10 +33,10 @@ def read_pooling(config: JsonSettings) -> PoolingSettings:
     if isinstance(modes, str):
         modes = [modes]
     if not isinstance(modes, list) or not modes:
-        raise BertcliError(f"{config.file} has the pooling_mode {shown(modes)}: fetch the model again.")
+        raise BertcliError(f"{config.file} has the pooling_mode {quoted(modes)}: fetch the model again.")
     modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
     for mode in modes:
         if mode not in MODES:
-            raise unusable(config.file, f"asks for the pooling {shown(mode)}; bertcli supports {', '.join(MODES)}")
+            raise unusable(config.file, f"asks for the pooling {quoted(mode)}; bertcli supports {', '.join(MODES)}")
     width = config.positive("embedding_dimension") or config.positive("word_embedding_dimension")
     return PoolingSettings(tuple(modes), width and width * len(modes), config.flag("include_prompt", True))

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertcli.errors import shown
+from bertcli.errors import quoted
 
 R = TypeVar("R", bound="JsonObject")
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # of UTF-8, too
         raise Refusal(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
-        raise Refusal(422, f"The body must be a JSON object, not {shown(value)}.", code="wrong_shape")
+        raise Refusal(422, f"The body must be a JSON object, not {quoted(value)}.", code="wrong_shape")
     if HALF_PAIR.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -206,7 +206,7 @@ def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationEr
         return Refusal(422, f"{prefix}{name} is missing.", prefix + name, "missing")
     described = next((schema["properties"][one] for one in names if one in schema["properties"]), None)
     wanted = _words(described, root) if described else "as /openapi.json says"
-    why = f"{prefix}{given} must be {wanted}, not {shown(body.get(given))}."
+    why = f"{prefix}{given} must be {wanted}, not {quoted(body.get(given))}."
     return Refusal(422, why, prefix + given, "wrong_shape")
 
 

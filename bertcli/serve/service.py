@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import time
 from typing import Any, Literal, TypeVar
 
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.report.terminal import visible
 from bertcli.serve.metrics import Metrics
 from bertcli.serve.requests import Refusal
@@ -97,7 +97,7 @@ class Service:
         fitting = self._fitting(named or self.models, uses)
         if name and fitting and len(named or fitting) > 1:
             names = ", ".join(one.name for one in named or fitting)
-            why = f"Several models are called {shown(name)}" if named else f"The model {shown(name)} is not served"
+            why = f"Several models are called {quoted(name)}" if named else f"The model {quoted(name)} is not served"
             raise Refusal(404, f"{why}; for this route there are: {names}.", "model", "model_not_found")
         if not fitting:
             model = (named or self.models)[0]
@@ -106,7 +106,7 @@ class Service:
             raise Refusal(422, why, "model", "wrong_model")
         if name and not named and name not in self._unknown and len(self._unknown) < MOST_UNKNOWN_NAMES:
             self._unknown.add(name)
-            self.note(f"a request names the model {shown(name)}, which is not served; the one that fits answers.")
+            self.note(f"a request names the model {quoted(name)}, which is not served; the one that fits answers.")
         return fitting[0], next(use for use in uses or fitting[0].uses if use in fitting[0].uses)
 
     def named(self, name: str) -> list[Served]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Record, Table
@@ -65,7 +65,8 @@ class ClassifyOptions(Reading):
             raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
         if self.template is not None and "{}" not in self.template:
             raise BertcliError(
-                f"The template {shown(self.template)} has no {{}}, where the candidate belongs: write one (--template)."
+                f"The template {quoted(self.template)} has no {{}}, where the candidate belongs: "
+                "write one (--template)."
             )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple, Self
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import JSON_LIMIT, Folder, read_whole, unusable
 from bertcli.tokens.template import EncodeInput, Listed, Side, Template, TemplateToken
 
@@ -109,7 +109,7 @@ def template_of(folder: Folder) -> str | None:
         named = {one.get("name"): one.get("template") for one in stated if isinstance(one, dict)}
         stated = named.get("default")
     if not isinstance(stated, str | None):
-        raise unusable(folder.file("tokenizer_config.json"), f"has the chat_template {shown(stated)}")
+        raise unusable(folder.file("tokenizer_config.json"), f"has the chat_template {quoted(stated)}")
     return stated
 
 
@@ -130,14 +130,14 @@ def _parts(source: str, prompt: str) -> Iterator[Part]:
         elif showing:
             yield _message(showing[1], prompt)
         elif tag:
-            raise ValueError(shown(tag))
+            raise ValueError(quoted(tag))
 
 
 def _between(text: str, earlier: str, later: str) -> str:
     """A text without the white space that the tags around it take away; ValueError for half a tag in it."""
     for mark in ("{{", "{%", "{#"):
         if mark in text:
-            raise ValueError(shown(text[text.index(mark) :]))
+            raise ValueError(quoted(text[text.index(mark) :]))
     begins_line = not earlier
     if earlier[-3:-2] == "-":
         text = text.lstrip()
@@ -157,7 +157,7 @@ def _message(expression: str, prompt: str) -> Part:
         return Part(found["role"], is_role=True)
     if found and found["role"] == "system":
         return Part(prompt or (found["default"] or "''")[1:-1])
-    raise ValueError(shown(expression.strip()))
+    raise ValueError(quoted(expression.strip()))
 
 
 def _template_of(whole: Side, spans: Sequence[TextSpan], room: int | None, ending: Sequence[int]) -> Template:

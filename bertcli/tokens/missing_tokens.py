@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 from tokenizers import normalizers, processors
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.tokens.settings import Settings
 
 
@@ -17,7 +17,7 @@ def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, st
         next_id = backend.get_vocab_size()
         if backend.token_to_id(token.content) != (None if id == next_id else id):
             raise BertcliError(
-                f"{folder} gives the added token {shown(token.content)} the id {id}, which is neither its own in the "
+                f"{folder} gives the added token {quoted(token.content)} the id {id}, which is neither its own in the "
                 f"vocabulary nor the next one, {next_id}: fetch the model again."
             )
         token.special = token.special or token.content in special.values()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tokenizers import AddedToken
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, JsonSettings
 
 if TYPE_CHECKING:
@@ -104,14 +104,14 @@ def _max_length(value: Any, file: Path) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise BertcliError(f"{file}: model_max_length is {shown(value)}, which is not a length.")
+        raise BertcliError(f"{file}: model_max_length is {quoted(value)}, which is not a length.")
     return None if value >= UNLIMITED else int(value)
 
 
 def _is_left(config: Mapping[str, Any], key: str, file: Path) -> bool | None:
     side = config.get(key)
     if side not in (None, "left", "right"):
-        raise BertcliError(f"{file}: {key} is {shown(side)}, which is neither left nor right.")
+        raise BertcliError(f"{file}: {key} is {quoted(side)}, which is neither left nor right.")
     return None if side is None else bool(side == "left")
 
 
@@ -127,7 +127,7 @@ def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedTo
     except (LookupError, TypeError, UnicodeEncodeError):  # not a text, or one with half a pair of surrogates
         token = AddedToken("")
     if not token.content:
-        raise BertcliError(f"{file}: {key} is {shown(value)}, which is not a token.")
+        raise BertcliError(f"{file}: {key} is {quoted(value)}, which is not a token.")
     return token
 
 
@@ -152,7 +152,7 @@ def _added(folder: Folder, config: dict[str, Any], special: set[str]) -> dict[in
         }
     decoder = decoder or {}
     if not isinstance(decoder, dict):
-        raise BertcliError(f"{file}: added_tokens_decoder is {shown(decoder)}, which is not an object.")
+        raise BertcliError(f"{file}: added_tokens_decoder is {quoted(decoder)}, which is not an object.")
     return {_id(key, file): _token(value, file, "an added token", special=False) for key, value in decoder.items()}
 
 
@@ -160,5 +160,5 @@ def _id(value: Any, file: Path) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():  # a key of JSON
         return int(value)
     if type(value) is not int or value < 0:
-        raise BertcliError(f"{file} gives an added token the id {shown(value)}, which is not a whole number.")
+        raise BertcliError(f"{file} gives an added token the id {quoted(value)}, which is not a whole number.")
     return value

@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers,
 from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import JSON_LIMIT, VOCABULARY_LIMIT, Folder, read_whole
 from bertcli.folder.missing_files import lacks_tokenizer
 from bertcli.tokens.charsmap import check_charsmap
@@ -37,7 +37,7 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
     names = {*folder.names}
     if settings.class_name not in CLASSES and settings.tokenizer_class is not None:
         raise BertcliError(
-            f"{folder.path} asks for a {shown(settings.tokenizer_class)}, which bertcli reads only from a "
+            f"{folder.path} asks for a {quoted(settings.tokenizer_class)}, which bertcli reads only from a "
             "tokenizer.json, and has none."
         )
     if not names.issuperset(files):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.models.config import Config
@@ -158,7 +158,7 @@ class Tokenizer:
         """Id of the mask token; BertcliError if the vocabulary has none."""
         id = self.id_of(self.mask_token)
         if id is None:
-            raise BertcliError(f"The vocabulary has no mask token {shown(self.mask_token)}, so nothing can be masked.")
+            raise BertcliError(f"The vocabulary has no mask token {quoted(self.mask_token)}, so nothing can be masked.")
         return id
 
     def special_id(self, role: str) -> int | None:
@@ -278,7 +278,7 @@ class Tokenizer:
         """
         size = self.vocab_size if self._rows is None else min(self.vocab_size, self._rows)
         if wrong := [id for id in ids if not 0 <= id < size]:
-            raise BertcliError(f"The id {shown(wrong[0])} is none of the vocabulary, whose ids are 0 to {size - 1}.")
+            raise BertcliError(f"The id {quoted(wrong[0])} is none of the vocabulary, whose ids are 0 to {size - 1}.")
         template = self._templates[False]
         at = next(number for number, token in enumerate(template) if token.side is not None)
         before, after = ([token.id for token in some] for some in (template[:at], template[at + 1 :]))
@@ -379,14 +379,16 @@ class Tokenizer:
 def refuse_long(text: str, place: str = "") -> None:
     """Raise BertcliError for a text too long to tokenize; the message begins with its place."""
     if len(text) > LONGEST:
-        raise BertcliError(f"{place or shown(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
+        raise BertcliError(f"{place or quoted(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
 
 
 def _refuse_bad_text(texts: Sequence[object]) -> None:
     for text in texts:
         if not isinstance(text, str):
-            raise BertcliError(f"A text must be a string, but {shown_object(text)} is not.")
+            raise BertcliError(f"A text must be a string, but {quoted_object(text)} is not.")
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise BertcliError(f"The text {shown(text)} has half a surrogate pair, which is not a character.") from None
+            raise BertcliError(
+                f"The text {quoted(text)} has half a surrogate pair, which is not a character."
+            ) from None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import adapter_settings
 from bertcli.folder.files import Folder, JsonSettings, unusable
 from bertcli.lean import lean_dataclass
@@ -122,7 +122,7 @@ class Adapter:
         for key in self.factors.keys() - self.used:
             if not _bare(key, family).startswith(not_loaded):
                 raise BertcliError(
-                    f"{self.folder.path} changes {shown(key)}, which its base does not have: give the right base."
+                    f"{self.folder.path} changes {quoted(key)}, which its base does not have: give the right base."
                 )
 
 
@@ -143,7 +143,9 @@ def open_adapter(folder: Folder) -> Adapter:
         name = stored.removeprefix(PREFIX)
         match = FACTORS.fullmatch(name)
         if not stored.startswith(PREFIX) or (match is None and "lora_" in name):
-            raise BertcliError(f"{weights} has the tensor {shown(stored)}, which is none of LoRA: use another adapter.")
+            raise BertcliError(
+                f"{weights} has the tensor {quoted(stored)}, which is none of LoRA: use another adapter."
+            )
         if match is None:
             whole[name.replace(".base_layer.", ".")] = tensor
         else:
@@ -155,13 +157,13 @@ def open_adapter(folder: Folder) -> Adapter:
         transposed = any("embedding" in name for name in pair)
         names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
         if pair.keys() != {*names}:
-            raise BertcliError(f"{weights} lacks one of the two matrices of {shown(module)}: fetch it again.")
+            raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: fetch it again.")
         a, b = (pair[name] for name in names)
         rank = a.shape[0] if a.shape else 0
         matrices = len(a.shape) == 2 and b.shape[1:] == (rank,)
         convolution = len(a.shape) == 3 and b.shape[1:] == (rank, 1)
         if not rank or not (matrices or convolution):
-            raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {shown(module)}.")
+            raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}.")
         scale = _alpha(config, module) / (math.sqrt(rank) if root else rank)
         factors[f"{module}.weight"] = Factors(a.float32(), b.float32(), scale, transposed)
     mapping = config.get("auto_mapping")
@@ -183,7 +185,7 @@ def _alpha(config: JsonSettings, module: str) -> float:
     fitting = (key for key, bare in names if module == bare or (bare == key and module.endswith(f".{key}")))
     alpha = patterns.get(next(fitting, None), alpha)
     if type(alpha) not in (int, float) or not math.isfinite(alpha):
-        raise unusable(config.file, f"has the lora_alpha {shown(alpha)}")
+        raise unusable(config.file, f"has the lora_alpha {quoted(alpha)}")
     return float(alpha)
 
 
@@ -199,7 +201,7 @@ def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
             ("layers_to_transform", not whole_name and not _in_layers(config, module)),
         ):
             if is_excluded:
-                raise config.refused(key, f", but there are tensors of {shown(module)}")
+                raise config.refused(key, f", but there are tensors of {quoted(module)}")
 
 
 def _in_layers(config: JsonSettings, module: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder
 from bertcli.models.config import Config
 from bertcli.models.registry import family
@@ -45,7 +45,7 @@ def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[
         factors = stored["weights"].float32()
         if factors.shape != (len(values),):
             raise BertcliError(
-                f"{table.file} has weights of shape {shown(factors.shape)} for {len(values)} tokens: fetch it again."
+                f"{table.file} has weights of shape {quoted(factors.shape)} for {len(values)} tokens: fetch it again."
             )
         values = values * factors[:, None]
     values.setflags(write=False)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import (
     Folder,
     open_regular,
@@ -61,7 +61,7 @@ class StoredTensor(NamedTuple):
         """
         if self.dtype not in FLOATS:
             raise BertcliError(
-                f"Tensor {shown(self.name)} in {self.file} is stored as {self.dtype}, which cannot be used as a "
+                f"Tensor {quoted(self.name)} in {self.file} is stored as {self.dtype}, which cannot be used as a "
                 f"weight: convert it to {', '.join(FLOATS[:-1])} or {FLOATS[-1]}."
             )
         if self.dtype == "BF16":  # the upper half of a float32
@@ -102,7 +102,7 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     for tensor, name in file_of.items():
         if tensor not in opened[name]:
             raise BertcliError(
-                f"{paths[name]} lacks tensor {shown(tensor)}, which {index} places there: fetch it again."
+                f"{paths[name]} lacks tensor {quoted(tensor)}, which {index} places there: fetch it again."
             )
     return {tensor: opened[name][tensor] for tensor, name in file_of.items()}
 
@@ -125,7 +125,7 @@ def open_file(path: Path) -> dict[str, StoredTensor]:
         try:
             array = data[begin:end].view(VIEWS[dtype]).reshape(shape)
         except ValueError:  # too many axes, or too long ones beside one of length 0
-            raise _refusal(path, f"has a tensor {shown(name)} of the impossible shape {shown(shape)}") from None
+            raise _refusal(path, f"has a tensor {quoted(name)} of the impossible shape {quoted(shape)}") from None
         tensors[name] = StoredTensor(name, dtype, array, path)
     if end != len(data):
         raise _refusal(path, "changed while it was being opened")
@@ -153,7 +153,7 @@ def _open_state_dict(path: Path, data: NDArray[np.uint8]) -> dict[str, StoredTen
 
 def _check_name(name: str, path: Path) -> None:
     if not name.isprintable():  # control characters would garble a listing
-        raise _refusal(path, f"has a tensor {shown(name)} whose name cannot be printed")
+        raise _refusal(path, f"has a tensor {quoted(name)} whose name cannot be printed")
 
 
 def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -166,13 +166,13 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
             tensors = [(name, str(part.get_dtype()), tuple(part.get_shape())) for name, part in slices.items()]
     except SafetensorError as error:
         reason = str(error).removeprefix("Error while deserializing header: ")
-        raise BertcliError(f"{path} is not a usable safetensors file ({shown(reason)}): fetch it again.") from None
+        raise BertcliError(f"{path} is not a usable safetensors file ({quoted(reason)}): fetch it again.") from None
     except OSError as error:
         raise BertcliError(f"{path} cannot be read: {error.strerror or error}.") from error
     for name, dtype, _ in tensors:
         _check_name(name, path)
         if dtype not in VIEWS:
-            raise _refusal(path, f"has a tensor {shown(name)} of the dtype {dtype}, which bertcli does not know")
+            raise _refusal(path, f"has a tensor {quoted(name)} of the dtype {dtype}, which bertcli does not know")
     return tensors
 
 

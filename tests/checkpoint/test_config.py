@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bertcli
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.models.bert import BertConfig
 from bertcli.models.registry import families, family, parse_config, parse_heads, variants
 from bertcli.weights.loading import read_config
@@ -144,8 +144,8 @@ def test_no_config_crashes(change: dict[str, Any]) -> None:
 
 @given(json_values)
 def test_an_odd_value_is_shown_in_one_short_line(value: Any) -> None:
-    assert len(shown(value)) <= 120
-    assert shown(value).isprintable()
+    assert len(quoted(value)) <= 120
+    assert quoted(value).isprintable()
 
 
 def test_heads_bring_what_they_need() -> None:

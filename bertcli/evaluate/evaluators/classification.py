@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.float64 import product
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate import metrics
 from bertcli.evaluate.bootstrap import FigureFacts, Share, wilson
 from bertcli.evaluate.load.labelled import Labelled

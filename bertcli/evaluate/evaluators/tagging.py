@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.engine.float64 import product
-from bertcli.errors import shown as quoted
+from bertcli.errors import quoted as quoted
 from bertcli.evaluate import metrics
 from bertcli.evaluate.load.labelled import Labelled
 from bertcli.evaluate.load.tables import TAG

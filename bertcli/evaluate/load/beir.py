@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, LeftOut, Relevance
 from bertcli.evaluate.load.tables import number
 from bertcli.evaluate.options import Evaluate

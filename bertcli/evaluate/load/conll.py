@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, LeftOut
 from bertcli.evaluate.load.tables import TAG
 from bertcli.evaluate.options import Evaluate

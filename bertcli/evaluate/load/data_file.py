@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.beir import TREC, read_folder, read_queries
 from bertcli.evaluate.load.conll import CLUSTER, looks_tagged, read_columns
 from bertcli.evaluate.load.labelled import Labelled, LabelledText, LeftOut, Relevance

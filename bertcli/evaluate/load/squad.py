@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, LeftOut
 from bertcli.evaluate.load.tables import Fields, read_row
 from bertcli.evaluate.options import Evaluate

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError
-from bertcli.errors import shown as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, Relevance
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.inputs import rows_in

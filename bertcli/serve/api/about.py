@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from typing_extensions import TypedDict
 
 from bertcli.analysis.trace.page import PageOptions, page_of_text
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.report.page import Markup, page
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Refusal
@@ -57,7 +57,7 @@ async def pass_page(exchange: Exchange) -> HTMLResponse:
     numbers: dict[str, Any] = {}
     for name in given.keys() & {"layer", "head", "token"}:
         if not given[name].removeprefix("-").isdecimal():
-            raise Refusal(422, f"{name} must be a whole number, not {shown(given[name])}.", name, "wrong_shape")
+            raise Refusal(422, f"{name} must be a whole number, not {quoted(given[name])}.", name, "wrong_shape")
         numbers[name] = int(given[name])
     options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
     texts = given.get("text", ""), given.get("pair"), given.get("versus")

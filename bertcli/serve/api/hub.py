@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.serve.api.tasks import TextsRequest
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Refusal
@@ -35,7 +35,7 @@ async def hub_pipeline(exchange: Exchange, request: TextsRequest) -> Any:
         use = next((use for use in exchange.served.uses if use in TASK_OF_USE), "")
         body, task = {**body, "model": exchange.served.name}, TASK_OF_USE.get(use)
     if task not in ROUTE_OF:
-        why = f"There is no task {shown(task)}; those there are: {', '.join(ROUTE_OF)}."
+        why = f"There is no task {quoted(task)}; those there are: {', '.join(ROUTE_OF)}."
         raise Refusal(404, why, code="not_found")
     if task == "feature-extraction":
         body = {**parameters, **body}

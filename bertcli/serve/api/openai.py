@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from bertcli.errors import shown
+from bertcli.errors import quoted
 from bertcli.serve.embedding import EMBEDDERS, Inputs, Vector, VectorRequest, WithCuts
 from bertcli.serve.exchange import Exchange, Usage
 from bertcli.serve.requests import Refusal, either
@@ -74,7 +74,7 @@ async def one_model(exchange: Exchange) -> ListedModel:
     name = exchange.request.path_params["model"]
     for served in exchange.service.named(name):
         return _listed(exchange, served)
-    raise Refusal(404, f"No model {shown(name)} is served; /v1/models lists them.", "model", "not_found")
+    raise Refusal(404, f"No model {quoted(name)} is served; /v1/models lists them.", "model", "not_found")
 
 
 def _listed(exchange: Exchange, served: Served) -> ListedModel:

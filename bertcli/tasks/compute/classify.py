@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from bertcli.errors import BertcliError, shown, shown_object
+from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -184,7 +184,7 @@ def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: I
     if entailment is None or len(labels) < 2:
         raise BertcliError(
             f"Candidates need a model that tells entailment from contradiction, and the labels of {model.name} are "
-            f"{', '.join(map(shown, labels[:20]))}: choose another model, such as {needs.fitting}."
+            f"{', '.join(map(quoted, labels[:20]))}: choose another model, such as {needs.fitting}."
         )
     contradiction = len(labels) - 1 if entailment == 0 else 0
     outputs = (contradiction, entailment) if options.multi_label or len(names) == 1 else (entailment,)
@@ -196,10 +196,10 @@ def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ..
     names = tuple(name.strip() for name in listed.split(",")) if isinstance(listed, str) else tuple(listed)
     for name in names:
         if not isinstance(name, str) or not name.strip():
-            raise BertcliError(f"There is an empty {what} among {shown_object(names)} ({option}): leave it out.")
+            raise BertcliError(f"There is an empty {what} among {quoted_object(names)} ({option}): leave it out.")
         if names.count(name) > 1:
             raise BertcliError(
-                f"The {what} {shown(name)} occurs more than once ({option}), so its score would be divided: "
+                f"The {what} {quoted(name)} occurs more than once ({option}), so its score would be divided: "
                 "leave one out."
             )
     if not names:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, check_whole, shown
+from bertcli.errors import BertcliError, check_whole, quoted
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -54,7 +54,7 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not made.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
-    expected = " or ".join(map(shown, family(model.config.model_type).prompts))
+    expected = " or ".join(map(quoted, family(model.config.model_type).prompts))
     if expected and model.sentence.pooling and not model.sentence.prompts and options.prompt is None:
         kind = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
@@ -114,7 +114,7 @@ class PreparedTask(Task[B]):
     def summary(self) -> str:
         """How vectors are made, and why, for the user: here how texts are prepared."""
         left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
-        return f"; {shown(self.prompt)} is prepended to every text{left_out}" if self.prompt else ""
+        return f"; {quoted(self.prompt)} is prepended to every text{left_out}" if self.prompt else ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -349,8 +349,8 @@ def _refuse_projection(model: LoadedModel) -> None:
     for name, shape in ((use.name, use.shape) for use in model.uses if use.note == UNUSED):
         if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
             raise BertcliError(
-                f"{model.name} ends in a layer {shown(name)}, which bertcli does not run: choose a pooling (--pooling) "
-                "to encode texts without it."
+                f"{model.name} ends in a layer {quoted(name)}, which bertcli does not run: choose a pooling "
+                "(--pooling) to encode texts without it."
             )
 
 

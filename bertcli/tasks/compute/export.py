@@ -15,7 +15,7 @@ import numpy as np
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import check_output
 from bertcli.files.resumable_output import writing
 from bertcli.folder.layout import Layout
@@ -225,7 +225,7 @@ class GraphResults:
         if head not in (None, "none"):
             if head not in model.heads:
                 heads = ", ".join(model.heads) or "none"
-                raise BertcliError(f"{model.name} has no head {shown(head)}; its heads: {heads}.")
+                raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
             return cls(model, head)
         if head is None and pooling is None and model.path is not None and model.sentence.ranks:
             return cls(model, scored=scoring(model))

@@ -15,7 +15,7 @@ import numpy as np
 
 from bertcli.engine.float64 import vector_product
 from bertcli.engine.packing import pack
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
@@ -84,7 +84,7 @@ class TokenVectors:
         id = tokenizer.mask_id if token is None else tokenizer.id_of(token)
         if id is None:
             raise BertcliError(
-                f"Queries are filled up with {shown(token)}, which the vocabulary lacks: use another model."
+                f"Queries are filled up with {quoted(token)}, which the vocabulary lacks: use another model."
             )
         return id
 
@@ -93,7 +93,7 @@ class TokenVectors:
         """Ids of tokens that are not scored."""
         ids = {word: self.model.tokenizer.id_of(word) for word in self.role.skipped}
         if unknown := [word for word, id in ids.items() if id is None]:
-            words = ", ".join(map(shown, unknown))
+            words = ", ".join(map(quoted, unknown))
             logger.warning("the skip list has words that are no token of the vocabulary, and do nothing: %s.", words)
         return frozenset(id for id in ids.values() if id is not None)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_count, shown
+from bertcli.errors import BertcliError, check_count, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.compute.batches import check_finite
@@ -38,8 +38,8 @@ def _piece(tokenizer: Tokenizer, word: str) -> int:
     ids = tokenizer.pieces_of(word)
     unknown = tokenizer.special_id("unk") in ids and tokenizer.id_of(word) is None
     if unknown or not ids:
-        raise BertcliError(f"{shown(word)} is unknown to the vocabulary: give another word.")
+        raise BertcliError(f"{quoted(word)} is unknown to the vocabulary: give another word.")
     if len(ids) > 1:
         pieces = " ".join(map(tokenizer.piece, ids))
-        raise BertcliError(f"{shown(word)} consists of {len(ids)} word pieces: {pieces}; ask for one of them.")
+        raise BertcliError(f"{quoted(word)} consists of {len(ids)} word pieces: {pieces}; ask for one of them.")
     return ids[0]

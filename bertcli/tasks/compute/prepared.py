@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import Prepared, Reading
 
@@ -42,9 +42,9 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
             "prompt_name (--prompt-name) to encode documents."
         )
     if prompt_name is not None and prompt_name not in own.prompts:
-        names = f"it has {', '.join(map(shown, own.prompts))}"
+        names = f"it has {', '.join(map(quoted, own.prompts))}"
         choices = names if own.prompts else "it has none (give its words: --prompt)"
-        raise BertcliError(f"{model.name} has no prompt {shown(prompt_name)} (--prompt-name); {choices}.")
+        raise BertcliError(f"{model.name} has no prompt {quoted(prompt_name)} (--prompt-name); {choices}.")
     if chunking is not None:
         if chunking.size > model.config.max_tokens:
             raise BertcliError(

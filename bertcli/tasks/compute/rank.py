@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_choice, shown
+from bertcli.errors import BertcliError, check_choice, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -106,8 +106,8 @@ class ByQuery(Texts):
             if text.text != query:
                 if text.text in earlier:
                     raise BertcliError(
-                        f"{text.place or 'The documents'}: the query {shown(text.text)} comes again after another one; "
-                        "a query's documents must stand together, so sort them by query."
+                        f"{text.place or 'The documents'}: the query {quoted(text.text)} comes again after "
+                        "another one; a query's documents must stand together, so sort them by query."
                     )
                 query = text.text
                 earlier.add(query)
@@ -209,7 +209,7 @@ class ApartRankTask(RankTask):
         for text, item in zip(texts, queries.items, strict=True):
             if item.tokens.truncated and self.reading.truncation == "warn" and text not in self._warned:
                 limit = self.queries.limit
-                logger.warning("the query %s was cut to %d tokens, as many as the model reads.", shown(text), limit)
+                logger.warning("the query %s was cut to %d tokens, as many as the model reads.", quoted(text), limit)
                 self._warned.add(text)
         query_of = dict(zip(texts, self.queries.compute(queries).vectors, strict=True))
         documents = self.documents.compute(Window(items, [], START))

@@ -12,7 +12,7 @@ common: a twelfth of the time at four layers.
 import math
 from collections.abc import Iterator
 
-from bertcli.errors import BertcliError, damaged, shown
+from bertcli.errors import BertcliError, damaged, quoted
 from bertcli.files.texts import Item
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -86,7 +86,7 @@ def _true_ids(model: LoadedModel, item: Item, target: str) -> list[int]:
     if wrong is not None or len(whole.ids) != len(truth.ids):
         at = min(len(pieces) - 1, len(pieces) if wrong is None else wrong)
         raise BertcliError(
-            f"The target {shown(target)} does not match {item.place}: they have {len(truth.ids)} and {len(whole.ids)} "
+            f"The target {quoted(target)} does not match {item.place}: they have {len(truth.ids)} and {len(whole.ids)} "
             f"tokens and differ at token {at} ({truth.pieces[at]}); write one {tokenizer.mask_token} for every masked "
             "word piece."
         )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tasks.compute.batches import (
@@ -60,7 +60,9 @@ def scoring(model: LoadedModel) -> Scoring | None:
     check_head(model, "lm", "LogitScore")
     table, (true, false) = model.network.lm.decoder, own.next_token
     if max(true, false or 0) >= len(table):
-        raise BertcliError(f"{model.name} has {len(table)} tokens, and LogitScore asks for {shown(own.next_token[:])}.")
+        raise BertcliError(
+            f"{model.name} has {len(table)} tokens, and LogitScore asks for {quoted(own.next_token[:])}."
+        )
     weight = table[[true]] if false is None else table[[true]] - table[[false]]
     return Scoring(("lasttoken",), (Dense(weight, None, "identity"),))
 

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from bertcli.errors import BertcliError, check_count, check_names, shown
+from bertcli.errors import BertcliError, check_count, check_names, quoted
 from bertcli.files.inputs import from_files
 from bertcli.files.resumable_output import signature
 from bertcli.files.search import Nearest, nearest, open_vectors
@@ -96,8 +96,8 @@ def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str
             if made[name] != settings[name]:
                 option = f"--{name.replace('_', '-')}"
                 raise BertcliError(
-                    f"The stored vectors were made with {option} {shown(settings[name])}, but the query with "
-                    f"{shown(made[name])}: leave out {option}, or encode the texts again."
+                    f"The stored vectors were made with {option} {quoted(settings[name])}, but the query with "
+                    f"{quoted(made[name])}: leave out {option}, or encode the texts again."
                 )
     return options
 
@@ -108,8 +108,8 @@ def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
     for name in SETTINGS:
         if settings is not None and own[name] != settings[name]:
             raise BertcliError(
-                f"{stored.file} was made with --{name.replace('_', '-')} {shown(settings[name])}, and not with "
-                f"{shown(own[name])}, which is this model's: encode the texts again."
+                f"{stored.file} was made with --{name.replace('_', '-')} {quoted(settings[name])}, and not with "
+                f"{quoted(own[name])}, which is this model's: encode the texts again."
             )
 
 
@@ -129,7 +129,7 @@ def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | N
     )
     if other is not None and own.split()[-1] != other.split()[-1]:
         raise BertcliError(
-            f"{stored.file} was made by another model, {shown(other)}, not by {shown(own)}: give that one (-m), or "
+            f"{stored.file} was made by another model, {quoted(other)}, not by {quoted(own)}: give that one (-m), or "
             "encode the texts again."
         )
     if other is None or settings is None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.candidates import Target
 from bertcli.tasks.options import separated
@@ -21,13 +21,13 @@ def find_targets(model: LoadedModel, words: Iterable[str] | str) -> dict[Target,
     for word in separated(words) if isinstance(words, str) else words:
         ids = model.tokenizer.pieces_of(word)
         if not ids or model.tokenizer.special_id("unk") in ids:
-            raise BertcliError(f"The target {shown(word)} is unknown to the vocabulary of {model.name}.")
+            raise BertcliError(f"The target {quoted(word)} is unknown to the vocabulary of {model.name}.")
         targets.setdefault(ids, _spelled(word, ids, model.tokenizer))
     if not targets:
         raise BertcliError("There are no targets to rank.")
     if model.tokenizer.space is not None:
         example = next(iter(targets.values())).following
-        logger.info("Targets are words with the space before them, such as %s.", shown(example))
+        logger.info("Targets are words with the space before them, such as %s.", quoted(example))
     return targets
 
 

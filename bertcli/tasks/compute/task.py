@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from bertcli.errors import BertcliError, check_whole, shown
+from bertcli.errors import BertcliError, check_whole, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -229,7 +229,7 @@ def query_prompt(model: LoadedModel) -> str:
     chat = bool(prompt) and model.tokenizer.chat is not None
     if prompt:
         where = "is the system's message in the chat template" if chat else "is prepended to every first text"
-        logger.info("%s %s, as the checkpoint specifies.", shown(prompt), where)
+        logger.info("%s %s, as the checkpoint specifies.", quoted(prompt), where)
     return "" if chat else prompt
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.recorder import Trace, trace
-from bertcli.errors import BertcliError, first_line, shown, shown_object
+from bertcli.errors import BertcliError, first_line, quoted, quoted_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
 from bertcli.folder.files import open_regular
@@ -201,7 +201,7 @@ def diff(
     """
     expect_model(model)
     if not isinstance(tolerance, Real) or not tolerance >= 0:
-        raise BertcliError(f"A tolerance of {shown_object(tolerance)} is not possible: it must be 0 or more.")
+        raise BertcliError(f"A tolerance of {quoted_object(tolerance)} is not possible: it must be 0 or more.")
     limit = length_limit(model, max_length)
     if not isinstance(other, LoadedModel):
         values = [] if texts is None else list(from_values(texts))
@@ -240,9 +240,9 @@ def _same_tokens(model: LoadedModel, other: LoadedModel, text: str, limit: int) 
     readings = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
     for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in readings))):
         if pieces[0] != pieces[1]:
-            first, second = ("missing" if piece is None else shown(piece) for piece in pieces)
+            first, second = ("missing" if piece is None else quoted(piece) for piece in pieces)
             raise BertcliError(
-                f"{model.name} and {other.name} tokenize {shown(text)} differently (token {at} is {first} in one, "
+                f"{model.name} and {other.name} tokenize {quoted(text)} differently (token {at} is {first} in one, "
                 f"{second} in the other), so their states cannot be compared."
             )
     return readings
@@ -387,7 +387,7 @@ def _with_arrays(
         raise BertcliError(
             f"No array in {name} is named after a step of {model.name}. Known names are those of its trace "
             f"({paths[0]}, {paths[1]}, … {paths[-1]}) and hidden_states.0 to hidden_states.{max(states)}; in the file "
-            f"are {', '.join(map(shown, list(arrays)[:3])) or 'none'}."
+            f"are {', '.join(map(quoted, list(arrays)[:3])) or 'none'}."
         )
     order = tuple(steps[path] for path in recorded.arrays if path in steps)
     return Diff((model.name, name), tolerance, order, ())
@@ -407,7 +407,7 @@ def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any
         fitted = fitted[0]
     if fitted.shape != own.shape or fitted.dtype.kind not in "fiu":
         raise BertcliError(
-            f"{shown(key)} in {name} is {array.dtype} of shape {array.shape}, but here it has the shape {own.shape}: "
+            f"{quoted(key)} in {name} is {array.dtype} of shape {array.shape}, but here it has the shape {own.shape}: "
             "the arrays belong to another text, or another model."
         )
     return fitted

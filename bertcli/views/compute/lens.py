@@ -15,7 +15,7 @@ import numpy as np
 from bertcli.analysis.layers import state_name
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
@@ -117,7 +117,7 @@ class Lens(View):
         whose = "the last layer's best prediction for that token"
         if len(self.masks) == 1:
             columns, rows = columns[1:], [row[1:] for row in rows]
-            whose = shown(self.masks[0].answer)
+            whose = quoted(self.masks[0].answer)
         below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
         return Document(columns, rows, below, self.record, lines)
 
@@ -141,7 +141,7 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
         masks = [i for i, id in enumerate(tokens.ids) if options.all_tokens or id == tokenizer.mask_id]
         if not masks:
             raise BertcliError(
-                f"There is no {tokenizer.mask_token} in {shown(text)}: write one, or look at every token (--all)."
+                f"There is no {tokenizer.mask_token} in {quoted(text)}: write one, or look at every token (--all)."
             )
         views = _views(model, pack([tokens]), masks, options.top_k)
         pieces = tokens.pieces

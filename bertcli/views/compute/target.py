@@ -14,7 +14,7 @@ import numpy as np
 
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.compute.encode import plan, unit
@@ -73,7 +73,7 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -
     mask = model.tokenizer.mask_token
     positions = [i for i, id in enumerate(tokens.ids) if id == model.tokenizer.mask_id]
     if len(positions) != 1:
-        raise BertcliError(f"{shown(text)} has {len(positions)} {mask}: write one, where a word is to be predicted.")
+        raise BertcliError(f"{quoted(text)} has {len(positions)} {mask}: write one, where a word is to be predicted.")
     return TokenizedText(tokens.ids, tokens.segments, positions[0])
 
 
@@ -107,7 +107,7 @@ def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) 
     check_label_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
     labels = labels_of(model, head)
     if label is not None and label not in labels:
-        raise BertcliError(f"There is no label {shown(label)}; this model's are {', '.join(map(shown, labels))}.")
+        raise BertcliError(f"There is no label {quoted(label)}; this model's are {', '.join(map(quoted, labels))}.")
     best = int(label_logits(model, head, pack([sentence]))[0].argmax()) if label is None else labels.index(label)
     activation = "softmax" if head == "nsp" else own_activation(model)
 
@@ -133,7 +133,7 @@ def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | 
 
     pieces = (int(at_mask([sentence])[0].argmax()),) if word is None else model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
-        raise BertcliError(f"{shown(word)} is not one piece of the vocabulary: ask about a word that is.")
+        raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: ask about a word that is.")
     target = word or spelled(model, pieces[0])
     meaning = f"the log-probability of {target} at the mask"
     return Target(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
