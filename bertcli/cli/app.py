@@ -33,7 +33,7 @@ from bertcli.views.registry import ViewSpec, view_spec, view_specs
 COMMANDS: dict[str, dict[str, str]] = {
     "Run": {},
     "Search": {
-        "search": "Find the texts nearest to a query among vectors that encode wrote.",
+        "search": "Semantic search: find the texts nearest to a query, in files or among vectors that encode wrote.",
         "similarity": "Compare texts: the cosine similarity of every pair.",
         "neighbors": "Find the tokens nearest to a word in the embedding space.",
     },

@@ -1,8 +1,11 @@
-"""bertcli search: the texts nearest to a query, among the vectors in a file."""
+"""bertcli search: the texts nearest to a query, in files of text, or among the vectors in a file."""
 
 import logging
-from dataclasses import field
-from typing import TYPE_CHECKING, Literal
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, fields, replace
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bertcli.cli.job import open_model, read_texts, set_threads, write_results
 from bertcli.cli.options import (
@@ -15,12 +18,16 @@ from bertcli.cli.options import (
     argument,
     given_options,
     id_column_option,
+    refuse,
     wrong,
 )
 from bertcli.errors import BertcliError
 from bertcli.files.formats import TABLES, check_output
+from bertcli.files.texts import STANDARD_INPUT
 from bertcli.lean import lean_dataclass
-from bertcli.report.tables import Table
+from bertcli.report.encodable import encodable
+from bertcli.report.shades import Mark, print_marked, shows_shades
+from bertcli.report.tables import Table, cell
 from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, visible
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
@@ -28,6 +35,7 @@ from bertcli.tasks.options import option
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
     from bertcli.files.vector_reader import StoredVectors
+    from bertcli.tasks.compute.search_files import Hit
 
 OF_CHUNKS = tuple(Column(name, int, optional=True) for name in ("index", "chunk", "start", "end"))
 COLUMNS = (
@@ -38,27 +46,60 @@ COLUMNS = (
     Column("id", optional=True),
     Column("text", optional=True),
 )
+FILE_COLUMNS = (Column("query"), Column("file"), Column("line", int), Column("score", float), Column("text"))
+FAINT = 0.25  # words whose idf is below this share of the query's rarest word are not shaded
 LINES = 3  # of a hit's text on a terminal
 logger = logging.getLogger("bertcli")
 
 
 @lean_dataclass
 class SearchOptions:
-    """What is searched for, and in which stored vectors."""
+    """What is searched for."""
 
     queries: list[str] | None = argument(None, "[QUERY]...", "The texts to look for.")
+    query_file: str | None = option(
+        None, "FILE", "More queries: each line of .txt, or the field text of .jsonl, .csv, .tsv or .parquet."
+    )
+    top_k: int = option(10, "K", "How many hits per query. (default: 10)", least=1)
+    column: str | None = option(
+        None, "NAME", "The field that holds the text, of rows in -i or --texts. (default: text)"
+    )
+
+
+@lean_dataclass
+class FileOptions:
+    """Which files are searched."""
+
+    panel: ClassVar = "Search in files"
+    input: list[str] | None = option(
+        None, "FILE",
+        "Search in this file: the lines of .txt, the paragraphs of .md with their headings, the rows of .csv, .tsv and "
+        ".jsonl, or a .gz of these; repeat for more files, or give a quoted pattern ('docs/**/*.md').",
+        "-i", "--input",
+    )  # fmt: skip
+    index: str | None = option(
+        None, "FILE", "Keep the vectors in this file, and compute only those of files that have changed."
+    )
+    hybrid: bool = option(False, "", "Rank by keywords, too: BM25, joined by reciprocal rank fusion.")
+    rerank: str | None = option(None, "DIR|HUB_ID", "Let this reranker order the 50 best hits, as bertcli rank does.")
+    context: int = option(0, "N", "Print N lines of the file before and after each hit.", "-C", "--context", least=0)
+    files_with_matches: bool = option(
+        False, "", "Print only the names of files with a hit that is near, best first.", "-l", "--files-with-matches"
+    )
+
+
+@lean_dataclass
+class VectorOptions:
+    """Which stored vectors are searched."""
+
+    panel: ClassVar = "Search in vectors"
     vectors: str | None = option(
         None, "FILE", "The vectors to look in, as encode writes them: .npy, .npz, .safetensors or .parquet.", "--in",
     )  # fmt: skip
     texts: list[str] | None = option(
         None, "FILE", "The texts that the vectors were made of, to show them; .parquet files may hold them already."
     )
-    column: str | None = option(None, "NAME", "The field of --texts that holds the text. (default: text)")
     id_column: str | None = id_column_option()
-    query_file: str | None = option(
-        None, "FILE", "More queries: each line of .txt, or the field text of .jsonl, .csv, .tsv or .parquet."
-    )
-    top_k: int = option(10, "K", "How many rows per query. (default: 10)", least=1)
 
 
 @lean_dataclass
@@ -82,64 +123,110 @@ class QueryOptions(EncodeOptions):
 
 def search(
     where: SearchOptions,
+    files: FileOptions,
+    vectors: VectorOptions,
     model: ModelOptions,
     output: OutputOptions,
     threads: ThreadOptions,
     engine: EngineOptions,
     options: QueryOptions,
 ) -> None:
-    """Find the texts nearest to a query among vectors that encode wrote.
+    """Semantic search: find the texts nearest to a query, in files or among vectors that encode wrote.
 
+    bertcli search "how do I reset it" -i 'docs/**/*.md' -i notes.txt
+    bertcli search "a hot drink" -i corpus.jsonl --index corpus.index --hybrid
+    bertcli search "tea" "coffee" -i menu.csv --column dish --format jsonl
     bertcli encode -i corpus.jsonl -o vectors.parquet
     bertcli search "a hot drink" --in vectors.parquet
-    bertcli search "tea" "coffee" --in vectors.npy --texts corpus.jsonl --top-k 3
     bertcli search --query-file questions.txt --in vectors.npy -o hits.jsonl
-    bertcli search -m my-model --prompt-name query "tea" --in vectors.parquet
+
+    With -i the lines, paragraphs and rows of files are encoded and compared; long
+    ones in parts of 256 tokens. A hit is printed as file:line: score text, and on
+    a terminal its words that are in the query are shaded. --index keeps the
+    vectors, else all are computed each time. A note says when nothing is near:
+    when no score is above what unrelated sentences reach by chance, the median of
+    pairs + 3 spreads. Prompts are the query's; the model's own are used
+    where none is given.
+
+    With --in a query's vector is made as those in the file, which says how:
+    --pooling, --layer and the like are not needed, others than the file's are
+    refused, as are vectors of another model; prompts may differ. What a .npy file
+    cannot hold stands beside it (FILE.npy.settings.json): keep them together.
+    Where a row is a part of a text (encode --chunk), index, chunk, start and end
+    say which.
 
     The score is the cosine of the two vectors, or what the model's folder names
-    instead (similarity_fn_name); every row is compared. A query's vector is made
-    as those in the file, which says how: --pooling, --layer and the like are not
-    needed, others than the file's are refused, as are vectors of another model;
-    prompts may differ. What a .npy file cannot hold stands beside it
-    (FILE.npy.settings.json): keep them together. Where a row is a part of a text
-    (encode --chunk), index, chunk, start and end say which. A terminal shows the
+    instead (similarity_fn_name); every row is compared. With --hybrid it is the
+    sum of 1 / (60 + rank), with --rerank the reranker's. A terminal shows the
     beginning of a long text; a pipe, and -o FILE.csv, .tsv or .parquet (a row for
     each hit), have all of it.
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
-    if where.vectors is None:
-        raise wrong("--in", "give the file of vectors to look in.")
+    if files.input and vectors.vectors is not None:
+        raise wrong("--in", "give files to search in (-i) or vectors (--in), not both.")
+    if not files.input and vectors.vectors is None:
+        raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (--in).")
+    if files.input:
+        refuse(vectors, ("--texts", "--id-column"), "this is for vectors (--in): leave it out with -i.")
+    else:
+        refuse(files, given_options(files), "this is for files of text: give them with -i, and not --in.")
     set_threads(threads)
     check_output(output.output, TABLES)
-    from bertcli.files.inputs import from_files
-    from bertcli.files.search import open_vectors
+    if files.input:
+        _search_files(where, files, model, output, engine, options)
+    else:
+        _search_vectors(where, vectors, model, output, engine, options)
 
-    stored = open_vectors(where.vectors)
-    source = _source(stored, where, output)
+
+def _queries(where: SearchOptions) -> list[str]:
+    """The queries of the command line and of the file."""
+    from bertcli.files.inputs import from_files
+
     queries = [*(where.queries or ())]
     if where.query_file is not None:
         queries += [text.text for text in from_files([where.query_file])]
     if not queries:
         raise BertcliError(f"{where.query_file} has no queries: write one a line.")
+    return queries
+
+
+# ------------------------------------------------------------------------------------------------------------ vectors
+
+
+def _search_vectors(
+    where: SearchOptions,
+    vectors: VectorOptions,
+    model: ModelOptions,
+    output: OutputOptions,
+    engine: EngineOptions,
+    options: QueryOptions,
+) -> None:
+    from bertcli.files.search import open_vectors
+
+    stored = open_vectors(str(vectors.vectors))
+    source = _source(stored, where, vectors, output)
+    queries = _queries(where)
     from bertcli.tasks.compute.search import found
 
     opened = open_model(model, SENTENCE_SAMPLE, engine)
-    records = found(opened, queries, stored, source, options, where.top_k, whole=bool(where.texts))
+    records = found(opened, queries, stored, source, options, where.top_k, whole=bool(vectors.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     table = _Hits(tuple(columns), "nearest")
     write_results(records, output, table)
 
 
-def _source(stored: "StoredVectors", where: SearchOptions, output: OutputOptions) -> "Texts | None":
+def _source(
+    stored: "StoredVectors", where: SearchOptions, vectors: VectorOptions, output: OutputOptions
+) -> "Texts | None":
     """The texts of the rows: those of --texts, else those stored with the vectors in a Parquet file."""
     from bertcli.tasks.compute.search import stored_texts
 
-    if where.texts:
-        texts = _Texts(None, where.texts, column=where.column)
-        return read_texts(texts, output, where.id_column, keep_going=True)
+    if vectors.texts:
+        texts = _Texts(None, vectors.texts, column=where.column)
+        return read_texts(texts, output, vectors.id_column, keep_going=True)
     for name in ("--column", "--id-column"):
-        if name in given_options(where):
+        if name in (*given_options(where), *given_options(vectors)):
             raise wrong(name, "this names a field of the texts: give their file with --texts.")
     return stored_texts(stored)
 
@@ -169,3 +256,113 @@ def _cut(text: str, width: int, lines: int) -> list[str]:
     width = max(width, NARROWEST)
     kept = folded(text, width).split("\n")
     return kept if len(kept) <= lines else [*kept[: lines - 1], folded(kept[lines - 1], width - 1).split("\n")[0] + "…"]
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def _search_files(
+    where: SearchOptions,
+    files: FileOptions,
+    model: ModelOptions,
+    output: OutputOptions,
+    engine: EngineOptions,
+    options: QueryOptions,
+) -> None:
+    from bertcli.files.passages import searched_files
+
+    names = searched_files(files.input or [])
+    if files.context and STANDARD_INPUT in names:
+        raise wrong("--context", "standard input cannot be read a second time: give a file.")
+    targets = [output.output, files.index]
+    for target in filter(None, targets):
+        if any(os.path.exists(target) and name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
+            raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
+    queries = _queries(where)
+    from bertcli.loaded_model import LoadedModel
+    from bertcli.tasks.compute.search_files import Passages, files_of
+
+    opened = open_model(model, SENTENCE_SAMPLE, engine)
+    reranker = None
+    if files.rerank is not None:
+        reranker = LoadedModel.load(files.rerank, **model.fetching, engine=engine.engine)
+    of_texts = EncodeOptions(**{item.name: getattr(options, item.name) for item in fields(options) if item.init})
+    of_texts = replace(of_texts, workers=of_texts.workers or "auto")
+    passages = Passages(opened, names, of_texts, where.column, files.index)
+    found = passages.hits(queries, where.top_k, files.hybrid, reranker)
+    if files.files_with_matches:
+        records = [record for hits in found for record in files_of(hits)]
+        write_results(records, output, _Names((Column("query"), Column("file"), Column("score", float)), ""))
+        return
+    hits = [hit for of_query in found for hit in of_query]
+    idf = passages.keywords.idf if output.output is None and output.format == "table" and shows_shades() else None
+    lines = _Lines(FILE_COLUMNS, "", hits=hits, context=files.context, idf=idf, several=len(queries) > 1)
+    write_results([hit.record for hit in hits], output, lines)
+
+
+@lean_dataclass
+class _Names(Table):
+    """Names of files, a line each."""
+
+    def print(self) -> None:
+        for _, file, *_ in self.rows:
+            print(visible(file))
+
+
+@lean_dataclass
+class _Lines(Table):
+    """Hits as `file:line: score text`, with lines of the file around them, as grep has them."""
+
+    hits: "Sequence[Hit]" = ()
+    context: int = 0
+    idf: Callable[[str], float] | None = None  # how rare a word is; None where no shades are shown
+    several: bool = False  # queries, which are then named
+
+    def print(self) -> None:
+        last: Hit | None = None
+        for hit in self.hits:
+            if self.several and (last is None or hit.query != last.query):
+                print(*([] if last is None else [""]), visible(hit.query), sep="\n")
+            elif self.context and last is not None:
+                print("--")
+            self._print(hit)
+            last = hit
+
+    def _print(self, hit: "Hit") -> None:
+        part = hit.part
+        file = "standard input" if part.file == STANDARD_INPUT else visible(part.file)
+        before, after = _around(part.file, part.line, part.last, self.context) if self.context else ([], [])
+        for number, line in before:
+            print(f"{file}-{number}- {visible(line)}")
+        head = f"{file}:{part.line}: {cell(hit.score)} "
+        text = visible(" ".join(part.text.split()))
+        width = terminal_width()
+        if width is not None:
+            room = max(NARROWEST, LINES * width - len(head))
+            text = text if len(text) <= room else f"{text[: room - 1].rstrip()}{encodable('…')}"
+        if self.idf is None:
+            print(f"{head}{text}")
+        else:
+            print_marked(f"{head}{text}", _marks(text, hit.query, self.idf, len(head)))
+        for number, line in after:
+            print(f"{file}-{number}- {visible(line)}")
+
+
+def _around(file: str, first: int, last: int, count: int) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """The numbered lines of a file before and after those of a hit."""
+    from bertcli.files.passages import file_lines
+
+    lines = list(islice(enumerate(file_lines(file), 1), last + count))
+    return lines[max(0, first - 1 - count) : first - 1], lines[last:]
+
+
+def _marks(text: str, query: str, idf: Callable[[str], float], begin: int) -> Iterator[Mark]:
+    """Words of a text that are in the query, the rarer the darker; words that most passages have are not shaded."""
+    from bertcli.tasks.compute.keywords import WORD, words_of
+
+    weights = {word: idf(word) for word in words_of(query)}
+    most = max(weights.values(), default=0.0)
+    for match in WORD.finditer(text):
+        weight = weights.get(match[0].casefold(), 0.0)
+        if weight > most * FAINT:
+            yield Mark(begin + match.start(), begin + match.end(), weight / most)

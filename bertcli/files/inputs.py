@@ -49,7 +49,7 @@ def from_files(
 
 def rows_in(files: Sequence[str], columns: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
     """The rows of files as `from_files` gives them, with the fields of these columns."""
-    names = [name for file in files for name in _matching(file)]
+    names = [name for file in files for name in matching_files(file)]
     inputs = _InputFiles([_open(name, format_in) for name in names], columns, keep_going)
     files_read = tuple(names) if inputs.regular else None
     return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular)
@@ -66,15 +66,15 @@ def gives_ids(files: Sequence[str], format_in: str) -> bool:
 
 
 def _formats(files: Sequence[str], format_in: str) -> list[TextFormat]:
-    names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
-    formats = [BY_ENDING.get(_ending(name, format_in)) for name in names]
+    names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
+    formats = [BY_ENDING.get(ending_of_input(name, format_in)) for name in names]
     return [format for format in formats if isinstance(format, TextFormat)]
 
 
 def are_separated(files: Sequence[str], format_in: str) -> bool:
     """Whether all of these input files (of none: the pipe) hold columns separated by a character."""
-    names = (name for file in files or [STANDARD_INPUT] for name in _matching(file))
-    return all(_ending(name, format_in) in (".csv", ".tsv") for name in names)
+    names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
+    return all(ending_of_input(name, format_in) in (".csv", ".tsv") for name in names)
 
 
 class _InputFiles:
@@ -110,7 +110,7 @@ class _InputFiles:
 
 def _open(file: str, format_in: str) -> InputFile:
     """A file or pipe that is known to exist, and to have a known ending."""
-    ending = _ending(file, format_in)
+    ending = ending_of_input(file, format_in)
     format = BY_ENDING.get(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
         return format.open_texts(file)
@@ -121,7 +121,7 @@ def _open(file: str, format_in: str) -> InputFile:
     )
 
 
-def _matching(file: str) -> list[str]:
+def matching_files(file: str) -> list[str]:
     """The file of this name, or the files that a pattern matches, sorted by name."""
     if file == STANDARD_INPUT or not glob.has_magic(file) or os.path.lexists(file):
         return [file]
@@ -131,7 +131,7 @@ def _matching(file: str) -> list[str]:
     return matches
 
 
-def _ending(file: str, format_in: str) -> str:
+def ending_of_input(file: str, format_in: str) -> str:
     """The ending, in lower case, that determines the format, without a final .gz; `format_in` is that of a pipe."""
     if file == STANDARD_INPUT:
         return f".{format_in}"

@@ -102,7 +102,8 @@ def compare(found: Any, expected: Any, form: str) -> None:
 
 
 def test_every_input_is_tested_in_every_command_that_has_it() -> None:
-    assert DOORS.keys() == commands_with("--input") - {"probe"}  # which reads labelled texts: test_probe
+    # probe reads labelled texts (test_probe), search passages of files (test_search_files).
+    assert DOORS.keys() == commands_with("--input") - {"probe", "search"}
     assert {form.removesuffix(".gz") for form in FORMS} == {*endings("texts")}
     assert {pipe for command in DOORS for pipe in choices(command, "--format-in")} == {*PIPES}
 

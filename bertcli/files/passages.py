@@ -1,0 +1,165 @@
+"""The passages of files that are searched: lines, paragraphs and rows, each with its file and line.
+
+    .txt                   every line that is not blank
+    .md, .markdown         every paragraph, with the headings above it as context
+    .csv, .tsv, .jsonl     the text of every row
+
+Each perhaps gzipped (.gz). `-` is standard input, one passage a line.
+"""
+
+import glob
+import hashlib
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bertcli.errors import BertcliError
+from bertcli.files.inputs import ending_of_input, matching_files
+from bertcli.files.line_reader import LineFile, check_readable
+from bertcli.files.rows import Field, RowColumns, open_lines
+from bertcli.files.texts import STANDARD_INPUT
+
+LINES, PARAGRAPHS = (".txt",), (".md", ".markdown")
+ROWS = {".csv": "comma_separated", ".tsv": "tab_separated", ".jsonl": "json_lines"}
+ENDINGS = (*LINES, *PARAGRAPHS, *ROWS)
+HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
+FENCE = re.compile(r" {0,3}(```+|~~~+)")
+BETWEEN_HEADINGS = " > "
+
+logger = logging.getLogger("bertcli")
+
+
+class Passage(NamedTuple):
+    """A text in a file, on the lines `line` to `last`, from 1; `context` are the headings above it, or "".
+
+    spans_lines: a line break in the text is one in the file.
+    """
+
+    text: str
+    line: int
+    last: int
+    context: str = ""
+    spans_lines: bool = False
+
+    @property
+    def in_context(self) -> str:
+        """The text that a vector is made of: headings, then the passage."""
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+
+def searched_files(patterns: Sequence[str]) -> list[str]:
+    """The files of these names and patterns, each once, in this order.
+
+    A pattern passes over files of other endings, with a note. Errors: BertcliError for a pattern without files, and a
+    file that is missing, or of another ending.
+    """
+    names: dict[str, None] = {}
+    passed_over = 0
+    for pattern in patterns:
+        found = matching_files(pattern)
+        usable = [name for name in found if _ending(name) in ENDINGS]
+        if not usable or (len(usable) < len(found) and not glob.has_magic(pattern)):
+            raise BertcliError(f"{found[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")
+        passed_over += len(found) - len(usable)
+        names |= dict.fromkeys(usable)
+    if passed_over:
+        files = "file of another ending is" if passed_over == 1 else "files of other endings are"
+        logger.info("%d %s left out; search reads %s.", passed_over, files, ", ".join(ENDINGS))
+    for name in names:
+        if name != STANDARD_INPUT:
+            check_readable(name)
+    return [*names]
+
+
+def passages_in(file: str, column: str | None = None) -> list[Passage]:
+    """The passages of a file, in its order; blank ones are left out. `column` is the field of rows (default: text).
+
+    Errors: BertcliError naming file and line for what cannot be read, is not UTF-8, or lacks the field.
+    """
+    ending = _ending(file)
+    if ending in ROWS:
+        found = _rows(file, ROWS[ending], column)
+    elif ending in PARAGRAPHS:
+        found = _paragraphs(file_lines(file))
+    else:
+        found = (Passage(text, number, number) for number, text in enumerate(file_lines(file), 1))
+    return [passage for passage in found if passage.text.strip()]
+
+
+def file_lines(file: str) -> Iterator[str]:
+    """The lines of a file. Errors: BertcliError for one that is not UTF-8, or a file that cannot be read."""
+    for line in LineFile(file):
+        if line.error:
+            raise BertcliError(line.error)
+        yield line.text
+
+
+def digest_of(file: str, column: str | None) -> str:
+    """A digest of a file's bytes, and of what decides which passages they give. Errors: BertcliError."""
+    try:
+        with open(file, "rb") as stream:
+            whole = hashlib.file_digest(stream, "blake2b")
+    except OSError as error:
+        raise BertcliError(f"Cannot read {file}: {error.strerror or error}.") from None
+    ending = _ending(file)
+    # The name's end decides how the bytes are read, so that of a renamed file is part of it.
+    how = f"{ending}|{file.lower().endswith('.gz')}|{column if ending in ROWS else None}"
+    whole.update(how.encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()[:32]
+
+
+def _ending(file: str) -> str:
+    return ending_of_input(file, "txt")
+
+
+def _rows(file: str, reader: str, column: str | None) -> Iterator[Passage]:
+    opened = open_lines(file, reader)
+    for row in opened.texts(RowColumns(Field(column or "text", "--column"))):
+        if row.error:
+            raise BertcliError(row.error)
+        number = int((row.place or "").rpartition("line ")[2])
+        yield Passage(row.text, number, number)
+
+
+def _paragraphs(lines: Iterator[str]) -> Iterator[Passage]:
+    """Paragraphs of Markdown: what stands between blank lines and headings; a fenced block is not divided.
+
+    A heading with nothing below it before the next one is a passage itself.
+    """
+    headings: list[tuple[int, str]] = []  # the depth and the words of those above
+    held: list[str] = []  # the lines of the paragraph so far
+    begin, bare, fence = 0, 0, ""
+
+    def context(without_last: bool = False) -> str:
+        words = [title for _, title in headings]
+        return BETWEEN_HEADINGS.join(words[:-1] if without_last else words)
+
+    def paragraph() -> Passage:
+        return Passage("\n".join(held), begin, begin + len(held) - 1, context(), spans_lines=True)
+
+    for number, line in enumerate(lines, 1):
+        heading = None if fence else HEADING.match(line)
+        if (heading or (not fence and not line.strip())) and held:
+            yield paragraph()
+            held = []
+        if heading:
+            if bare:
+                yield Passage(headings[-1][1], bare, bare, context(without_last=True))
+            depth = len(heading[1])
+            headings = [(above, title) for above, title in headings if above < depth]
+            headings.append((depth, heading[2]))
+            bare = number
+        elif line.strip() or fence:
+            if not held:
+                begin, bare = number, 0
+            held.append(line)
+            mark = FENCE.match(line)
+            if fence and mark and mark[1].startswith(fence):
+                fence = ""
+            elif mark and not fence:
+                fence = mark[1]
+    if held:
+        yield paragraph()
+    elif bare:
+        yield Passage(headings[-1][1], bare, bare, context(without_last=True))
