@@ -67,7 +67,7 @@ class SearchOptions:
 
 
 @lean_dataclass
-class FileOptions:
+class SearchedFiles:
     """Which files are searched."""
 
     panel: ClassVar = "Search in files"
@@ -89,7 +89,7 @@ class FileOptions:
 
 
 @lean_dataclass
-class VectorOptions:
+class SearchedVectors:
     """Which stored vectors are searched."""
 
     panel: ClassVar = "Search in vectors"
@@ -123,8 +123,8 @@ class QueryOptions(EncodeOptions):
 
 def search(
     where: SearchOptions,
-    files: FileOptions,
-    vectors: VectorOptions,
+    files: SearchedFiles,
+    vectors: SearchedVectors,
     model: ModelOptions,
     output: OutputOptions,
     threads: ThreadOptions,
@@ -196,7 +196,7 @@ def _queries(where: SearchOptions) -> list[str]:
 
 def _search_vectors(
     where: SearchOptions,
-    vectors: VectorOptions,
+    vectors: SearchedVectors,
     model: ModelOptions,
     output: OutputOptions,
     engine: EngineOptions,
@@ -217,7 +217,7 @@ def _search_vectors(
 
 
 def _source(
-    stored: "StoredVectors", where: SearchOptions, vectors: VectorOptions, output: OutputOptions
+    stored: "StoredVectors", where: SearchOptions, vectors: SearchedVectors, output: OutputOptions
 ) -> "Texts | None":
     """The texts of the rows: those of --texts, else those stored with the vectors in a Parquet file."""
     from bertcli.tasks.compute.search import stored_texts
@@ -263,7 +263,7 @@ def _cut(text: str, width: int, lines: int) -> list[str]:
 
 def _search_files(
     where: SearchOptions,
-    files: FileOptions,
+    files: SearchedFiles,
     model: ModelOptions,
     output: OutputOptions,
     engine: EngineOptions,

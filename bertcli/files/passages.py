@@ -30,7 +30,7 @@ BETWEEN_HEADINGS = " > "
 logger = logging.getLogger("bertcli")
 
 
-class Passage(NamedTuple):
+class PassageOfFile(NamedTuple):
     """A text in a file, on the lines `line` to `last`, from 1; `context` are the headings above it, or "".
 
     spans_lines: a line break in the text is one in the file.
@@ -72,7 +72,7 @@ def searched_files(patterns: Sequence[str]) -> list[str]:
     return [*names]
 
 
-def passages_in(file: str, column: str | None = None) -> list[Passage]:
+def passages_in(file: str, column: str | None = None) -> list[PassageOfFile]:
     """The passages of a file, in its order; blank ones are left out. `column` is the field of rows (default: text).
 
     Errors: BertcliError naming file and line for what cannot be read, is not UTF-8, or lacks the field.
@@ -83,7 +83,7 @@ def passages_in(file: str, column: str | None = None) -> list[Passage]:
     elif ending in PARAGRAPHS:
         found = _paragraphs(file_lines(file))
     else:
-        found = (Passage(text, number, number) for number, text in enumerate(file_lines(file), 1))
+        found = (PassageOfFile(text, number, number) for number, text in enumerate(file_lines(file), 1))
     return [passage for passage in found if passage.text.strip()]
 
 
@@ -113,16 +113,16 @@ def _ending(file: str) -> str:
     return ending_of_input(file, "txt")
 
 
-def _rows(file: str, reader: str, column: str | None) -> Iterator[Passage]:
+def _rows(file: str, reader: str, column: str | None) -> Iterator[PassageOfFile]:
     opened = open_lines(file, reader)
     for row in opened.texts(RowColumns(Field(column or "text", "--column"))):
         if row.error:
             raise BertcliError(row.error)
         number = int((row.place or "").rpartition("line ")[2])
-        yield Passage(row.text, number, number)
+        yield PassageOfFile(row.text, number, number)
 
 
-def _paragraphs(lines: Iterator[str]) -> Iterator[Passage]:
+def _paragraphs(lines: Iterator[str]) -> Iterator[PassageOfFile]:
     """Paragraphs of Markdown: what stands between blank lines and headings; a fenced block is not divided.
 
     A heading with nothing below it before the next one is a passage itself.
@@ -135,8 +135,8 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[Passage]:
         words = [title for _, title in headings]
         return BETWEEN_HEADINGS.join(words[:-1] if without_last else words)
 
-    def paragraph() -> Passage:
-        return Passage("\n".join(held), begin, begin + len(held) - 1, context(), spans_lines=True)
+    def paragraph() -> PassageOfFile:
+        return PassageOfFile("\n".join(held), begin, begin + len(held) - 1, context(), spans_lines=True)
 
     for number, line in enumerate(lines, 1):
         heading = None if fence else HEADING.match(line)
@@ -145,7 +145,7 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[Passage]:
             held = []
         if heading:
             if bare:
-                yield Passage(headings[-1][1], bare, bare, context(without_last=True))
+                yield PassageOfFile(headings[-1][1], bare, bare, context(without_last=True))
             depth = len(heading[1])
             headings = [(above, title) for above, title in headings if above < depth]
             headings.append((depth, heading[2]))
@@ -162,4 +162,4 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[Passage]:
     if held:
         yield paragraph()
     elif bare:
-        yield Passage(headings[-1][1], bare, bare, context(without_last=True))
+        yield PassageOfFile(headings[-1][1], bare, bare, context(without_last=True))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, shown
-from bertcli.files.passages import Passage, digest_of, passages_in
+from bertcli.files.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.resumable_output import signature
 from bertcli.files.search import similarities
 from bertcli.files.search_index import FileVectors, Made, read_index, write_index
@@ -163,7 +163,7 @@ class Passages:
             size = min(size, CHUNK)
         return replace(self._documents, max_length=None, chunk=(size, size // OVERLAP))
 
-    def _encoded(self, in_files: dict[str, list[Passage]]) -> dict[str, FileVectors]:
+    def _encoded(self, in_files: dict[str, list[PassageOfFile]]) -> dict[str, FileVectors]:
         """The vectors of all passages of some files."""
         owners = [(file, number) for file, passages in in_files.items() for number in range(len(passages))]
         texts = [
@@ -251,7 +251,7 @@ def _still_there(entries: dict[str, FileVectors], digests: dict[str, str]) -> di
     }
 
 
-def _located(file: str, passages: list[Passage], entry: FileVectors, index: str | None) -> Iterator[Located]:
+def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index: str | None) -> Iterator[Located]:
     """The parts of a file's passages. Errors: BertcliError for an index that does not fit the file."""
     for number, start, end in entry.spans.tolist():
         if not (0 <= number < len(passages) and 0 <= start <= end <= len(passages[number].in_context)):
