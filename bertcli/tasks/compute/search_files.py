@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, shown
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.resumable_output import signature
 from bertcli.files.search import similarities
@@ -126,7 +126,7 @@ class Passages:
             if similar.max() < chance:
                 logger.info(
                     "nothing is near to %s: the best similarity is %.2f, and unrelated sentences reach %.2f by chance.",
-                    shown(query), similar.max(), chance,
+                    quoted(query), similar.max(), chance,
                 )  # fmt: skip
             ranked = fused(similar, self.keywords.bm25(query)) if hybrid else similar
             best = self._once(best_first(ranked), top_k if reranker is None else max(top_k, RERANKED))
