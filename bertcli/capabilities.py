@@ -14,7 +14,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.classify import text_to_classify
 from bertcli.tasks.compute.export import GraphResults
 from bertcli.tasks.compute.task import length_limit
-from bertcli.tasks.examples import CAT, DOG, Example, Subject, accepts
+from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, Example, Subject, accepts
 from bertcli.tasks.export import ExportOptions
 from bertcli.tasks.registry import compute, spec, specs
 
@@ -75,6 +75,10 @@ def purpose(model: LoadedModel) -> str:
         return "late interaction (ColBERT)"
     if settings.sparse is not None:
         return "sparse vectors (SPLADE)"
+    if settings.tokens is not None:
+        late = ["late interaction"] if settings.interaction is not None else []
+        *outputs, last = ["sentence vectors", *["sparse vectors"] * settings.gives_sparse, *late]
+        return f"{', '.join(outputs)} and {last} (bge-m3)"
     one_label = "classifier" in model.heads and model.config.num_labels == 1
     if settings.ranks or (one_label and model.config.problem_type != "regression"):
         return "cross-encoder"
@@ -111,6 +115,8 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
         yield Example("neighbors", [word])
     if has_result:
         yield Example("explain", explained if has_mask else [*explained, "--method", "delete"])
+    if subject.is_sentence_model("interaction") and not late:  # bge-m3
+        yield Example("explain", [QUESTION, "--text-pair", CONTEXT])
     if layers and reads and fills:
         yield Example("lens", masked)
     if layers and reads:

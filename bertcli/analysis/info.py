@@ -14,7 +14,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
-from bertcli.folder.layout import MODULES_FILE, Layout
+from bertcli.folder.layout import LATE_FILE, MODULES_FILE, SPARSE_FILE, Layout
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
@@ -137,7 +137,8 @@ def _files(folder: Folder | None) -> list[dict[str, Any]]:
     chosen = [weights_file(Folder(parent)) for parent in {path.parent for path in paths}]
     indexes = {file.parent for file in chosen if file is not None and file.name.endswith(INDEX_ENDING)}
     whole = {file for file in chosen if file is not None and file.parent not in indexes}
-    names = sorted(whole.union(path for path in paths if path.parent in indexes))
+    beside = [path for name in (SPARSE_FILE, LATE_FILE) if (path := at / name).is_file()]
+    names = sorted(whole.union(path for path in paths if path.parent in indexes).union(beside))
     return [{"name": path.relative_to(at).as_posix(), "bytes": path.stat().st_size} for path in names]
 
 

@@ -32,7 +32,9 @@ class StorageOptions(CommandExtras):
         "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
     )  # fmt: skip
     id_column: str | None = id_column_option()
-    sparse: bool = option(False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE).")
+    sparse: bool = option(
+        False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE, bge-m3)."
+    )
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
 
     def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:

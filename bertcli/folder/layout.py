@@ -31,6 +31,7 @@ MODULE_ORDER = re.compile(
 )
 SENTENCE, SCORES = "sentence_embedding", "scores"  # what modules give; those of a cross-encoder
 PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
+SPARSE_FILE, LATE_FILE = "sparse_linear.pt", "colbert_linear.pt"  # of bge-m3, beside its network
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
 
@@ -154,6 +155,11 @@ class Layout:
         if not self.module_types and STANFORD in str(self.folder.optional("config.json").get("architectures")):
             return True
         return MASK in self.module_types or self.is_pylate
+
+    @property
+    def has_token_layers(self) -> bool:
+        """True for bge-m3, whose files beside the network make more outputs of a pass."""
+        return self.folder.has(SPARSE_FILE) or self.folder.has(LATE_FILE)
 
     @property
     def is_known(self) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.sentence.late_interaction import LateInteraction
     from bertcli.sentence.layers import LogitScore
+    from bertcli.sentence.token_layers import TokenLayers
 
 logger = logging.getLogger("bertcli")
 
@@ -48,6 +49,7 @@ class SentenceConfig(NamedTuple):
     routed: bool = False  # the route for documents of a Router
     similarity: str = "cosine"  # compares vectors
     late: "LateInteraction | None" = None
+    tokens: "TokenLayers | None" = None  # of bge-m3, which gives a dense vector unless asked for another output
 
     @property
     def pooling_or_default(self) -> tuple[str, ...]:
@@ -60,6 +62,16 @@ class SentenceConfig(NamedTuple):
         how = "cosine" if self.sparse or self.late else self.similarity
         check_choice("similarity", how, Similarity)
         return how
+
+    @property
+    def interaction(self) -> "LateInteraction | None":
+        """How tokens of queries and documents are compared: of late interaction, and of bge-m3."""
+        return self.tokens.interaction if self.tokens is not None else self.late
+
+    @property
+    def gives_sparse(self) -> bool:
+        """True for a model of sparse vectors, and for bge-m3."""
+        return self.sparse is not None or (self.tokens is not None and self.tokens.sparse is not None)
 
     @property
     def ranks(self) -> bool:
@@ -86,7 +98,10 @@ def read_sentence_config(layout: Layout) -> SentenceConfig:
         raise unusable(layout.folder.file(MODULES_FILE), "lists a LayerNorm, which only a cross-encoder may have")
     if sentence.late is not None and not layout.module_types:
         return sentence._replace(dense=(_projection(layout, sentence.late),))
-    return sentence._replace(dense=tuple(reader.layers))
+    sentence = sentence._replace(dense=tuple(reader.layers))
+    if layout.has_token_layers and sentence.sparse is None and sentence.late is None and not sentence.ranks:
+        return _with_token_layers(layout, sentence)
+    return sentence
 
 
 class _ModuleReader:
@@ -183,6 +198,16 @@ def _projection(layout: Layout, late: "LateInteraction") -> "Dense":
         cut = "documents are cut at the model's limit"
         logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, cut)
     return projection
+
+
+def _with_token_layers(layout: Layout, sentence: SentenceConfig) -> SentenceConfig:
+    """The settings of bge-m3; one without modules.json pools as FlagEmbedding does, which saved it."""
+    from bertcli.sentence.token_layers import read_token_layers  # few checkpoints have them
+
+    if not layout.entries:
+        reason = "cls, as FlagEmbedding pools models that have such layers beside them"
+        sentence = sentence._replace(pooling=("cls",), normalize=True, reason=reason)
+    return sentence._replace(tokens=read_token_layers(layout))
 
 
 def read_late(layout: Layout) -> "LateInteraction | None":

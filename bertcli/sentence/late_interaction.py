@@ -18,7 +18,7 @@ class Role(NamedTuple):
     """Settings of queries, or of documents: `prompt` comes first, `length` cuts (None: the model's limit of tokens).
 
     Up to `filled` tokens they are followed by `token` (None: the mask token), which is scored, too; if not `attended`,
-    no other token looks at it. The pieces `skipped` are not scored.
+    no other token looks at it. The pieces `skipped` are not scored, nor are the first `left_out` tokens.
     """
 
     prompt: str = ""
@@ -27,6 +27,7 @@ class Role(NamedTuple):
     token: str | None = None
     attended: bool = True
     skipped: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 class LateInteraction(NamedTuple):

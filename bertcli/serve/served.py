@@ -78,6 +78,8 @@ class Served:
             "mlm": ["fill-mask", "score", "encode-sparse"],
         }  # fmt: skip
         first = ["encode-sparse"] if own.sparse is not None else vectors if own.pooling or len(vectors) == 1 else []
+        if own.tokens is not None:
+            first += ["encode-sparse"] * own.gives_sparse + ["late"] * (own.interaction is not None)
         uses = [*first, *(use for head, several in of_heads.items() if head in model.heads for use in several)]
         uses += [task.name for task in specs() if task.name not in OWN_RULES and self._has_head(task)]
         return tuple(dict.fromkeys(uses if own.sparse is not None else [*uses, "encode"]))

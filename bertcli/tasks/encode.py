@@ -121,7 +121,7 @@ def _beginning(vector: list[float]) -> str:
 def examples(subject: Subject) -> Iterator[Example]:
     """One vector for a text; of late interaction one for each token."""
     yield Example("encode", [CAT])
-    if subject.is_sentence_model("late"):
+    if subject.is_sentence_model("interaction"):
         yield Example("encode --pooling none", [CAT], {"pooling": "none"})
 
 

@@ -26,9 +26,9 @@ class RankOptions(Reading):
     .parquet file has the rows of the table.
 
     A cross-encoder with one output is needed, or a model of late interaction
-    (ColBERT) or of sparse vectors (SPLADE). A cross-encoder cuts
-    the longer side of a pair first; the others cut queries and documents each at
-    its own length.
+    (ColBERT, bge-m3) or of sparse vectors (SPLADE). A cross-encoder cuts the longer
+    side of a pair first; the others cut queries and documents each at its own
+    length.
     """
 
     documents: Iterable[str] | None = None

@@ -108,9 +108,9 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
-    """Every tensor of a .safetensors or .bin file by name, in the file's order; errors as those of `open_tensors`."""
+    """Every tensor of a .safetensors, .bin or .pt file by name, in its order; errors as those of `open_tensors`."""
     with open_regular(path) as file:
-        if path.suffix == ".bin":
+        if path.suffix in (".bin", ".pt"):
             return _open_state_dict(path, _mapped(file, path))
         length = int.from_bytes(read_bytes(file, 8, path), "little")
         if length > HEADER_LIMIT:

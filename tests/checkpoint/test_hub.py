@@ -15,6 +15,7 @@ from threading import Timer
 from typing import IO, Any
 
 import pytest
+from helpers.bge_m3 import write_bge_m3
 from helpers.bin_files import convert
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.deadlines import SECONDS
@@ -220,6 +221,14 @@ def test_late_interaction_needs_nothing_that_is_not_there(hub: Hub, start: Start
     folder = write_late(tmp_path / "late", layout)
     hub.repos["someone/late"] = load_files(folder)
     found = start().folder("someone/late")
+    assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
+
+
+def test_the_layers_of_bge_m3_are_fetched(hub: Hub, start: Start, tmp_path: Path) -> None:
+    folder = write_bge_m3(tmp_path / "bge")
+    hub.repos["someone/bge"] = load_files(folder) | {"onnx/colbert_linear.pt": b"", "other.pt": b""}
+    found = start().folder("someone/bge")
+    assert sorted(path.name for path in Path(found).rglob("*.pt")) == ["colbert_linear.pt", "sparse_linear.pt"]
     assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
 
 

@@ -89,7 +89,7 @@ async def embed_all(exchange: Exchange, request: TeiEmbedRequest) -> list[TokenV
 
 @route("/embed_sparse", uses=("encode-sparse",))
 async def embed_sparse(exchange: Exchange, request: TeiEmbedRequest) -> list[list[SparseEntry]]:
-    """SPLADE's weights of the vocabulary's entries."""
+    """The weights of the vocabulary's entries."""
     rows = await request.values_of(exchange, request.inputs, "encode-sparse")
     entries = sum(len(row.indices) for row in rows)
     limit = 10 * exchange.service.limits.max_predictions  # an entry is two numbers

@@ -269,14 +269,16 @@ class Plan:
                     "pooling."
                 )
         projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
-        dense = own.dense if projected else ()
+        dense, normalize = (own.dense, own.normalize) if projected else ((), False)
+        if role is not None and own.tokens is not None and own.tokens.late is not None:
+            dense, normalize = (own.tokens.late,), True
         width = _width(model.config.hidden_size * len(layers) * max(1, len(modes)), dense, options.truncate_dim)
         cut = own.truncate_dim if modes and options.truncate_dim is None else None
         cut = None if cut is None or cut >= width else cut
         return cls(
             pooling=modes,
             layers=layers,
-            normalize=(own.normalize and projected) if options.normalize is None else options.normalize,
+            normalize=normalize if options.normalize is None else options.normalize,
             dense=dense,
             width=cut or width,
             reason=reason if cut is None else f"{reason}; cut to {cut} numbers, as the checkpoint specifies",
@@ -382,6 +384,8 @@ def _modes(options: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...
     if own.late is not None:
         kind = "query" if options.prompt_name == "query" else "document"
         return (), getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
+    if own.interaction is not None:
+        return (), own.interaction.document, "none, as requested: a vector for every token but the first"
     reason = "none, as requested: a vector for every token"
     left_out = [name for name, step in (("Dense layers", own.dense), ("normalization", own.normalize)) if step]
     if left_out:

@@ -57,7 +57,7 @@ class TokenVectors:
 
     def scored(self, filled: Tokens) -> list[int]:
         """Which tokens of a filled text are scored."""
-        return [i for i, id in enumerate(filled.ids) if id not in self._skipped]
+        return [i for i, id in enumerate(filled.ids) if i >= self.role.left_out and id not in self._skipped]
 
     def filled(self, tokens: Tokens) -> Tokens:
         """The text as the network reads it."""

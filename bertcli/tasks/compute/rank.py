@@ -54,9 +54,9 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """What scores the pairs; BertcliError for a model that scores none."""
     own = SentenceConfig() if model.path is None else model.sentence
-    if own.late is not None:
-        return LateRankTask.of(model, options, own.late)
-    if own.sparse is not None:
+    if own.interaction is not None:
+        return LateRankTask.of(model, options, own.interaction)
+    if own.gives_sparse:
         return SparseRankTask.of(model, options)
     scored = scoring(model)
     if scored is None:
@@ -233,8 +233,11 @@ class LateRankTask(ApartRankTask):
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
         """How a model ranks that has these settings."""
+        of_query = "query" if model.sentence.late is not None or "query" in model.sentence.prompts else None
+        if model.sentence.tokens is not None:
+            logger.info("the score is the mean, over the query's tokens, of the largest product, as in bge-m3.")
         documents = encode.plan(model, EncodeOptions(pooling="none", **vars(options.reading)))
-        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name="query", **_of_queries(options)))
+        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name=of_query, **_of_queries(options)))
         return cls(model, documents.reading, "identity", options.top_k, queries, documents, late.mean)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
@@ -263,7 +266,7 @@ class SparseRankTask(ApartRankTask):
         documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **vars(options.reading)))
         queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(options)))
         check_choice("similarity", own.similarity, Literal["dot", "cosine"])
-        cosine = own.similarity == "cosine"
+        cosine = own.similarity == "cosine" and own.sparse is not None
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
         return cls(model, documents.reading, "identity", options.top_k, queries, documents, cosine)
 

@@ -19,6 +19,7 @@ from bertcli.report.page import Markup, document_table, element, marked, page, s
 from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
+from bertcli.sentence.late_interaction import LateInteraction
 from bertcli.tasks.compute.batches import in_micro_batches
 from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.linear import label_reading
@@ -142,7 +143,7 @@ def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[
 def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
     """Yield what `explain` returns, one text after the other."""
     expect_model(model)
-    late = None if model.path is None or model.classifier is not None else model.sentence.late
+    late = _interaction(model, options)
     if late is not None:
         ranking = RankOptions(max_length=options.max_length, batch_tokens=options.batch_tokens)
         yield from _matched(LateRankTask.of(model, ranking, late), texts, options)
@@ -165,6 +166,19 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
         )
         probability = None if result.probability is None else result.probability(value)
         yield Explanation(index, text, pair, result.target, result.meaning, value, contributions, probability)
+
+
+def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction | None:
+    """How a model's score of query and document is explained; None for one whose results are asked for otherwise.
+
+    bge-m3 can be asked for the cosine with another text, too.
+    """
+    if model.path is None or model.classifier is not None:
+        return None
+    own = model.sentence
+    if own.tokens is not None and (options.label, options.word, options.versus) != (None, None, None):
+        return None
+    return own.interaction
 
 
 def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:

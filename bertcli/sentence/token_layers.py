@@ -1,0 +1,66 @@
+"""bge-m3: two layers beside a network, for outputs of the same pass that gives the dense vector of a text.
+
+`sparse_linear.pt` gives each token a weight, `colbert_linear.pt` a vector for late interaction. Source of their
+meaning: FlagEmbedding, which saves them with torch.save; they are read as other tensors are, and nothing in them runs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
+from bertcli.folder.layout import LATE_FILE, SPARSE_FILE, Layout
+from bertcli.network.after_pooling import Dense
+from bertcli.sentence.late_interaction import LateInteraction, Role
+from bertcli.weights.tensors import open_file
+
+ROLE = Role(left_out=1)  # of queries and documents alike: the first token has the dense vector
+
+
+class TokenLayers(NamedTuple):
+    """The layers that a folder has, of which one may be missing."""
+
+    sparse: Dense | None
+    late: Dense | None
+
+    @property
+    def interaction(self) -> LateInteraction | None:
+        """How queries and documents are read, if there is a layer for late interaction."""
+        return None if self.late is None else LateInteraction(ROLE, ROLE, mean=True)
+
+
+def read_token_layers(layout: Layout) -> TokenLayers | None:
+    """Read the files that there are; None for a folder without them.
+
+    Errors: BertcliError naming the file, if it is damaged, or a tensor in it has another shape than is needed.
+    """
+    folder = layout.folder
+    sparse = _layer(layout, SPARSE_FILE, 1, "relu") if folder.has(SPARSE_FILE) else None
+    late = _layer(layout, LATE_FILE, None, "identity") if folder.has(LATE_FILE) else None
+    return None if sparse is late is None else TokenLayers(sparse, late)
+
+
+def _layer(layout: Layout, name: str, outputs: int | None, activation: str) -> Dense:
+    """The layer in a file, with so many outputs; None: with any number."""
+    inputs = _hidden_size(layout.transformer)
+    tensors = open_file(layout.folder.reading(name))
+    file = layout.folder.file(name)
+    if {*tensors} != {"weight", "bias"}:
+        raise BertcliError(f"{file} does not hold the two tensors weight and bias: fetch the model again.")
+    weight, bias = tensors["weight"], tensors["bias"]
+    rows = weight.shape[0] if outputs is None and weight.shape else outputs
+    if weight.shape != (rows, inputs) or bias.shape != (rows,) or not rows:
+        needed = f"({'any' if outputs is None else outputs}, {inputs})"
+        raise BertcliError(
+            f"{file} has a weight of shape {weight.shape} and a bias of shape {bias.shape}; a layer on this network "
+            f"has a weight of shape {needed} and a bias as long as its first side: fetch the model again."
+        )
+    if "I" in weight.dtype + bias.dtype:
+        raise BertcliError(f"{file} holds whole numbers, not weights: fetch the model again.")
+    return Dense(np.ascontiguousarray(weight.float32()), bias.float32(), activation)
+
+
+def _hidden_size(transformer: Folder) -> int | None:
+    """The width of the network's hidden states."""
+    return transformer.object("config.json").positive("hidden_size")
