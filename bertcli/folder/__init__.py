@@ -1,1 +1,1 @@
-"""From a model's name to its folder, and to the layout of that."""
+"""Find a model's folder (hub.py), and understand what lies where in it (layout.py). Tensors are read in weights/."""

@@ -1,9 +1,13 @@
-"""The settings of an adapter (LoRA, peft): its base, and what is applied or refused."""
+"""Settings of a peft LoRA adapter (adapter_config.json): its base, and which settings are applied or refused.
+
+weights/lora.py reads its tensors.
+"""
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, JsonSettings, is_plain
 
 CONFIG_FILE = "adapter_config.json"
+# Settings that are applied or checked.
 HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
 HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "layers_to_transform"}
 # These change nothing once an adapter is trained: its tensors say which modules there are, of which rank. All families
@@ -11,15 +15,15 @@ HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "
 HARMLESS = {"rank_pattern", "modules_to_save", "bias", "fan_in_fan_out", "lora_dropout", "inference_mode"}
 HARMLESS |= {"layers_pattern", "megatron_core", "qalora_group_size", "runtime_config", "peft_version"}
 HARMLESS |= {"init_lora_weights", "eva_config"}
-KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # ways to begin that leave the base as it is
+KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # initializations that leave the base's weights alone
 
 
-# Of a folder of jina-embeddings-v5, whose config.json names the tasks; each has an adapter in a folder of its name.
+# jina-embeddings-v5 has an adapter for each task, in adapters/TASK; its config.json lists the tasks (task_names).
 TASKS_TYPE, TASKS_FOLDER = "jina_embeddings_v5", "adapters"
 
 
 def task_adapters(folder: Folder) -> tuple[str, ...]:
-    """The tasks for which a folder has adapters; none in all folders but those of jina-embeddings-v5."""
+    """List the tasks for which a folder has adapters; none for any model but jina-embeddings-v5."""
     if not (folder.path / TASKS_FOLDER).is_dir() or not folder.has("config.json"):
         return ()
     config = folder.object("config.json")
@@ -32,7 +36,7 @@ def task_adapters(folder: Folder) -> tuple[str, ...]:
 
 
 def task_base(folder: Folder) -> Folder | None:
-    """The folder of jina-embeddings-v5 in which an adapter lies; None for any other adapter."""
+    """Find the folder of jina-embeddings-v5 that a task's adapter lies in; None for any other adapter."""
     above = Folder(folder.path.resolve().parents[1]) if folder.path.resolve().parent.name == TASKS_FOLDER else None
     return above if above is not None and folder.path.resolve().name in task_adapters(above) else None
 
@@ -42,7 +46,7 @@ def has_adapter(folder: Folder) -> bool:
 
 
 def base_of(folder: Folder) -> tuple[str, str | None]:
-    """The name of the model that an adapter was trained on, and its revision."""
+    """Return the name of the model that an adapter was trained on, and its revision. Errors: BertcliError."""
     config = adapter_settings(folder)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
     if not isinstance(base, str) or not base or not isinstance(revision, str | None):
@@ -51,7 +55,7 @@ def base_of(folder: Folder) -> tuple[str, str | None]:
 
 
 def adapter_settings(folder: Folder) -> JsonSettings:
-    """adapter_config.json; BertcliError for what is not applied."""
+    """Read adapter_config.json. Errors: BertcliError for a setting that changes results and is not applied."""
     config = folder.object(CONFIG_FILE)
     if config.get("peft_type") != "LORA":
         raise config.refused("peft_type", "; bertcli applies LORA")

@@ -1,7 +1,7 @@
-"""The rarer settings in sentence_bert_config.json: how the tokenizer is opened and called, and the network's task.
+"""Rare settings in sentence_bert_config.json: arguments for the tokenizer, the network's task, chat messages.
 
-A limit of tokens is applied, and settings of the tokenizer that tokenizer_config.json may have, too. Whatever else
-would be passed on to transformers is refused by name. Source of the meaning: sentence-transformers 6.
+max_length is applied, and so are the keys that tokenizer_config.json knows. All other arguments that
+sentence-transformers would pass on to transformers are refused by name. Source: sentence-transformers 6.
 """
 
 from collections.abc import Mapping
@@ -10,30 +10,31 @@ from typing import Any, NamedTuple
 from bertcli.errors import quoted
 from bertcli.folder.files import JsonSettings
 
-# What a tokenizer may be called with: padding does not change a text's numbers.
+# Arguments of a tokenizer's call. Those for padding have no effect: it does not change a text's results.
 CALL_SETTINGS = {"max_length", "truncation", "padding", "pad_to_multiple_of", "return_tensors"}
-# What a tokenizer may be opened with, under either name: these keys of tokenizer_config.json.
+# Arguments for opening a tokenizer, under the name of either version: these keys of tokenizer_config.json.
 TOKENIZER_ARGUMENTS = ("processor_kwargs", "tokenizer_args")
 TOKENIZER_SETTINGS = {
     "do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents", "split_by_punct", "add_prefix_space",
     "trim_offsets", "model_max_length", "truncation_side", "padding_side", "model_input_names", "split_special_tokens",
 }  # fmt: skip
-# What would change config.json, the network or the tokenizer's origin.
+# Refused: they change config.json or the network, or take the tokenizer from another model.
 REFUSED = ("config_kwargs", "config_args", "model_kwargs", "model_args", "tokenizer_name_or_path")
-# What the network gives, by its task, and what the module then calls it.
+# The network's output for each task in transformers, and the names that sentence-transformers gives that output.
 TASKS = {
     "feature-extraction": "last_hidden_state", "fill-mask": "logits", "sequence-classification": "logits",
     "text-generation": "logits",
 }  # fmt: skip
 OUTPUTS = ("token_embeddings", "scores", "causal_logits")
-# What a chat template is told, and none that is read here asks for.
+# Arguments for a chat template; none of the templates that bertcli reads uses them.
 CHAT_SETTINGS = {"add_generation_prompt", "enable_thinking"}
 
 
 class Arguments(NamedTuple):
-    """A limit in place of max_seq_length, settings in place of tokenizer_config.json's, and the network's task.
+    """The arguments: `limit` overrides max_seq_length, `tokenizer` overrides keys of tokenizer_config.json.
 
-    `chat`: texts become messages, of which a chat template makes one text.
+    task: the network's task in transformers, "" if none is named. chat: texts become messages, which a chat template
+    turns into one text.
     """
 
     limit: int | None
@@ -43,9 +44,9 @@ class Arguments(NamedTuple):
 
 
 def read_arguments(config: JsonSettings) -> Arguments:
-    """Those in the settings of a Transformer module.
+    """Read the arguments in the settings of a Transformer module.
 
-    Errors: BertcliError naming file and setting, for one that is neither applied nor without effect.
+    Errors: BertcliError naming file and setting, for a setting that has an effect and is not applied.
     """
     for key in REFUSED:
         if config.get(key):
@@ -56,7 +57,7 @@ def read_arguments(config: JsonSettings) -> Arguments:
 
 
 def _tokenizer_settings(config: JsonSettings) -> JsonSettings:
-    """Settings in place of those in tokenizer_config.json."""
+    """Read the settings that override tokenizer_config.json."""
     for key in TOKENIZER_ARGUMENTS:
         value = config.get(key)
         if not value:
@@ -68,7 +69,7 @@ def _tokenizer_settings(config: JsonSettings) -> JsonSettings:
 
 
 def _processing(config: JsonSettings, group: str) -> JsonSettings:
-    """A group of what the tokenizer is called with; empty where it is not given."""
+    """Read a group of processing_kwargs ("text", "common", "chat_template"); empty if it is absent."""
     groups = config.get("processing_kwargs") or {}
     settings = groups.get(group) or {} if isinstance(groups, dict) else groups
     if not isinstance(settings, dict):
@@ -77,7 +78,7 @@ def _processing(config: JsonSettings, group: str) -> JsonSettings:
 
 
 def _max_length(config: JsonSettings) -> int | None:
-    """The limit with which the tokenizer is called, if there is one."""
+    """Read the max_length of the tokenizer's call; None if there is none."""
     called = JsonSettings({**_processing(config, "text"), **_processing(config, "common")}, config.file)
     if called.keys() <= CALL_SETTINGS and called.get("truncation", True) in (True, "longest_first"):
         return called.positive("max_length")
@@ -85,9 +86,9 @@ def _max_length(config: JsonSettings) -> int | None:
 
 
 def _task(config: JsonSettings) -> tuple[str, bool]:
-    """The task that the network is opened for, if it is named, and whether texts become messages.
+    """Read the network's task ("" if none is named), and whether texts become chat messages.
 
-    The task's output must be the one that goes with it.
+    Errors: BertcliError for an output other than the task's usual one.
     """
     task, modes = config.get("transformer_task") or "", config.get("modality_config")
     if not isinstance(task, str) or task not in ("", *TASKS):

@@ -1,4 +1,4 @@
-"""The Hugging Face cache: the place of a model in it, and the files that a model lacks.
+"""The Hugging Face cache: find a model in it, and list the files that a cached model still lacks.
 
 `models--ORGANIZATION--NAME/refs/REVISION` holds a commit, `snapshots/COMMIT/` the files. The cache is read without the
 Hub client, so a cached model needs neither its import nor the network.
@@ -17,7 +17,7 @@ from bertcli.folder.missing_files import has_tokenizer
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
-    """The folder of the Hugging Face cache; environment variables are read as the Hub client reads them."""
+    """Return the folder of the Hugging Face cache, from the environment variables that the Hub client reads."""
     if cache_dir is not None:
         return Path(cache_dir).expanduser()
     setting = os.environ.get
@@ -31,7 +31,7 @@ def repo_folder(cache: Path, repo: str) -> Path:
 
 
 def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
-    """The cached folder of that revision, complete or not."""
+    """Find the cached folder of a revision, complete or not; None if there is none."""
     storage = repo_folder(cache, repo)
     ref = storage / "refs" / revision
     folder = storage / "snapshots" / (ref.read_text(encoding="ascii").strip() if ref.is_file() else revision)
@@ -39,7 +39,7 @@ def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
 
 
 def cached(cache: Path) -> Iterator[tuple[str, str, Path]]:
-    """Name, revision and folder of each model in the cache, complete or not, by name."""
+    """Yield name, revision and folder of each model in the cache, complete or not, sorted by name."""
     for storage in sorted(cache.glob("models--*")):
         name = storage.name.removeprefix("models--").replace("--", "/")
         for ref in sorted(path for path in storage.glob("refs/**/*") if path.is_file()):
@@ -61,9 +61,9 @@ def point(ref: Path, commit: str) -> None:
 
 
 def missing(folder: Folder, weights: bool = True) -> list[str]:
-    """The files a snapshot lacks; empty for a complete model.
+    """List the files that a snapshot lacks; none for a complete model.
 
-    Needed are the configuration, a tokenizer, and with `weights` all their shards and what modules.json lists.
+    A model needs its configuration and a tokenizer; with `weights` also all shards and the modules' files.
     """
     try:
         layout = Layout.of(folder)

@@ -1,8 +1,8 @@
-"""Fetches a model with the Hub's own client into the Hub's own cache. Imported only to fetch, as the client is slow.
+"""Download a model with huggingface_hub into its cache. Imported only for a download: the client takes long to import.
 
-Files are stored under their commit, the weights last, and only then does `refs/REVISION` name it: whatever fails on the
-way, the model that was there before stays. What becomes part of a path is checked before; the rest of what a server
-does is the client's affair.
+Files are stored under their commit, the weights last, and only then does `refs/REVISION` point to it: if anything
+fails before, the model that was cached earlier stays. Names that become part of a path are checked here; everything
+else that a server sends is checked by the client.
 """
 
 import logging
@@ -36,13 +36,13 @@ SMALL_FILES = re.compile(
 )
 VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*missing_files.TOKENIZER_FILES[1:])))})", re.ASCII)
 
-# Errors of the client's own HTTP library, which is another in each of its versions: known by name, not imported.
+# Errors of the client's HTTP library, requests or httpx depending on its version: compared by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}
 UNREACHABLE = {"ConnectError", "TimeoutException", "NetworkError", "ProxyError", "Timeout", "ConnectionError"}
 
 
 def download(repos: list[str], revision: str | None, cache: Path, progress: bool, weights: bool) -> Path:
-    """The folder of the first of `repos` that the Hub knows; files that are not cached are fetched, one by one."""
+    """Download the first of `repos` that the Hub has, and return its folder; cached files are not fetched again."""
     try:
         with _quiet(progress and sys.stderr is not None and sys.stderr.isatty()):
             return _download(repos, revision, cache, weights)
@@ -72,7 +72,8 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
         if SMALL_FILES.fullmatch(name) or (vocabulary and f"{vocabulary[1]}tokenizer.json" not in names):
             fetch(name)
     if "modules.json" not in names:
-        with suppress(errors.EntryNotFoundError):  # leaves the mark that it was asked for
+        # The client marks in the cache that the file does not exist; `Layout.is_known` looks for that mark.
+        with suppress(errors.EntryNotFoundError):
             fetch("modules.json")
     while lost := missing(Folder(folder), weights):
         for name in [_offered(repo, name, names) for name in lost]:
@@ -83,7 +84,7 @@ def _download(repos: list[str], revision: str | None, cache: Path, weights: bool
 
 
 def _check(repo: str, names: Collection[str], weights: bool) -> None:
-    """Refuse a repository that is of no use, before anything is fetched."""
+    """Refuse a repository without config, weights or tokenizer before anything is fetched."""
     where, files = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
     if "adapter_config.json" in names:
         return
@@ -96,7 +97,7 @@ def _check(repo: str, names: Collection[str], weights: bool) -> None:
 
 
 def _offered(repo: str, name: str, names: Collection[str]) -> str:
-    """The file to fetch for one that is missing: for weights, the best of their forms."""
+    """Choose the file to fetch for a missing one: for weights, the first format of WEIGHT_FILES that the Hub has."""
     folder = name.removesuffix(SINGLE_FILE)
     forms = [folder + form for form in WEIGHT_FILES] if name.endswith(SINGLE_FILE) else [name]
     if name == "adapter_model.safetensors":
@@ -109,7 +110,7 @@ def _offered(repo: str, name: str, names: Collection[str]) -> str:
 
 @contextmanager
 def _quiet(progress: bool) -> Iterator[None]:
-    """Without the client's warnings and log lines, and with its bars only where there is someone to see them."""
+    """Silence the client's warnings and log lines, and its progress bars too without `progress`."""
     with warnings.catch_warnings(), ExitStack() as at_end:
         warnings.simplefilter("ignore")
         at_end.callback(set_verbosity, get_verbosity())

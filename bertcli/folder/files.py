@@ -1,6 +1,7 @@
-"""A model's folder and its files: bytes, JSON, and the names of those that hold weights.
+"""Read a model's files: `Folder`, JSON with checked settings, and the names of the files that hold weights.
 
 Files are untrusted: they are read with limits on size, depth and numbers, and refused with an error of one sentence.
+layout.py says what the files mean.
 """
 
 import json
@@ -14,12 +15,12 @@ from bertcli.errors import BertcliError, quoted
 
 JSON_LIMIT = 25_000_000  # bytes; real config and index files have 1 kB to 200 kB
 VOCABULARY_LIMIT = 100_000_000  # bytes; the largest tokenizer.json and vocab.txt have about 20 MB
-DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; longer ones only cost time
-POINTER = b"version https://git-lfs.github.com/spec/"  # what Git leaves in place of a large file it has not fetched
+DIGIT_LIMIT = 40  # 2**63 has 19 digits, the 1e30 of old tokenizer configs 31; longer numbers take quadratic time
+POINTER = b"version https://git-lfs.github.com/spec/"  # Git LFS leaves this text in place of a file it has not fetched
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """The file, open for reading; BertcliError naming it for a folder, a pipe, or a missing or unreadable file."""
+    """Open a file for reading. Errors: BertcliError for a folder, a pipe, a Git LFS pointer, a missing file."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # checked first: opening a pipe would wait for a writer
             raise BertcliError(f"{path} is not a file: put the real file in its place.")
@@ -36,9 +37,9 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 class JsonSettings(dict[str, Any]):
-    """The JSON object in a file, or one within it, whose settings are checked when they are asked for.
+    """A JSON object in a file, as a dict with methods that check the type of a setting.
 
-    Errors: BertcliError naming the file, for a value that is not an object, and for settings of another kind.
+    Errors: BertcliError naming the file, for a value that is not an object, and for a setting of another type.
     """
 
     def __init__(self, values: Any, file: Path) -> None:
@@ -49,14 +50,14 @@ class JsonSettings(dict[str, Any]):
         self.file = file
 
     def flag(self, key: str, default: bool) -> bool:
-        """A setting that is true or false, or not there."""
+        """Read a setting that is true, false or absent."""
         value = self.get(key)
         if not isinstance(value, bool | None):
             raise BertcliError(f"{self.file} has the {key} {quoted(value)}: set it to true or false.")
         return default if value is None else value
 
     def positive(self, key: str) -> int | None:
-        """A setting that is a whole number above 0, or not there."""
+        """Read a setting that is a whole number above 0, or absent."""
         value = self.get(key)
         if value is not None and (type(value) is not int or value < 1):
             raise BertcliError(
@@ -65,14 +66,14 @@ class JsonSettings(dict[str, Any]):
         return value
 
     def text(self, key: str, default: str = "") -> str:
-        """A setting that is a text, or not there."""
+        """Read a setting that is a text, or absent."""
         value = self.get(key)
         if not isinstance(value, str | None):
             raise self.refused(key, ", which is not a text")
         return value or default
 
     def words(self, key: str, default: list[str]) -> list[str]:
-        """A setting that is a text, a list of texts, or not there."""
+        """Read a setting that is a text, a list of texts, or absent."""
         value = self.get(key)
         words = [value] if isinstance(value, str) else default if value is None else value
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -80,34 +81,34 @@ class JsonSettings(dict[str, Any]):
         return words
 
     def one_of(self, key: str, values: Sequence[str]) -> str:
-        """A setting that is one of these, the first where it is not there."""
+        """Read a setting that is one of `values`; the first of them if it is absent."""
         value = self.get(key)
         if value is not None and value not in values:
             raise self.refused(key, f"; bertcli supports {', '.join(values)}")
         return values[0] if value is None else str(value)
 
     def refused(self, key: str, why: str = "") -> BertcliError:
-        """The error for a setting that bertcli does not apply."""
+        """Make the error for a setting that bertcli does not apply."""
         return unusable(self.file, f"has the {key} {quoted(self.get(key))}{why}")
 
 
 def read_object(path: Path) -> JsonSettings:
-    """The JSON object in a file, by the rules of `read_json`."""
+    """Read the JSON object in a file; limits and errors as in `read_json`."""
     return JsonSettings(read_json(path), path)
 
 
 def unusable(path: Path, what: str) -> BertcliError:
-    """The error for a file that is sound, but asks for something that bertcli does not do."""
+    """Make the error for a valid file that needs something that bertcli does not support."""
     return BertcliError(f"{path} {what}: use another model.")
 
 
 def is_plain(name: str) -> bool:
-    """True for the name of something next to a file, and for an empty one; false for any path."""
+    """True for a bare name, which cannot lead out of its folder, and for an empty one; false for any path."""
     return name not in (".", "..") and name.isprintable() and not any(mark in name for mark in '/\\:"')
 
 
 def read_whole(path: Path, limit: int) -> bytes:
-    """The whole of a regular file; BertcliError if it exceeds `limit` (nothing beyond is read)."""
+    """Read a whole regular file. Errors: BertcliError if it exceeds `limit` bytes, of which only one more is read."""
     with open_regular(path) as file:
         data = read_bytes(file, limit + 1, path)
     if len(data) > limit:
@@ -116,7 +117,7 @@ def read_whole(path: Path, limit: int) -> bytes:
 
 
 def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
-    """The next `count` bytes, fewer at the end of the file; BertcliError for a disk error."""
+    """Read the next `count` bytes, fewer at the end of the file. Errors: BertcliError for a disk error."""
     try:
         return file.read(count)
     except OSError as error:
@@ -124,7 +125,7 @@ def read_bytes(file: BinaryIO, count: int, path: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a small file.
+    """Read the JSON value in a file of at most JSON_LIMIT bytes.
 
     Errors: BertcliError for bad UTF-8 or JSON, a key given twice, NaN or Infinity, a number of more than
     40 digits, or nesting deeper than Python's stack.
@@ -133,7 +134,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: bytes, path: Path) -> Any:
-    """The JSON value in the contents of a file, by the same rules."""
+    """Parse the contents of a JSON file; errors as in `read_json`."""
     try:
         return json.loads(
             text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
@@ -169,9 +170,9 @@ def _whole_number(digits: str) -> int:
 class Folder:
     """The folder of a model, or of one of its modules. `path` is as the user gave it: errors name files below it.
 
-    What was read stays as it was, whatever happens to the files; `files_read` names them. It pickles as its path.
-    `adapter` is the folder of an adapter (LoRA) that changes the network; `base` has configuration and weights, where
-    they are not here.
+    JSON files are read once and kept, even if they change on disk; `files_read` lists all files that were read. Pickles
+    as its path. `adapter`: the folder of a LoRA adapter for the network. `base`: the folder with configuration and
+    weights, for an adapter that was saved with sentence-transformers.
     """
 
     def __init__(self, path: Path, base: "Folder | None" = None, adapter: "Folder | None" = None) -> None:
@@ -187,18 +188,18 @@ class Folder:
         return Folder, (self.path, self.base, self.adapter)
 
     def resolved(self) -> "Folder":
-        """A copy by the absolute path, with all that was read."""
+        """Return a copy with an absolute path, which keeps what was read."""
         whole = self._at(self.path.resolve(), self._inner)
         whole.base, whole.adapter = self.base and self.base.resolved(), self.adapter and self.adapter.resolved()
         return whole
 
     @property
     def paths(self) -> list[Path]:
-        """Every folder that the model consists of."""
+        """The folders of the model: its own, its base's, its adapter's."""
         return [folder.path for folder in (self, self.base, self.adapter) if folder is not None]
 
     def within(self, name: str) -> "Folder":
-        """The folder of a module; with an empty name this one."""
+        """Return the folder of a module; this folder if the name is empty."""
         return self._at(self.path / name, f"{self._inner}{name}/") if name else self
 
     def _at(self, path: Path, inner: str) -> "Folder":
@@ -208,18 +209,18 @@ class Folder:
 
     @property
     def names(self) -> list[str]:
-        """The names of the files in it; none where there is no folder."""
+        """The names of the files in the folder; none if it does not exist."""
         return [file.name for file in self.path.glob("*") if file.is_file()]
 
     def file(self, name: str) -> Path:
-        """The path of a file in it; of a configuration that is not in it, in its base."""
+        """Return the path of a file in the folder; for a config.json that is not there, the base's."""
         own = self.path / name
         if name == "config.json" and self.base is not None and not os.path.lexists(own):
             return self.base.file(name)
         return own
 
     def reading(self, name: str) -> Path:
-        """The path of a file that is about to be read, for `files_read` to name it."""
+        """Return the path of a file that the caller reads next, and add it to `files_read`."""
         path = self.file(name)
         if self.base is not None and path.parent == self.base.path:
             return self.base.reading(name)
@@ -228,7 +229,7 @@ class Folder:
 
     @property
     def files_read(self) -> list[Path]:
-        """The files that were read so far, in every folder that the model consists of: its results depend on these."""
+        """The files that were read so far, in all `paths`: digests cover them, since results depend on them."""
         names = sorted(name for name in self._names_read if name.startswith(self._inner))
         paths = [self.path / name.removeprefix(self._inner) for name in names]
         for other in (self.base, self.adapter):
@@ -236,22 +237,22 @@ class Folder:
         return paths
 
     def has(self, name: str) -> bool:
-        """True if there is such a file, or a link to one. A link that leads nowhere is an error when it is read."""
+        """True if there is such a file or link. Reading a link that leads nowhere is an error."""
         return os.path.lexists(self.file(name))
 
     def value(self, name: str) -> Any:
-        """The JSON value in a file, by the rules of `read_json`."""
+        """Read the JSON value in a file, once; errors as in `read_json`."""
         key = self._inner + name
         if key not in self._read:
             self._read[key] = read_json(self.reading(name))
         return self._read[key]
 
     def object(self, name: str) -> JsonSettings:
-        """The JSON object in a file; what is in it is shared, so nobody changes it."""
+        """Read the JSON object in a file. Values in it are shared by all callers: do not change them."""
         return JsonSettings(self.value(name), self.file(name))
 
     def optional(self, name: str) -> JsonSettings:
-        """The JSON object in a file; empty if there is no such file."""
+        """Read the JSON object in a file; empty if there is no such file."""
         return self.object(name) if self.has(name) else JsonSettings({}, self.file(name))
 
 
@@ -263,12 +264,12 @@ INDEX_ENDING = ".index.json"
 
 
 def weights_file(folder: Folder) -> Path | None:
-    """The file of WEIGHT_FILES that a folder's tensors are read from, or that says which files they are in."""
+    """Find the file of weights, or the index of shards, that is read: the first of WEIGHT_FILES in the folder."""
     return next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
 
 
 class TensorFiles(NamedTuple):
-    """The files that hold a folder's tensors, by name; of shards also the index's name, and the file of each tensor."""
+    """The files that hold a folder's tensors, by name; for shards also the index's name, and each tensor's file."""
 
     paths: dict[str, Path]
     index_name: str = ""
@@ -276,9 +277,9 @@ class TensorFiles(NamedTuple):
 
 
 def tensor_files(folder: Folder) -> TensorFiles:
-    """Find the files of tensors, and note that they are read.
+    """Find the files of tensors, and add them to the folder's `files_read`.
 
-    Errors: BertcliError where there are none, for a damaged index, and for a shard that is missing.
+    Errors: BertcliError if there are none, for a damaged index, and for a missing shard.
     """
     file = weights_file(folder)
     if file is None:
@@ -294,7 +295,7 @@ def tensor_files(folder: Folder) -> TensorFiles:
 
 
 def shard_names(folder: Folder, name: str) -> dict[str, str]:
-    """Tensor name → file name from an index of shards; file names outside the folder are refused."""
+    """Read an index of shards: tensor name → file name. File names outside the folder are refused."""
     weight_map, index = folder.object(name).get("weight_map"), folder.file(name)
     if not isinstance(weight_map, dict):
         raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")

@@ -1,4 +1,4 @@
-"""A model's name -> its folder: an existing folder, else the Hugging Face cache, else a download."""
+"""Find the folder of a model by its name: an existing folder, a bundled sample, the Hugging Face cache, a download."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ logger = logging.getLogger("bertcli")
 ADAPTER_FILE = "adapter_config.json"
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
-# The Hub's own rule for names: words, dots and dashes, beginning and ending with a word, without "--", ".." or ".git".
+# The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
 HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)
 REVISION = re.compile(r"(?!.*(?:\.\.|//))\w[\w./+-]{0,254}(?<![/.])", re.ASCII)  # becomes a path below refs/
 
@@ -30,7 +30,7 @@ def find_model(
     weights: bool = True,
     adapter: str | Path | None = None,
 ) -> Folder:
-    """The folder of a model, with the base of an adapter, and with the `adapter` that is to change it.
+    """Find the folder of a model. If it is an adapter, find its base too; `adapter` is one to apply to the model.
 
     Other arguments and errors are those of `find_folder`.
     """
@@ -81,7 +81,7 @@ def find_folder(
     progress: bool = False,
     weights: bool = True,
 ) -> Folder:
-    """The folder of a model: an existing folder, a bundled sample, the Hugging Face cache, or a download if online.
+    """Find a folder by its path or Hub id: on disk, among the bundled samples, in the cache, else by a download.
 
     `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache chosen by
     HF_HUB_CACHE and HF_HOME; `progress` shows a bar while weights are fetched if stderr is a terminal. Without
@@ -99,7 +99,7 @@ def find_folder(
     _check_name(model)
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{quoted(revision)} is not a revision: give a branch, tag or commit of {model}.")
-    from bertcli.folder.cache import cache_folder, missing, snapshot  # what a folder does not need
+    from bertcli.folder.cache import cache_folder, missing, snapshot  # late: a local folder needs no cache
     from bertcli.folder.layout import Layout
 
     repos = _names(model)
@@ -137,7 +137,7 @@ def find_folder(
 
 
 def sample(name: str) -> Path:
-    """The folder of a bundled model: inside the installed package, or next to it in a checkout."""
+    """Find the folder of a bundled model: inside the installed package, or next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     for parent in (package, package.parent):
         if (parent / "sample_weights" / name / "config.json").is_file():
@@ -148,7 +148,7 @@ def sample(name: str) -> Path:
 
 
 def _check_name(model: str) -> None:
-    """Accept only what can be a Hub id; anything that looks like a path is not looked up on the network."""
+    """Refuse a name that cannot be a Hub id: a mistyped path is never sent to the network."""
     path = os.path.expanduser(model)
     if os.path.exists(path):
         folder = next((parent for parent in [*Path(path).parents][:2] if (parent / "config.json").is_file()), None)
@@ -166,7 +166,7 @@ def _check_name(model: str) -> None:
 
 
 def _names(model: str) -> list[str]:
-    """The names under which a cache may have the model, the given one first: BERT's own had no organization once."""
+    """List the names of a model in the cache, the given one first: Google's BERT models once had no organization."""
     bare = model.removeprefix("google-bert/")
     if "/" in bare or not bare.startswith("bert-"):
         return [model]

@@ -1,8 +1,8 @@
-"""The layout of a model's folder: network, tokenizer, and the sentence-transformers modules in their order.
+"""The layout of a model's folder: where network and tokenizer lie, and the sentence-transformers modules in order.
 
-A folder is understood once, when it is opened: a Layout says where things are, and whoever loads weights, a tokenizer
-or sentence settings takes it. `modules.json` lists the modules; each has a folder with a config.json. A listed module
-is applied or refused, never skipped, and a class that a file names is looked up here, never imported.
+A folder is analysed once, when it is opened; weights, tokenizer and sentence settings are loaded from the Layout.
+`modules.json` lists the modules; each has a folder with a config.json. A listed module is applied or refused, never
+skipped; the class that a file names is looked up in MODULES, never imported.
 """
 
 import re
@@ -22,14 +22,15 @@ from bertcli.lean import lean_dataclass
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
 MODEL_FILE = "config_sentence_transformers.json"
 NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
-MASK = "MultiVectorMask"  # which of a late-interaction model's vectors are scored
+MASK = "MultiVectorMask"  # chooses the tokens of a late-interaction model that are scored
 MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", "LogitScore", MASK)
+# Modules with a config.json, and perhaps weights, in a folder of their own.
 IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm", "LogitScore", MASK)
 MODULE_ORDER = re.compile(
     "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling|Transformer LogitScore"
     "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
 )
-SENTENCE, SCORES = "sentence_embedding", "scores"  # what modules give; those of a cross-encoder
+SENTENCE, SCORES = "sentence_embedding", "scores"  # module outputs: of an embedding model, of a cross-encoder
 PYLATE, STANFORD = "pylate.models.Dense.Dense", "HF_ColBERT"
 SPARSE_FILE, LATE_FILE = "sparse_linear.pt", "colbert_linear.pt"  # of bge-m3, beside its network
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
@@ -42,12 +43,13 @@ class ModuleEntry(NamedTuple):
 
 @lean_dataclass
 class Layout:
-    """The places of a model's parts. Made by `Layout.of`, from files that are read once.
+    """Where the parts of a model lie. Made by `Layout.of`; settings in rarer files are read on first use.
 
-    `transformer_path` is the folder of the network within `folder`, empty where it is beside modules.json. A network
-    that `is_static` is nothing but a table of vectors. `entries` are what modules.json lists; of a Router, which
-    `is_routed`, those of its route for documents. `base` is the layout of the base that has an adapter's network.
-    What the rarer files say is read when it is first asked for, and then kept.
+    transformer_path   the folder of the network within `folder`; empty if it lies beside modules.json
+    is_static          the network is only a table of vectors (StaticEmbedding, model2vec)
+    is_routed          the model is a sentence-transformers Router; only its route for documents is used here
+    entries            the list in modules.json; for a Router, the modules of that route
+    base               the layout of the base model, for a folder that holds an adapter
     """
 
     folder: Folder
@@ -59,36 +61,36 @@ class Layout:
 
     @classmethod
     def of(cls, folder: Folder) -> "Layout":
-        """Understand a folder. Errors: BertcliError for a damaged modules.json, and a Router without documents."""
+        """Analyse a folder. Errors: BertcliError for a damaged modules.json, a Router without a route for documents."""
         is_routed = folder.has(MODULES_FILE) and folder.has(ROUTER_FILE)
         entries = _entries_in(folder, is_routed)
         base = None if folder.base is None else cls.of(folder.base)
         path, is_static = "", False
-        # Any other module in the first place is refused by `modules`, once somebody needs them.
+        # Any other first module is refused by `modules` when an encoding needs them; `params` does not.
         if entries and _type(entries[0]) in NETWORKS:
             module = _module(entries[0], folder.file(MODULES_FILE))
             path, is_static = module.path, module.type == "StaticEmbedding"
         return cls(folder, path, is_static, is_routed, tuple(entries), base)
 
     def resolved(self) -> "Layout":
-        """A copy for the folder by its absolute path."""
+        """Return a copy with absolute paths."""
         return replace(self, folder=self.folder.resolved(), base=self.base and self.base.resolved())
 
     @cached_property
     def transformer(self) -> Folder:
-        """The folder of the network and its configuration; those of an adapter's base are in `base`."""
+        """The folder of the network and its config.json; for an adapter, see `base`."""
         return self.folder.within(self.transformer_path)
 
     @cached_property
     def tokenizer(self) -> Folder:
-        """The folder of the tokenizer's files: an adapter's own come first, a base's last."""
+        """The folder of the tokenizer's files: the adapter's if it has them, else the network's, else the base's."""
         folders = (self.folder.adapter, self.transformer, self.folder.base)
         with_tokenizer = (folder for folder in folders if folder is not None and has_tokenizer(folder.names))
         return self.transformer if self.is_static else next(with_tokenizer, self.transformer)
 
     @cached_property
     def task_adapters(self) -> tuple[str, ...]:
-        """The tasks of jina-embeddings-v5, whose code pools the last token and makes vectors of length 1."""
+        """The tasks of jina-embeddings-v5, whose own code pools the last token and normalizes; else none."""
         return task_adapters(self.folder)
 
     @cached_property
@@ -98,9 +100,9 @@ class Layout:
 
     @cached_property
     def modules(self) -> list[ModuleEntry]:
-        """The modules, in one of the orders of MODULE_ORDER; empty where none are listed.
+        """The modules, in an order that MODULE_ORDER allows; none if modules.json is absent.
 
-        Errors: BertcliError for modules that are not supported, or not in this order.
+        Errors: BertcliError for a module or an order that is not supported.
         """
         file = self.folder.file(MODULES_FILE)
         modules = [_module(entry, file) for entry in self.entries]
@@ -114,12 +116,12 @@ class Layout:
 
     @cached_property
     def settings(self) -> JsonSettings:
-        """The object in config_sentence_transformers.json; empty without that file."""
+        """The settings in config_sentence_transformers.json; empty without that file."""
         return self.folder.optional(MODEL_FILE)
 
     @cached_property
     def prompts(self) -> Prompts:
-        """The prompts by name, and the one that is put before texts unasked."""
+        """The prompts by name, and the default prompt."""
         return read_prompts(self.settings)
 
     @property
@@ -129,12 +131,12 @@ class Layout:
 
     @cached_property
     def transformer_file(self) -> str | None:
-        """The file beside a network that says how sentence-transformers opens it."""
+        """The name of the file beside a network with the Transformer module's settings; None without one."""
         return next(filter(self.transformer.has, TRANSFORMER_FILES), None)
 
     @cached_property
     def limits(self) -> Transformer:
-        """Settings of the Transformer module. A static model's file does not count, nor one without modules.json."""
+        """Settings of the Transformer module; the defaults for a static model, and without modules.json."""
         if self.is_static or self.transformer_file is None or not self.entries:
             return Transformer()
         return read_transformer(self.transformer.object(self.transformer_file))
@@ -146,12 +148,12 @@ class Layout:
 
     @property
     def is_stanford(self) -> bool:
-        """True if a model of late interaction has Stanford's files, and no modules."""
+        """True for a late-interaction model without modules, which then has Stanford ColBERT's files."""
         return not self.entries and not self.is_pylate
 
     @cached_property
     def is_late(self) -> bool:
-        """True for a model of late interaction."""
+        """True for a late-interaction model (ColBERT) of any of the three layouts, see sentence/late_interaction.py."""
         if not self.module_types and STANFORD in str(self.folder.optional("config.json").get("architectures")):
             return True
         return MASK in self.module_types or self.is_pylate
@@ -163,17 +165,16 @@ class Layout:
 
     @property
     def is_known(self) -> bool:
-        """True if it is known that a model has a modules.json, or that it has none.
+        """False for a snapshot in the Hub's cache that may lack its modules.json, which transformers does not fetch.
 
-        transformers does not fetch modules.json. A snapshot in the Hub's cache that lacks it may still have one on the
-        Hub, unless the client left the mark that it asked in vain.
+        The Hub client marks files that do not exist on the Hub in `.no_exist`: with that mark the answer is True.
         """
         path = self.folder.path
         mark = path.parents[1] / ".no_exist" / path.name / MODULES_FILE
         return path.parent.name != "snapshots" or self.folder.has(MODULES_FILE) or mark.is_file()
 
     def missing_files(self) -> list[str]:
-        """Files of the modules that the folder lacks, as paths within it."""
+        """List the files of modules and task adapters that the folder lacks, as paths within it."""
         names = []
         for task in self.task_adapters:
             names += [f"{TASKS_FOLDER}/{task}/{name}" for name in ("adapter_config.json", "adapter_model.safetensors")]
@@ -186,14 +187,15 @@ class Layout:
 
 
 def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
-    """The list in modules.json. Without that file it is empty, or follows from config.json if that is model2vec's."""
+    """Read the list in modules.json; without that file it is empty, or made from model2vec's config.json."""
     if not folder.has(MODULES_FILE):
         config = folder.optional("config.json")
         if config.get("model_type") != "model2vec":
             return []
         types = ["StaticEmbedding", "Normalize"] if config.flag("normalize", False) else ["StaticEmbedding"]
         return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
-    if task_adapters(folder):  # lists one module, of its own code
+    # modules.json of jina-embeddings-v5 lists a single module, whose class comes with the model.
+    if task_adapters(folder):
         return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in ("Transformer", "Normalize")]
     modules = folder.value(MODULES_FILE)
     if not isinstance(modules, list):
@@ -204,7 +206,7 @@ def _entries_in(folder: Folder, is_routed: bool) -> list[Any]:
 
 
 def _of_documents(folder: Folder, modules: list[Any]) -> list[Any]:
-    """The modules of a Router's route for documents, and those that follow it."""
+    """List the modules of a Router's route for documents, and those that follow the Router."""
     config = folder.object(ROUTER_FILE)
     types, structure = config.get("types"), config.get("structure")
     route = structure.get("document") if isinstance(structure, dict) else None
@@ -232,7 +234,7 @@ def _module(entry: Any, file: Path) -> ModuleEntry:
 
 
 def _type(entry: Any) -> str:
-    """The name of a module's class; empty for a class that is not of sentence-transformers."""
+    """Return the name of a module's class; empty unless it is sentence-transformers' or PyLate's Dense."""
     named = entry.get("type") if isinstance(entry, dict) else None
     package, _, name = named.rpartition(".") if isinstance(named, str) else ("", "", "")
     return name if package.startswith("sentence_transformers.") or named == PYLATE else ""

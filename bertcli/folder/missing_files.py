@@ -1,4 +1,4 @@
-"""Errors for a folder that lacks weights or a tokenizer: what it is instead, and what to do."""
+"""Make the errors for a folder without weights or tokenizer: they name the format it has instead, and the way out."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ ADVICE = "give the folder of a model, or fetch it again"
 SAVE = "load it with transformers and call save_pretrained, which writes model.safetensors"
 MERGE = "load both with it, merge the adapter into the model, and save that whole"
 
-# How the name of a file ends, what it tells of the model, and what to do, in the order in which they are looked for.
+# The end of a file's name, what the file shows about the model, and what to do; the first that is found counts.
 OTHER_TYPES = (
     ("gliner_config.json", "is a model of GLiNER", "use its own library"),
     ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model", MERGE),
@@ -23,7 +23,7 @@ OTHER_FORMATS = (
     (".gguf", "has its weights as GGUF only", "give the model that it was converted from"),
 )
 
-# What a tokenizer is read from: any of these, of which each may need several files.
+# A tokenizer is read from one of these groups of files; all files of a group are needed.
 TOKENIZER_FILES = (
     ("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",), ("spiece.model",),
     ("spm.model",),
@@ -31,12 +31,12 @@ TOKENIZER_FILES = (
 
 
 def has_tokenizer(names: Collection[str]) -> bool:
-    """True if files of these names, in one folder, may hold a tokenizer."""
+    """True if a folder with files of these names has a tokenizer."""
     return any(all(name in names for name in files) for files in TOKENIZER_FILES)
 
 
 def lacks_weights(where: str, names: Collection[str], what: str = "no weights", advice: str = ADVICE) -> BertcliError:
-    """The error for a folder without weights that bertcli reads, or without even a configuration (`what`)."""
+    """Make the error for a folder without weights in a supported format, or without a configuration (`what`)."""
     types = OTHER_TYPES if {*names}.intersection(WEIGHT_FILES) else OTHER_TYPES + OTHER_FORMATS
     for ending, type, way_out in types:
         name = next((name for name in sorted(names) if name.endswith(ending)), None)
@@ -47,7 +47,7 @@ def lacks_weights(where: str, names: Collection[str], what: str = "no weights", 
 
 
 def lacks_tokenizer(where: str, names: Collection[str], *needed: str) -> BertcliError:
-    """The error for files that hold no tokenizer; `needed` are those of its class, if that is known."""
+    """Make the error for a folder without a tokenizer; `needed` are the files of its class, if that is known."""
     if "bpe.codes" in names:
         return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
     vocabularies = needed or [" with ".join(files) for files in TOKENIZER_FILES[1:]]

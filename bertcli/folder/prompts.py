@@ -1,4 +1,4 @@
-"""The prompts that a sentence-transformers folder defines, and the one that is put before texts unasked."""
+"""Prompts in config_sentence_transformers.json: by name, and the default one."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,14 @@ from bertcli.folder.files import JsonSettings
 
 
 class Prompts(NamedTuple):
-    """Prompts by name, and the one that default_prompt_name puts before every text; empty where there is none."""
+    """Prompts by name, and the text of the default prompt (default_prompt_name), "" without one."""
 
     named: dict[str, str]
     default: str
 
 
 def read_prompts(config: JsonSettings) -> Prompts:
-    """Read the prompts in config_sentence_transformers.json."""
+    """Read the prompts. Errors: BertcliError for prompts that are not texts, or a default that does not exist."""
     file = config.file
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):

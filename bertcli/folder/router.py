@@ -1,4 +1,8 @@
-"""The routes of a Router of sentence-transformers that are not for documents: those that are nothing but a table."""
+"""Routes of a sentence-transformers Router other than the one for documents: tables of query weights.
+
+layout.py handles the route for documents; sentence/query_tables.py reads the tables. Inference-free SPLADE models have
+such a route for queries.
+"""
 
 from typing import Any
 
@@ -10,7 +14,7 @@ TABLE = "SparseStaticEmbedding"
 
 
 def routes(layout: Layout) -> dict[str, list[str]]:
-    """The paths of the modules on each route that is not for documents; none where there is no Router."""
+    """Map each route other than "document" to the paths of its modules; empty without a Router."""
     if not layout.is_routed:
         return {}
     config = layout.folder.object(ROUTER_FILE)
@@ -21,7 +25,7 @@ def routes(layout: Layout) -> dict[str, list[str]]:
 
 
 def tables(layout: Layout) -> dict[str, Folder]:
-    """The folder of each route that is nothing but a table.
+    """Map each route that consists of a SparseStaticEmbedding only to its folder.
 
     Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
     """
@@ -44,7 +48,7 @@ def _is_table(path: Any, types: dict[str, Any]) -> bool:
 
 
 def missing_tables(layout: Layout) -> list[str]:
-    """The files of tables that a folder lacks, as paths within it."""
+    """List the files of tables that the folder lacks, as paths within it."""
     names = []
     for at in tables(layout).values():
         lacks_weights = weights_file(at) is None and weights_by_piece(at) is None
@@ -54,7 +58,7 @@ def missing_tables(layout: Layout) -> list[str]:
 
 
 def weights_by_piece(at: Folder) -> str | None:
-    """The file of weights by piece that a table's config.json names, if it does."""
+    """Return the JSON file with a weight for each piece that a table's config.json names; None if it names none."""
     config = at.optional("config.json")
     path = config.get("path")
     if path is None:

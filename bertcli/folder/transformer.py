@@ -1,11 +1,11 @@
-"""Settings of the Transformer module of a sentence-transformers folder: limit of tokens, lower case, tokenizer."""
+"""Settings of the Transformer module in a sentence-transformers folder: max_seq_length, lower case, tokenizer."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bertcli.folder.files import JsonSettings
 
-# Where a Transformer module's settings are, by the class that wrote them; the first file that is there counts.
+# The files of a Transformer module's settings, named after the class that wrote them; the first that exists is read.
 TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -13,11 +13,13 @@ TRANSFORMER_FILES = tuple(
 
 
 class Transformer(NamedTuple):
-    """The limit of tokens, which stands in place of the tokenizer's own, and whether texts are lower-cased first.
+    """Settings of the Transformer module.
 
-    `tokenizer` holds settings that stand in place of those in tokenizer_config.json. `task` is what the network is
-    opened for, empty where none is named. `chat`: a pair of texts becomes messages, of which a chat template makes one
-    text.
+    limit        the limit of tokens, which overrides the tokenizer's
+    lower_case   convert texts to lower case before tokenization
+    tokenizer    settings that override those in tokenizer_config.json
+    task         the network's task in transformers; empty if none is named
+    chat         a pair of texts becomes chat messages, which a chat template turns into one text
     """
 
     limit: int | None = None
@@ -32,7 +34,7 @@ def read_transformer(config: JsonSettings) -> Transformer:
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)
-    from bertcli.folder.arguments import read_arguments  # few folders have more
+    from bertcli.folder.arguments import read_arguments  # late: few folders have other settings
 
     other_limit, tokenizer, task, chat = read_arguments(config)
     return Transformer(other_limit or limit, lower_case, tokenizer, task, chat)

@@ -1,6 +1,6 @@
-"""How exact int8 is: the cosine of the opened model's vectors with those of float32, on SENTENCES.
+"""Measure how exact int8 is: the cosines of the model's int8 vectors with its float32 vectors, on SENTENCES.
 
-It is measured once for a graph and kept beside it, since it depends on the model more than on anything else.
+The measurement is kept beside the graph in the cache: it depends on the model above all.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ class Exactness(NamedTuple):
 def exactness(
     session: Session, network: Callable[[Packed], Array], sentences: Sequence[Sentence], pooling: str
 ) -> Exactness:
-    """That of a session beside the network that its graph was made of, on tokenized SENTENCES."""
+    """Compare a session with the network that its graph was made from, on tokenized SENTENCES."""
 
     def measure() -> list[float]:
         batches = [pack(sentences[first : first + TOGETHER]) for first in range(0, len(sentences), TOGETHER)]
@@ -64,7 +64,7 @@ def _cosines(session: Session, network: Callable[[Packed], Array], batch: Packed
 
 
 def _pooled(states: Array, batch: Packed, pooling: str) -> Array:
-    """One vector a sentence: of its first or last token, else the mean of all."""
+    """Pool to one vector a sentence: "cls", "lasttoken", else the mean."""
     first, end = batch.offsets[:-1], batch.offsets[1:]
     if pooling in ("cls", "lasttoken"):
         return states[first if pooling == "cls" else end - 1]

@@ -1,4 +1,7 @@
-"""A pass by shapes becomes a graph: every op adds its nodes, by the ONNX rule of its name, and every view its own."""
+"""Make an ONNX graph of a network: trace a dry pass; each op adds the nodes of its rule in rules.py, each view its own.
+
+file.py writes the graph, session.py runs it.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,32 +35,32 @@ BATCH, SEQUENCE = 2, 3  # of the pass; any sizes above 1 would do
 
 
 class Exporter(Tracer):
-    """Builds `graph` from the passes it sees; the source of a value is the name of a tensor.
+    """A tracer that builds `graph`; the origin of a value is the name of its tensor.
 
-    places: what the passes are of, as in `Tracer.register`.
+    places: the modules and parameters of the model, as in `Tracer.register`.
     """
 
     def __init__(self, graph: Graph, places: Iterable[tuple[str, Any, Any]]) -> None:
         super().__init__("the model", dry=True)
         self.graph = graph
         self.register(places)
-        tokens = np.zeros((BATCH, SEQUENCE), np.intp)  # which ones they are does not matter
+        tokens = np.zeros((BATCH, SEQUENCE), np.intp)  # a dry pass computes only shapes: any ids will do
         self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
 
     def watch(self, run: Callable[[Packed], Mapping[str, Array]]) -> dict[str, OnnxValue]:
-        """Watch what `run` does with the batch; its results, which are those of modules and ops, as tensors."""
+        """Trace `run` on the batch, and return its results as tensors; they must come from modules or ops."""
         with watching(self):
             return {name: self._result(array) for name, array in run(self.batch).items()}
 
     def applied(self, layer: Callable[[Array], Array], x: OnnxValue) -> OnnxValue:
-        """What a layer makes of a tensor with an axis for sentences and one of numbers."""
+        """Apply a layer to a tensor [sentence, number]."""
         stand_in = np.zeros([dim.size for dim in x.dims], np.float32)
         self.note(stand_in, Traced(stand_in, named_axes(["B", "E"], stand_in.shape), Origins([x.name])))
         with watching(self):
             return self._result(layer(stand_in))
 
     def source_of(self, name: str) -> list[Any]:
-        """The tensor that stands for an array of the batch."""
+        """Return the tensor for an array of the batch."""
         positions = rules.positions(self.graph).name
         return [{"ids": IDS, "segments": SEGMENTS, "positions": positions, "offsets": rules.OFFSETS}[name]]
 
@@ -75,7 +78,7 @@ class Exporter(Tracer):
         ran.output.source[:] = [made.name]
 
     def tensor(self, value: Traced) -> OnnxValue:
-        """A value as a tensor, its views as nodes."""
+        """Turn a traced value into a tensor; its views become nodes."""
         (source,) = value.source
         tensor = OnnxValue(self.graph, source.home if isinstance(source, Weight) else source)
         for view in value.views:
@@ -90,7 +93,7 @@ class Exporter(Tracer):
 
 
 def _seen(x: OnnxValue, view: ArrayView) -> OnnxValue:
-    """A view of a tensor."""
+    """Apply a view to a tensor."""
     before, numbers = _dimensions(view.before), view.numbers
     if x.name == rules.OFFSETS:
         return OnnxValue(x.graph, rules.FIRST)
@@ -109,7 +112,7 @@ def _seen(x: OnnxValue, view: ArrayView) -> OnnxValue:
 
 
 def _undone(x: OnnxValue, view: ArrayView) -> OnnxValue:
-    """What a tensor is a view of."""
+    """Undo a view: return the tensor that it was taken from."""
     before, after = _dimensions(view.before), _dimensions(view.after)
     if view.kind == "divide":
         return x.reshaped(_flat(after), _flat(before))
@@ -119,12 +122,12 @@ def _undone(x: OnnxValue, view: ArrayView) -> OnnxValue:
 
 
 def _dimensions(axes: Axes) -> tuple[Axis, ...]:
-    """The dimensions of each axis: an axis of packed tokens has two, batch and sequence."""
+    """Map each axis to the tensor's dimensions: an axis of packed tokens has two, batch and sequence."""
     return tuple(_merged([Dim(size, SYMBOLS.get(symbol)) for symbol, size in axis]) for axis in axes)
 
 
 def _merged(dims: list[Dim]) -> Axis:
-    """These dimensions, outer first: fixed sizes side by side are multiplied."""
+    """Merge adjacent dimensions of fixed size into one; the outer ones come first."""
     merged: list[Dim] = []
     for dim in dims:
         if merged and not dim.symbol and not merged[-1].symbol:
@@ -139,13 +142,13 @@ def _flat(axes: Iterable[Axis]) -> list[Dim]:
 
 
 def _order(axes: tuple[Axis, ...], order: Iterable[int]) -> list[int]:
-    """The order of dimensions for an order of axes."""
+    """Translate an order of axes into an order of dimensions."""
     first = [len(_flat(axes[:number])) for number in range(len(axes))]
     return [first[number] + i for number in order for i in range(len(axes[number]))]
 
 
 def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, stored: Stored = "float32") -> Exporter:
-    """A watcher that makes a graph of this network's passes, and of Dense layers that come `after` its pooling."""
+    """Make an exporter for this network, and for the Dense layers that come `after` its pooling."""
     trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
     places = [place for path, tree in trees.items() for place in twins(tree, path)]
     weights = {path: item.array for path, item, _ in places if isinstance(item, Parameter)}
@@ -153,10 +156,10 @@ def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, s
 
 
 def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
-    """ONNX Runtime with a graph in the cache that gives the hidden states of a network's last layer.
+    """Open a session that computes the hidden states of a network's last layer; its graph is kept in the cache.
 
-    `folder` has the weights; `settings` is what the network was built from besides them. Errors: BertcliError if ONNX
-    Runtime is not installed, or cannot use this device.
+    folder: the model's, which names the graph's folder in the cache. settings: the network's configuration, part of
+    the graph's key. Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
     """
     require("onnx", "onnxruntime")
     provider_of(device)
@@ -171,7 +174,7 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
 def open_onnx(
     network: Network, folder: Path, settings: object, precision: str, device: str, vocabulary: int, most_tokens: int
 ) -> Session:
-    """The session of `open_session`, with what a call of it costs measured once."""
+    """Open a session as `open_session` does, and measure the cost of a call once."""
     session = open_session(network, folder, settings, precision, device)
     session.overhead = measured_calls(session, vocabulary, most_tokens)
     return session
@@ -181,7 +184,7 @@ ChosenEngine = Literal["numpy", "onnx", "auto"]
 
 
 class Fastest(NamedTuple):
-    """What `open_fastest` found: the engine's name, ONNX Runtime's session if it is used, speeds, and a line on why."""
+    """The result of `open_fastest`: engine, ONNX Runtime's session if it is used, speeds, a line for the user."""
 
     name: ChosenEngine
     session: Session | None
@@ -192,10 +195,10 @@ class Fastest(NamedTuple):
 def open_fastest(
     network: Network, folder: Path, settings: object, vocabulary: int, most_tokens: int, speeds: Speeds | None = None
 ) -> Fastest:
-    """The engine that is faster here, by measurement; "auto" where that depends on the batch.
+    """Measure both engines, and choose the faster one; "auto" if that depends on the batch.
 
-    folder, settings: as in `open_session`. speeds: those of another process, if they are known. Where ONNX Runtime
-    cannot be used, it is NumPy, with the reason.
+    folder, settings: as in `open_session`. speeds: another process's measurements, used instead of new ones. If ONNX
+    Runtime cannot be used, the engine is NumPy, and the line says why.
     """
     try:
         session = open_session(network, folder, settings, "float32", "cpu")
@@ -211,7 +214,7 @@ def open_fastest(
 
 
 def _make(network: Network, precision: str, file: Path) -> None:
-    """Write the graph, its weights apart, so that they are mapped into memory."""
+    """Write the graph with its weights in a second file, which ONNX Runtime maps into memory."""
     exporter = exporter_of(network, opset=OPSET)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     made = onnx_file.Export(exporter.graph, outputs, {})

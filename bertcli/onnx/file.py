@@ -1,4 +1,4 @@
-"""A graph as an ONNX file, written a weight at a time: no copy of the weights is ever in memory."""
+"""Write a graph as an ONNX file, weight by weight, so that no copy of the weights is in memory."""
 
 import logging
 import os
@@ -32,7 +32,7 @@ _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9
 
 
 class Export(NamedTuple):
-    """A graph and its results, by the names that the file gives them, in this order."""
+    """A graph and its results, by their names in the file, in this order."""
 
     graph: Graph
     outputs: Mapping[str, OnnxValue]
@@ -50,11 +50,11 @@ class Export(NamedTuple):
         return {name: weight for name, weight in self.graph.weights.items() if name in used}
 
     def type(self, weight: NDArray[Any]) -> np.dtype[Any]:
-        """What a weight is stored as."""
+        """The type that a weight is stored as."""
         return np.dtype("<f2") if self.graph.stored == "float16" else weight.dtype
 
     def size(self, weight: NDArray[Any]) -> int:
-        """Bytes of a weight as it is stored."""
+        """Count the bytes of a weight as it is stored."""
         return weight.size * self.type(weight).itemsize
 
 
@@ -147,7 +147,7 @@ def newest_opset() -> int:
 
 
 def size_of_weights(export: Export) -> int:
-    """Bytes of all weights as they are stored."""
+    """Count the bytes of all weights as they are stored."""
     return sum(map(export.size, export.weights.values()))
 
 
@@ -178,7 +178,7 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
 
 
 def _bytes(export: Export, weight: NDArray[Any]) -> Iterator[bytes]:
-    """A weight as it is stored, some rows at a time: little-endian, row-major."""
+    """Yield the bytes of a weight as they are stored, some rows at a time: little-endian, row-major."""
     rows = max(1, (1 << 22) // max(1, weight[:1].size))
     for first in range(0, len(weight), rows):
         yield weight[first : first + rows].astype(export.type(weight), copy=False).tobytes()

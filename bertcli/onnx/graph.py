@@ -1,4 +1,4 @@
-"""A graph under construction: nodes, weights and constants by name. Nothing here needs the onnx package."""
+"""An ONNX graph under construction: nodes, weights and constants by name. The onnx package is not needed here."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ Axis = tuple[Dim, ...]  # of an array: an axis of packed tokens is two of the te
 class OnnxValue:
     """A value of a graph, with NumPy's arithmetic: every operation adds its node.
 
-    `axes` are known of what an op is given: its dimensions, grouped by the axes of the op's array.
+    axes: the dimensions, grouped by the axes of an op's array; set only for the arguments of an op.
     """
 
     graph: "Graph"
@@ -44,11 +44,11 @@ class OnnxValue:
         return tuple(dim for axis in self.axes for dim in axis)
 
     def with_axes(self, *axes: Axis) -> "OnnxValue":
-        """The same, of which these axes are known."""
+        """Return a copy with these axes."""
         return OnnxValue(self.graph, self.name, axes)
 
     def node(self, kind: str, *others: "Operand", **attributes: Any) -> "OnnxValue":
-        """What an operator makes of this and of others."""
+        """Add an operator on this tensor and others, and return its result."""
         return self.graph.node(kind, self, *others, **attributes)
 
     def __add__(self, other: "Operand") -> "OnnxValue":
@@ -70,19 +70,19 @@ class OnnxValue:
         return self.node("MatMul", other)
 
     def cast(self, type: int = FLOAT) -> "OnnxValue":
-        """The same numbers in another type."""
+        """Convert the numbers to another type."""
         return self.node("Cast", to=type)
 
     def unsqueezed(self, *axes: int) -> "OnnxValue":
-        """With new axes of length 1, which then have these numbers."""
+        """Insert axes of length 1 at these positions of the result."""
         return self.node("Unsqueeze", [*axes])
 
     def cut(self, axis: int, start: "Operand", stop: "Operand") -> "OnnxValue":
-        """Some of an axis; the bounds are vectors of one number."""
+        """Slice an axis; the bounds are vectors of one number."""
         return self.node("Slice", start, stop, [axis])
 
     def reshaped(self, before: Sequence[Dim], after: Sequence[Dim]) -> "OnnxValue":
-        """A tensor with the dimensions `before` as one with the dimensions `after`."""
+        """Reshape from the dimensions `before` to the dimensions `after`."""
         if [*before] == [*after]:
             return self
         shape: list[int] = []
@@ -94,7 +94,7 @@ class OnnxValue:
         return self.node("Reshape", shape)
 
     def permuted(self, *order: int) -> "OnnxValue":
-        """The dimensions in another order; what has been permuted is permuted once, not twice."""
+        """Reorder the dimensions; two permutations in a row become one node."""
         whole, made = self, self.graph.made.get(self.name)
         if made is not None and made.kind == "Transpose":
             whole, order = OnnxValue(self.graph, made.inputs[0]), tuple(made.attributes["perm"][i] for i in order)
@@ -133,7 +133,7 @@ class Graph:
 
     @contextmanager
     def scope(self, path: str) -> Iterator[None]:
-        """Nodes that are added inside have names that begin with the path of a module."""
+        """Begin the names of nodes that are added in this context with the path of a module."""
         before, self._scope = self._scope, path
         try:
             yield
@@ -141,7 +141,7 @@ class Graph:
             self._scope = before
 
     def node(self, kind: str, *operands: Operand, **attributes: Any) -> OnnxValue:
-        """Add an operator; its result. What is made of inputs and constants alone is made once for the whole graph."""
+        """Add an operator, and return its result. Operators on inputs and constants only are added once per graph."""
         inputs = tuple(self._float(self._stored(self._name(operand))) for operand in operands)
         if not self._shared.issuperset(inputs):
             return OnnxValue(self, self._add(kind, inputs, attributes))
@@ -150,7 +150,7 @@ class Graph:
         return OnnxValue(self, name)
 
     def matrix(self, weight: Operand) -> OnnxValue:
-        """A parameter [out, in] as [in, out], as MatMul wants it: stored so, unless something else reads it, too."""
+        """Return a parameter [out, in] as [in, out] for MatMul; it is stored transposed, unless others read it too."""
         name = self._name(weight)
         if name not in self.parameters or name in self.weights:
             return OnnxValue(self, self._once("Transpose", (self._float(self._stored(name)),), {"perm": (1, 0)}))
@@ -158,14 +158,14 @@ class Graph:
         return OnnxValue(self, self._float(name + TRANSPOSED))
 
     def rows(self, table: Operand, indices: Operand) -> OnnxValue:
-        """Rows of a table; of one that is stored as float16 only these are converted."""
+        """Gather rows of a table; if it is stored as float16, convert only these rows."""
         stored = self._stored(self._name(table))
         half = self.stored == "float16" and stored in self.weights
         rows = self._add("Gather", (stored if half else self._float(stored), self._name(indices)), {"axis": 0})
         return OnnxValue(self, rows).cast() if half else OnnxValue(self, rows)
 
     def constant(self, value: NDArray[Any]) -> str:
-        """A constant; equal ones are stored once."""
+        """Add a constant; equal ones are stored once."""
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._names:
             self._names[key] = name = f"constant_{len(self.constants)}"
@@ -174,7 +174,7 @@ class Graph:
         return self._names[key]
 
     def needed(self, outputs: Sequence[str]) -> list[Node]:
-        """The nodes that these results depend on."""
+        """List the nodes that these results depend on."""
         wanted, nodes = {*outputs}, []
         for node in reversed(self.nodes):
             if node.output in wanted:
@@ -190,7 +190,7 @@ class Graph:
         return self.constant(np.array(operand, np.float32 if isinstance(operand, float) else np.int64))
 
     def _stored(self, name: str) -> str:
-        """The name under which a value is stored; a parameter that only products have read until now is transposed."""
+        """Return the name that a value is stored under; transpose back a parameter that only products have read yet."""
         if name not in self.parameters:
             return name
         if name + TRANSPOSED in self.weights:
@@ -199,7 +199,7 @@ class Graph:
         return name
 
     def _float(self, name: str) -> str:
-        """A value as float32, with nodes that make it so where it is stored otherwise.
+        """Return a value as float32; add nodes that convert it if it is stored otherwise.
 
         int8: w ≈ scale · q with scale = max|w| / 127 of a block, so that every weight is off by at most scale / 2.
         """

@@ -1,7 +1,8 @@
-"""The ONNX rule of every op: the same arguments as the op's, as tensors of a graph, and the result.
+"""The ONNX rule of every op: a function with the op's name and arguments that adds nodes and returns the result.
 
-A result has the dimensions that the op's signature says. Packed tokens are two dimensions here, [batch, sequence], so
-sentences are padded, and what reads a whole sentence has to leave the padding out: see `softmax`.
+The exporter finds a rule by the op's name (getattr). Results have the dimensions of the op's signature, but packed
+tokens are two dimensions, [batch, sequence]: sentences are padded, so ops on whole sentences mask the padding, see
+`softmax`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +14,12 @@ import numpy as np
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
 from bertcli.onnx.graph import IDS, INT64, MASK, Dim, Graph, OnnxValue, Operand
 
-FIRST, OFFSETS = "first", "offsets"  # in place of tensors: where sentences begin, without and with the end of the last
-LEAST = float(np.finfo(np.float32).min)  # added to what is to have no weight: with -inf, padding alone would give NaN
+FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a padded graph does not have
+LEAST = float(np.finfo(np.float32).min)  # added to masked scores; -inf would give NaN where all keys are padding
 
 
 def embed(table: OnnxValue, ids: OnnxValue) -> OnnxValue:
-    """Gather; of the positions 0, 1, 2 … that every sentence has, the first rows of the table."""
+    """Gather; for the positions 0, 1, 2 …, slice the first rows of the table."""
     graph = table.graph
     if ids.name != positions(graph).name:
         return graph.rows(table, ids)
@@ -32,7 +33,7 @@ def embed_counted(table: OnnxValue, ids: OnnxValue, offsets: OnnxValue, *, paddi
 
 
 def mean_tokens(x: OnnxValue, first: OnnxValue) -> OnnxValue:
-    """The mean of every sentence's tokens, as `first` says where they begin."""
+    """The mean of every sentence's tokens, which begin at `first`."""
     return _mean(x)
 
 
@@ -99,7 +100,7 @@ def experts(
     top: int,
     activation: str,
 ) -> OnnxValue:
-    """All experts, of which those that a token does not go to have the share 0."""
+    """Compute all experts for every token; those that a token is not routed to have weight 0."""
     batch, token, count = shares.dims
     size = inner.dims[0].size // count.size
     larger = shares.unsqueezed(2).node("Greater", shares.unsqueezed(3)).cast().node("ReduceSum", [3], keepdims=0)
@@ -137,7 +138,7 @@ def add_by_key(
 def convolve(
     x: OnnxValue, weight: OnnxValue, bias: OnnxValue, first: OnnxValue, *, activation: str | None = None
 ) -> OnnxValue:
-    """Conv along every sentence, whose padding is zero; `first` are the rows at which sentences begin."""
+    """Conv along every sentence, with padding set to zero; sentences begin at the rows `first`."""
     width = weight.dims[2].size
     rows = (x * tokens(x.graph)).permuted(0, 2, 1)
     pads = (width // 2, (width - 1) // 2)
@@ -165,7 +166,7 @@ def add_bias(x: OnnxValue, bias: OnnxValue) -> OnnxValue:
 def rotate(
     x: OnnxValue, where: OnnxValue, *, heads: int, inverse_frequencies: tuple[float, ...], scaling: float = 1
 ) -> OnnxValue:
-    """(a, b) -> (a cos - b sin, b cos + a sin) of the halves of every head, by angles p r_j."""
+    """Rotate the halves (a, b) of every head: (a cos - b sin, b cos + a sin), by position · inverse frequency."""
     split = _by_heads(x, heads)
     half = split[-1].size // 2
     angles = where.cast().unsqueezed(2, 3) * np.array(inverse_frequencies, np.float32)  # [1, sequence, 1, half]
@@ -177,7 +178,7 @@ def rotate(
 
 
 def repeat_heads(x: OnnxValue, like: OnnxValue, *, heads: int, of: int) -> OnnxValue:
-    """Gather of each head as often as it is shared."""
+    """Repeat each key or value head for the query heads that share it (grouped-query attention), by Gather."""
     split = _by_heads(x, heads)
     *rows, _, size = split
     wide = x.reshaped(x.dims, split).node("Gather", [head * heads // of for head in range(of)], axis=2)
@@ -187,7 +188,7 @@ def repeat_heads(x: OnnxValue, like: OnnxValue, *, heads: int, of: int) -> OnnxV
 def within(
     x: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, window_left: int | None, window_right: int | None
 ) -> OnnxValue:
-    """-inf where a key is too far behind or ahead of a query."""
+    """-inf where a key lies outside a query's window."""
     distance = _distances(queries, keys)
     for kind, limit in (("Greater", window_left), ("Less", None if window_right is None else -window_right)):
         if limit is not None:
@@ -206,7 +207,7 @@ def attend(weights: OnnxValue, v: OnnxValue) -> OnnxValue:
 
 
 def concat(heads: OnnxValue) -> OnnxValue:
-    """[batch, head, sequence, size] to [batch, sequence, head·size]"""
+    """Join heads: [batch, head, sequence, size] to [batch, sequence, head·size]."""
     batch, head, token, size = heads.dims
     together = [batch, token, Dim(head.size * size.size)]
     return heads.permuted(0, 2, 1, 3).reshaped([batch, token, head, size], together)
@@ -292,7 +293,7 @@ def _by_distance(values: OnnxValue, buckets: int, farthest: int, *, sign: int) -
 
 
 def _at(table: Any, distance: OnnxValue, limit: int) -> OnnxValue:
-    """What a table, a constant, has for distances from -limit to limit; those beyond are at its ends."""
+    """Look up distances in a constant table for -limit to limit; farther ones are clipped to its ends."""
     return distance.graph.node("Gather", table.astype(np.int64), distance.node("Clip", -limit, limit) + limit, axis=0)
 
 
@@ -381,7 +382,7 @@ def _real(ids: OnnxValue, padding: int) -> OnnxValue:
 
 
 def _last(x: OnnxValue, real: OnnxValue) -> OnnxValue:
-    """The last token of every sentence that is real."""
+    """The last token of every sentence where `real` is 1."""
     places = positions(x.graph)
     last = places.node("Equal", (places * real).node("ReduceMax", [1], keepdims=1))
     return (x * last.cast().unsqueezed(2)).node("ReduceSum", [1], keepdims=0)

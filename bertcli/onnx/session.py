@@ -1,4 +1,4 @@
-"""ONNX Runtime, opened: which devices it can use here, a file that runs on one of them, and graphs that are kept.
+"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs.
 
 Graphs are made once and opened in place afterwards, under a folder that may be deleted at any time. Each model has a
 folder, named after where its weights lie and the precision; in it is a folder for each graph, named after the weights,
@@ -40,7 +40,7 @@ Make = Callable[[Path], None]  # writes a graph's file, and others beside it
 
 
 def installed(package: str) -> bool:
-    """Whether a package of the extra can be imported."""
+    """True if a package of the extra can be imported."""
     return find_spec(package) is not None
 
 
@@ -52,7 +52,7 @@ def require(*packages: str) -> None:
 
 
 def runtime() -> Any:
-    """The package onnxruntime, told before it starts to send nothing: newer builds report to their maker by default."""
+    """Import onnxruntime with its telemetry disabled: newer builds report to their maker by default."""
     require("onnxruntime")
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
@@ -61,12 +61,12 @@ def runtime() -> Any:
 
 
 def available_devices() -> list[str]:
-    """The devices that the installed ONNX Runtime was built for, by its own names: cpu, cuda, coreml."""
+    """List the devices that the installed ONNX Runtime was built for: cpu, cuda, coreml and others."""
     return [name.removesuffix(PROVIDER).lower() for name in runtime().get_available_providers()]
 
 
 def provider_of(device: str) -> str:
-    """What ONNX Runtime calls a device; BertcliError if the installed one cannot use it."""
+    """Return ONNX Runtime's name for a device. Errors: BertcliError if the installed one cannot use it."""
     usable = available_devices()
     if device.lower() not in usable:
         raise BertcliError(
@@ -77,11 +77,11 @@ def provider_of(device: str) -> str:
     return name
 
 
-_turn = Lock()  # a session's own threads are as many as there are cores
+_turn = Lock()  # one run at a time: a session already uses a thread per core
 
 
 def _forget() -> None:
-    """In a forked child: a thread that does not exist here may have had its turn."""
+    """Replace the lock in a forked child: the thread that held it does not exist there."""
     global _turn
     _turn = Lock()
 
@@ -102,7 +102,9 @@ class Session:
     """An ONNX file, ready to run; may be shared between threads."""
 
     def __init__(self, file: Path | bytes, device: str = "cpu", *, packed: bool = True) -> None:
-        """`file` may be a file's content; `packed`: with a second copy of the weights, in the order that kernels read.
+        """Open a file, or the content of one.
+
+        packed: let ONNX Runtime keep a second copy of the weights, in the order that its kernels read.
 
         Errors: BertcliError if the file or the device, one of `available_devices`, cannot be used.
         """
@@ -131,7 +133,7 @@ class Session:
         self.outputs = tuple(value.name for value in self._session.get_outputs())
 
     def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
-        """The results of a batch; of the inputs those are used that the graph has."""
+        """Run the graph, and return its results by name; inputs that the graph does not have are left out."""
         used = {name: inputs[name] for name in self.inputs}
         with _explained(f"ONNX Runtime failed on {self._device}"), _turn:
             results = self._session.run(None, used)
@@ -139,7 +141,7 @@ class Session:
 
 
 def hidden_states(session: Session, batch: Packed) -> Array:
-    """The first result of a session for packed sentences [token, hidden]; sentences of about one length are padded."""
+    """Run a session on packed sentences, padded in groups of similar length; return packed rows [token, hidden]."""
     lengths = np.diff(batch.offsets)
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     widths = batch.positions[batch.offsets[1:] - 1] + 1  # more than the length where a mask left tokens out
@@ -161,10 +163,10 @@ def hidden_states(session: Session, batch: Packed) -> Array:
 
 
 def groups(widths: Integers, overhead: int) -> Iterator[Integers]:
-    """Sentences that run together, widest first, so that all runs take the least time.
+    """Group sentences into runs, widest first, so that all runs together take the least time.
 
-    A run takes as long as its padded tokens and `overhead` more, so padding is cheap where a call is dear. Sentences of
-    one width stay together; of the ways to cut the sequence of widths the best is found from its beginning on:
+    The cost of a run is its padded tokens plus `overhead`, in tokens. Sentences of one width stay together. The best
+    cuts of the sorted widths are found by dynamic programming:
 
         least[j] = min over i < j of least[i] + overhead · runs + widths[i] · sentences between i and j
     """
@@ -190,17 +192,17 @@ def groups(widths: Integers, overhead: int) -> Iterator[Integers]:
 
 
 def cache_folder() -> Path:
-    """Where graphs are kept."""
+    """Return the folder in which graphs are cached."""
     return platforms.cache_folder() / "onnx"
 
 
 def cache_size() -> int:
-    """Bytes of all graphs that are kept."""
+    """Count the bytes of all cached graphs."""
     return sum(file.stat().st_size for file in cache_folder().rglob("*") if file.is_file())
 
 
 def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
-    """A name for the graph of these weights, made with these settings: equal only if all of them are."""
+    """Digest weights and settings to a key: equal only if all of them are."""
 
     def digest(array: Array) -> bytes:
         return hashlib.sha256(np.ascontiguousarray(array).data).digest()
@@ -213,9 +215,9 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
 
 
 def open_cached(model: str, key: str, make: Make, device: str) -> Session:
-    """The graph of this key, made if it is not there.
+    """Open the cached graph of this key; make it if it is missing.
 
-    Safe with several processes: a graph is made under another name and renamed, and the first one stays. Errors:
+    Safe with several processes: a graph is made under a temporary name and renamed; the first one stays. Errors:
     BertcliError, also for a cache that cannot be written.
     """
     place = cache_folder() / model / key
@@ -231,7 +233,7 @@ def open_cached(model: str, key: str, make: Make, device: str) -> Session:
 
 
 def _keep(place: Path, make: Make) -> None:
-    """Make a graph beside its place and move it there, unless another process has put one there in the meantime."""
+    """Make a graph in a temporary folder and rename that, unless another process was faster."""
     place.parent.mkdir(parents=True, exist_ok=True)
     _remove_old(place.parent)
     draft = Path(mkdtemp(prefix=".", dir=place.parent))

@@ -1,8 +1,8 @@
-"""How long a pass takes in NumPy and in ONNX Runtime: measured on the opened model, to choose the faster engine.
+"""Measure the time of a pass in NumPy and in ONNX Runtime, to choose the faster engine (engine "auto").
 
-Measured are a short text, a longer one, a small batch and, where there is time, a long text. Between these a time is
+A short text, a longer one, a small batch and, if there is time, a long text are measured; times between them are
 interpolated over the number of tokens, padding included. Measurements are kept beside the graph in the cache, in a file
-named after whatever changes them: versions, OpenBLAS' kernel, the number of threads.
+named after all that changes them: versions, OpenBLAS' kernel, the number of threads.
 """
 
 import json
@@ -40,7 +40,7 @@ class _Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Speeds:
-    """Seconds of each shape in each engine; both have the same shapes, SHORT and LONGER at least."""
+    """Seconds for each shape in each engine; both have the same shapes, SHORT and LONGER at least."""
 
     numpy: Mapping[Shape, float]
     onnx: Mapping[Shape, float]
@@ -61,7 +61,7 @@ class Speeds:
         return self.faster(BATCH if BATCH in self.numpy else LONGER)
 
     def prefers_onnx(self, batch: Packed) -> bool:
-        """Whether ONNX Runtime is expected to be faster for these sentences."""
+        """True if ONNX Runtime is expected to be faster for these sentences."""
         lengths = np.diff(batch.offsets)
         in_numpy = seconds(self.numpy, len(lengths), float(lengths.mean()))
         overhead = tokens_of_a_call(self.onnx)
@@ -78,7 +78,7 @@ class Speeds:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The table that `bertcli doctor -m MODEL` prints."""
+        """Make the rows of the table that `bertcli doctor -m MODEL` prints."""
         return [
             {
                 "sentences": shape[0],
@@ -92,10 +92,10 @@ class Speeds:
 
 
 def seconds(times: Mapping[Shape, float], sentences: int, tokens: float) -> float:
-    """The expected time of a batch of sentences of so many tokens each.
+    """Estimate the seconds for a batch of `sentences` with `tokens` tokens each.
 
-    Interpolated over all tokens of the batch; beyond the measured ones, and below them, the nearest slope goes on.
-    Long sentences take the share more that LONG took than its tokens let expect.
+    Interpolated linearly over all tokens of the batch, and extrapolated with the nearest slope. Long sentences take
+    longer than that by the factor that was measured for LONG.
     """
     known = sorted((shape[0] * shape[1], time) for shape, time in times.items() if shape != LONG or len(times) < 3)
     expected = _on_line(known, sentences * tokens)
@@ -106,7 +106,7 @@ def seconds(times: Mapping[Shape, float], sentences: int, tokens: float) -> floa
 
 
 def _on_line(known: list[tuple[int, float]], tokens: float) -> float:
-    """The time on the line through the two measured numbers of tokens around, or nearest to, this one."""
+    """Interpolate between the two measured numbers of tokens around, or nearest to, this one."""
     after = next((i for i, (count, _) in enumerate(known) if count >= tokens), len(known) - 1)
     after = max(1, after)
     if len(known) == 1:
@@ -117,7 +117,7 @@ def _on_line(known: list[tuple[int, float]], tokens: float) -> float:
 
 
 def tokens_of_a_call(times: Mapping[Shape, float]) -> int:
-    """How many padded tokens take as long as a call by itself: a / b of a + b · tokens.
+    """Return the number of padded tokens that cost as much as a call: a / b, for a time of a + b · tokens.
 
     Rounded to a power of two, so that two measurements group sentences alike, and OVERHEAD at least: on a busy machine
     the longer run is disturbed more than the short one, and a call would seem to cost nothing.
@@ -135,7 +135,7 @@ def tokens_of_a_call(times: Mapping[Shape, float]) -> int:
 
 
 def measured_calls(session: Session, vocabulary: int, most_tokens: int) -> int:
-    """The `tokens_of_a_call` of a session, measured once."""
+    """Measure the `tokens_of_a_call` of a session, once."""
 
     def measure() -> Any:
         return _written(_times({"onnx": _run_of(session)}, (SHORT, LONGER), vocabulary, most_tokens))
@@ -144,7 +144,7 @@ def measured_calls(session: Session, vocabulary: int, most_tokens: int) -> int:
 
 
 def measured_speeds(session: Session, network: Callable[[Packed], Array], vocabulary: int, most_tokens: int) -> Speeds:
-    """The speeds of both engines, measured once."""
+    """Measure the speeds of both engines, once."""
     runs: dict[str, Callable[[Packed], Array]] = {"numpy": network, "onnx": _run_of(session)}
 
     def measure() -> Any:
@@ -161,7 +161,7 @@ def _run_of(session: Session) -> Callable[[Packed], Array]:
 def _times(
     runs: Mapping[str, Callable[[Packed], Array]], shapes: tuple[Shape, ...], vocabulary: int, most_tokens: int
 ) -> dict[str, Times]:
-    """The fastest run of each shape in each engine; engines take turns, so that a disturbance meets both."""
+    """Time the fastest run of each shape in each engine; they take turns, so that other load hits both."""
     begun = perf_counter()
     found: dict[str, Times] = {name: {} for name in runs}
     for shape in shapes:
@@ -191,9 +191,9 @@ def _batch(shape: Shape, vocabulary: int, most_tokens: int) -> Packed:
 
 
 def kept_beside(session: Session, what: str, measure: Callable[[], Any], sound: Callable[[Any], bool]) -> Any:
-    """A measurement from its file beside the graph, or made and, where that is possible, written there.
+    """Read a measurement from its file beside the graph; if it is missing or damaged, measure and try to write it.
 
-    sound: whether what stands in the file is such a measurement; a damaged file is measured again.
+    sound: a function that checks the content of the file.
     """
     settings = (__version__, runtime().__version__, np.__version__, blas.kernel(), thread_count(), platform.processor())
     name = f"{what}-{sha256(repr(settings).encode()).hexdigest()[:16]}.json"
@@ -212,7 +212,7 @@ def kept_beside(session: Session, what: str, measure: Callable[[], Any], sound: 
 
 
 def _write(file: Path, value: Any) -> None:
-    """Write a small file whole, or not at all: a cache that cannot be written costs the next run a measurement."""
+    """Write a small file atomically; ignore errors, since the next run then measures again."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         draft.write_text(json.dumps(value), encoding="utf-8")

@@ -1,1 +1,4 @@
-"""Sentence settings of a folder: pooling, layers after the network, late interaction, sparse vectors."""
+"""Read the sentence settings of a folder: pooling, layers after the network, late interaction, sparse vectors.
+
+Nothing is computed here: tasks/compute/encode.py applies the settings.
+"""

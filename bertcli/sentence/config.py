@@ -1,4 +1,4 @@
-"""The sentence settings of a folder: how a network's output becomes a vector, or the score of a pair.
+"""Read the sentence settings of a folder: the steps from a network's output to a vector, or to the score of a pair.
 
 Source of the files' meaning: the modules of sentence-transformers 2 to 6. The settings of each type of module are read
 in `pooling`, `sparse`, `layers` and `late_interaction`.
@@ -29,10 +29,10 @@ UNASKED = "but nobody asked the Hub whether the model says otherwise"
 
 
 class SentenceConfig(NamedTuple):
-    """The steps from token vectors to a sentence vector: pooled, then `dense` in turn, then normalized, then cut.
+    """The steps from token vectors to a sentence vector: pool, apply `dense` in turn, normalize, truncate.
 
-    A cross-encoder made of modules has `scores` in place of `dense`, or `next_token`. Of a model of late interaction
-    `dense` and `normalize` are for the vectors of tokens, and `prompt` is that of documents.
+    A cross-encoder made of modules has `scores` or `next_token` instead of `dense`. In a late-interaction model `dense`
+    and `normalize` apply to the vectors of tokens, and `prompt` is the documents'.
     """
 
     pooling: tuple[str, ...] = ()  # several modes are concatenated; empty if the folder does not specify it
@@ -42,23 +42,23 @@ class SentenceConfig(NamedTuple):
     prompts: Mapping[str, str] = {}
     prompt: str = ""  # put before every text unless another of `prompts` is asked for
     include_prompt: bool = True  # the prompt's tokens are pooled, too
-    truncate_dim: int | None = None  # so many numbers of a vector are kept; None keeps all
-    sparse: SparsePooling | None = None  # of a model of sparse vectors
+    truncate_dim: int | None = None  # keep only the first numbers of a vector (Matryoshka); None keeps all
+    sparse: SparsePooling | None = None  # for SPLADE models
     scores: "tuple[Dense | LayerNorm, ...]" = ()  # from the pooled vector of a pair to its logits
-    next_token: "LogitScore | None" = None  # the logits of a pair are those of the next token
-    routed: bool = False  # the route for documents of a Router
-    similarity: str = "cosine"  # compares vectors
+    next_token: "LogitScore | None" = None  # a pair's logit is computed from the logits of the next token
+    routed: bool = False  # these settings are those of a Router's route for documents
+    similarity: str = "cosine"  # the function that compares two vectors
     late: "LateInteraction | None" = None
     tokens: "TokenLayers | None" = None  # of bge-m3, which gives a dense vector unless asked for another output
 
     @property
     def pooling_or_default(self) -> tuple[str, ...]:
-        """The modes that pool token vectors, whether the folder specifies them or not."""
+        """The pooling modes; DEFAULT_POOLING if the folder specifies none."""
         return self.pooling or DEFAULT_POOLING
 
     @property
     def compared(self) -> str:
-        """The similarity of vectors of whole texts. Errors: BertcliError for one that sentence-transformers lacks."""
+        """The similarity function for vectors of whole texts. Errors: BertcliError for an unknown one."""
         how = "cosine" if self.sparse or self.late else self.similarity
         check_choice("similarity", how, Similarity)
         return how
@@ -75,12 +75,12 @@ class SentenceConfig(NamedTuple):
 
     @property
     def ranks(self) -> bool:
-        """True if modules give the scores of pairs, and not a classifier of the network."""
+        """True if modules compute the scores of pairs; false if a classification head does, or nothing."""
         return bool(self.scores) or self.next_token is not None
 
 
 def read_sentence_config(layout: Layout) -> SentenceConfig:
-    """Read the sentence-transformers files of a folder; without them these are the defaults.
+    """Read the sentence-transformers files of a folder; without them, return the defaults.
 
     Errors: BertcliError naming the file, if it is damaged, has a module or mode that bertcli does not support, or sizes
     that do not match.
@@ -105,9 +105,9 @@ def read_sentence_config(layout: Layout) -> SentenceConfig:
 
 
 class _ModuleReader:
-    """Reads one module after the other: `config` so far, and the `layers` after pooling.
+    """Reads one module after the other into `config`, and the layers after pooling into `layers`.
 
-    `width` is the length of the last module's vector, if it is known, and `output` the name of the last layer's result.
+    width: the length of the last module's vector; None if unknown. output: the last Dense layer's module_output_name.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -132,7 +132,7 @@ class _ModuleReader:
         )
 
     def read(self, module: ModuleEntry) -> None:
-        """Add what a module does. Few folders have other layers than Pooling and Normalize."""
+        """Read the settings of a module. Readers of rare layers are imported late."""
         folder = self.layout.folder.within(module.path)
         match module.type:
             case "Pooling":
@@ -169,7 +169,7 @@ class _ModuleReader:
 
 
 def _similarity(layout: Layout, sentence: SentenceConfig) -> str:
-    """The similarity that the folder names, whether bertcli has it or not; else that of its type of model."""
+    """Read similarity_fn_name, whether bertcli supports it or not; default: "dot" for SPLADE, else "cosine"."""
     named = layout.settings.get("similarity_fn_name")
     if named is not None:
         return quoted(named).strip("'")
@@ -177,7 +177,7 @@ def _similarity(layout: Layout, sentence: SentenceConfig) -> str:
 
 
 def _check_task(layout: Layout, sentence: SentenceConfig) -> None:
-    """Refuse modules that do not go with the task that the network is opened for."""
+    """Refuse modules that do not fit the network's transformer_task."""
     task = layout.limits.task
     needed = {"text-generation": sentence.next_token is not None}  # no other module reads its logits
     if task:
@@ -189,7 +189,7 @@ def _check_task(layout: Layout, sentence: SentenceConfig) -> None:
 
 
 def _projection(layout: Layout, late: "LateInteraction") -> "Dense":
-    """The layer of Stanford's models, which have no modules; a note if their settings are absent."""
+    """Read the projection of Stanford ColBERT models, which have no modules; log if their settings are absent."""
     from bertcli.sentence.late_interaction import METADATA
     from bertcli.sentence.layers import read_projection
 
@@ -211,7 +211,7 @@ def _with_token_layers(layout: Layout, sentence: SentenceConfig) -> SentenceConf
 
 
 def read_late(layout: Layout) -> "LateInteraction | None":
-    """Read how a late-interaction model reads queries and documents; None for any other model."""
+    """Read the settings of queries and documents of a late-interaction model; None for any other model."""
     if not layout.is_late:
         return None
     from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that type

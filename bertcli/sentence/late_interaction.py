@@ -1,7 +1,7 @@
-"""Late interaction (ColBERT): how a folder says that queries and documents are read, a vector for each of their tokens.
+"""Late interaction (ColBERT): read the settings for queries and documents, which get a vector for each token.
 
 Three layouts: sentence-transformers' MultiVectorEncoder, PyLate up to version 3, and Stanford's. Source of their
-meaning: sentence-transformers 6, which reads all three.
+meaning: sentence-transformers 6, which reads all three. tasks/compute/late.py applies the settings.
 """
 
 import string
@@ -11,14 +11,19 @@ from bertcli.folder.files import JsonSettings, unusable
 from bertcli.folder.layout import MASK, MODEL_FILE, Layout
 
 METADATA = "artifact.metadata"  # Stanford's settings
-CANONICAL = 32  # tokens of a query, where a folder of PyLate or Stanford does not say
+CANONICAL = 32  # tokens of a query in PyLate's and Stanford's layouts, unless the settings give a length
 
 
 class Role(NamedTuple):
-    """Settings of queries, or of documents: `prompt` comes first, `length` cuts (None: the model's limit of tokens).
+    """Settings for queries, or for documents.
 
-    Up to `filled` tokens they are followed by `token` (None: the mask token), which is scored, too; if not `attended`,
-    no other token looks at it. The pieces `skipped` are not scored, nor are the first `left_out` tokens.
+    prompt     put before the text
+    length     the limit of tokens; None: the model's
+    filled     expand the text to this number of tokens (query expansion)
+    token      the expansion token, which is scored like others; None: the mask token
+    attended   the other tokens attend to expansion tokens
+    skipped    the pieces that are not scored, such as punctuation
+    left_out   the number of tokens at the beginning that are not scored
     """
 
     prompt: str = ""
@@ -31,9 +36,9 @@ class Role(NamedTuple):
 
 
 class LateInteraction(NamedTuple):
-    """Settings of both. `mean`: scores are divided by the number of the query's tokens.
+    """Settings for queries and documents. `mean`: divide scores by the number of the query's tokens.
 
-    `markers` are prompts, or begin them, that were one token each in training, whatever a tokenizer makes of such text.
+    `markers` begin prompts ("[Q] "). Each was a single token in training, so the tokenizer must not split it.
     """
 
     query: Role
@@ -43,12 +48,12 @@ class LateInteraction(NamedTuple):
 
 
 def late_interaction(layout: Layout) -> LateInteraction:
-    """Read how a model of late interaction reads queries and documents."""
+    """Read the settings of a late-interaction model, in whichever layout it has."""
     return _of_stanford(layout.folder.optional(METADATA)) if layout.is_stanford else _of_modules(layout)
 
 
 def _of_modules(layout: Layout) -> LateInteraction:
-    """A MultiVectorEncoder, or a model of PyLate, which has no module to say which vectors are scored."""
+    """Read the settings of a MultiVectorEncoder, or of a PyLate model, which lacks the module MultiVectorMask."""
     config, folder = layout.settings, layout.folder
     prompts, markers = dict(layout.prompts.named), []
     for name in ("query", "document"):
@@ -81,7 +86,7 @@ def _of_modules(layout: Layout) -> LateInteraction:
 
 
 def _of_stanford(config: JsonSettings) -> LateInteraction:
-    """Read artifact.metadata; what it leaves out has ColBERT's defaults."""
+    """Read artifact.metadata; settings that it lacks have ColBERT's defaults."""
     markers = [config.text(f"{key}_token_id", f"[unused{n}]") for n, key in enumerate(("query", "doc"))]
     length = config.positive("query_maxlen") or CANONICAL
     attended = config.flag("attend_to_mask_tokens", False)
@@ -92,7 +97,7 @@ def _of_stanford(config: JsonSettings) -> LateInteraction:
 
 
 def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:
-    """Queries and documents, from what both layouts call their lengths."""
+    """Make the roles of queries and documents from their lengths and the query expansion."""
     length = settings.positive("query_length")
     document = Role(length=settings.positive("document_length"))
     if expansion is None:

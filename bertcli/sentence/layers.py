@@ -1,4 +1,7 @@
-"""Layers that few sentence-transformers folders have after the network: Dense, LayerNorm, LogitScore, an activation."""
+"""Read rare modules of sentence-transformers folders: Dense, LayerNorm, LogitScore, a cross-encoder's activation.
+
+network/after_pooling.py computes Dense and LayerNorm.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,22 +16,23 @@ from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_tensors
 
-CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}  # of its logits
+# Class in torch.nn -> name here; for the logits of a cross-encoder, and for a Dense layer.
+CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}
 ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "Sigmoid": "sigmoid", "ReLU": "relu", "GELU": "gelu",
                "SiLU": "silu"}  # fmt: skip
 
 
 class LogitScore(NamedTuple):
-    """A pair's logit: that of the next token being `true`, less that of its being `false`, if one is named."""
+    """The ids of two answers: a pair's logit is the next token's logit for `true` minus that for `false`, if any."""
 
     true: int
     false: int | None
 
 
 def read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, str]:
-    """The layer in a Dense module's folder, and what it gives; `size`: of its input, if known.
+    """Read a Dense module: the layer, and its module_output_name.
 
-    input_name: what sentence-transformers calls its input.
+    size: the width of its input, if known. input_name: the module_input_name that it must have.
     """
     config = at.object("config.json")
     config.one_of("module_input_name", (input_name,))
@@ -52,7 +56,7 @@ def read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, st
 
 
 def read_projection(folder: Folder) -> Dense:
-    """The layer of one of Stanford's models, whose tensor stands beside those of the network."""
+    """Read the projection of a Stanford ColBERT model, whose tensor is in the network's file."""
     tensors, width = open_tensors(folder), folder.object("config.json").get("hidden_size", 768)
     if PROJECTION not in tensors:
         raise BertcliError(f"{folder.path} lacks tensor {PROJECTION}: fetch the model again.")
@@ -65,7 +69,7 @@ def read_projection(folder: Folder) -> Dense:
 
 
 def read_norm(at: Folder, size: int | None) -> LayerNorm:
-    """The layer in a LayerNorm module's folder."""
+    """Read a LayerNorm module; `size` is the width of its input, if known."""
     shape = (at.object("config.json").positive("dimension"),)
     arrays = _arrays(at, {"norm.weight": shape, "norm.bias": shape}, size)
     return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
@@ -81,9 +85,9 @@ def read_logit_score(at: Folder) -> LogitScore:
 
 
 def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None) -> dict[str, Array]:
-    """The tensors in a module's folder, of the shapes that its config.json gives them.
+    """Read a module's tensors, and check that they have the shapes that its config.json requires.
 
-    The first ends with the length of the input vectors, which the previous module gives as `size`, if it is known.
+    The last axis of the first is the width of the input, which must be `size`, the previous module's, if known.
     """
     tensors, file = open_tensors(at), at.file("config.json")
     for name, shape in shapes.items():
@@ -99,7 +103,7 @@ def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None)
 
 
 def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> str:
-    """The name of an activation, from the path of its class in torch.nn."""
+    """Look up an activation by the path of its class in torch.nn."""
     package, _, name = path.rpartition(".") if isinstance(path, str) else ("", "", "")
     if not f"{package}.".startswith("torch.nn.") or name not in names:
         raise unusable(file, f"{what} {quoted(path)}; bertcli supports torch's {', '.join(names)}")
@@ -107,9 +111,9 @@ def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> s
 
 
 def read_cross_encoder(layout: Layout) -> str:
-    """The activation of the logit of a cross-encoder with one label: "identity", "sigmoid" or "tanh".
+    """Read the activation for the logit of a cross-encoder with one label: "identity", "sigmoid" or "tanh".
 
-    Named by config_sentence_transformers.json, else by config.json in one of two places; else the sigmoid.
+    It is in config_sentence_transformers.json, else under one of two keys of config.json; the default is the sigmoid.
     Errors: BertcliError naming the file, for any other class than these three of torch.nn.
     """
     folder = layout.folder

@@ -1,4 +1,4 @@
-"""Pooling modes: how the vectors of tokens become one vector of a text."""
+"""Read the settings of a Pooling module. tasks/compute/encode.py pools; the ops are in network/ops.py."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ DEFAULT_POOLING = ("mean",)
 
 
 class PoolingSettings(NamedTuple):
-    """What a Pooling module's config.json says. `width` is the length of the pooled vector, if it is stated."""
+    """Settings of a Pooling module. `width` is the length of the pooled vector, None if it is not stated."""
 
     modes: tuple[str, ...]
     width: int | None

@@ -1,7 +1,7 @@
-"""Tables for queries, on a route of a Router of sentence-transformers: no pass of a network is needed.
+"""Read the table of query weights on a Router's route (SparseStaticEmbedding): queries need no pass of the network.
 
-`SparseStaticEmbedding` is a table: the weight of a query for a piece of the vocabulary is that piece's number, if it
-occurs in the query. Source of the files' meaning: sentence-transformers 6.
+A query's weight for a piece of the vocabulary is the piece's number in the table if the piece occurs in the query, else
+0. Source of the files' meaning: sentence-transformers 6.
 """
 
 from typing import NamedTuple
@@ -18,13 +18,13 @@ WEIGHTS = "weight"
 
 
 class QueryTable(NamedTuple):
-    """A table of weights [vocabulary], or by piece, and its folder, which has its tokenizer."""
+    """A table of weights, [vocabulary] or by piece, and its folder, which also has the tokenizer for queries."""
 
     folder: Folder
     weights: Array | dict[str, float]
 
     def by_id(self, ids: dict[str, int | None]) -> Array:
-        """The weight of each id, from the ids of pieces; a piece that is in no vocabulary does not count."""
+        """Return the weights as an array by id. `ids` maps each piece to its id, or to None: then it does not count."""
         if not isinstance(self.weights, dict):
             return self.weights
         found = [(id, weight) for piece, weight in self.weights.items() if (id := ids[piece]) is not None]
@@ -35,7 +35,7 @@ class QueryTable(NamedTuple):
 
 
 def read_table(at: Folder) -> QueryTable:
-    """The table in a folder; BertcliError naming the file for one that is damaged."""
+    """Read the table in a folder. Errors: BertcliError naming the file for one that is damaged."""
     name = weights_by_piece(at)
     if name is not None:
         weights = at.object(name)

@@ -1,4 +1,4 @@
-"""Sparse vectors (SPLADE): a weight for each entry of the vocabulary."""
+"""Read the settings of sparse vectors (SPLADE): a weight for each entry of the vocabulary."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class SparsePooling(NamedTuple):
 
     strategy: str = "max"
     activation: str = "relu"
-    max_active: int | None = None  # so many weights are kept, the largest
+    max_active: int | None = None  # keep only this number of the largest weights; None: all
 
 
 def read_sparse(module: Folder, layout: Layout) -> SparsePooling:

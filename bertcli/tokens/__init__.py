@@ -1,4 +1,4 @@
-"""Text to tokens. This package is the only importer of tokenizers."""
+"""Texts to tokens: open a checkpoint's tokenizer, and run it. Only this package imports the tokenizers library."""
 
 from bertcli.tokens.template import Tokens
 from bertcli.tokens.tokenizer import Spelling, Tokenizer, refuse_long

@@ -1,7 +1,7 @@
-"""Refuses a tokenizer.json at which the library would end the process, which nothing can catch.
+"""Refuse a tokenizer.json that would abort the process inside the tokenizers library.
 
-The bytes are looked at before the library sees them. What makes it panic, or costs much time or memory, is not looked
-for: nothing of such a file executes, and a panic is one line (`library.py`).
+An abort cannot be caught, so the bytes are checked before the library reads them. Nothing looks for files that make the
+library panic, or that cost much time or memory: nothing in them executes, and a panic becomes one line (library.py).
 """
 
 import json
@@ -12,18 +12,19 @@ from pathlib import Path
 from bertcli.errors import BertcliError
 from bertcli.folder.files import parse_json
 
-# Keys, which a vocabulary may have as pieces: there a number follows.
+# Keys with the begin of their values: a vocabulary may have a piece "merges", but its value is a number.
 MERGES = re.compile(rb'"merges"\s*:\s*\[')
 PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"(?!")')
 CHARSMAP = re.compile(rb'"precompiled_charsmap"\s*:\s*"([^"]*)"')
-ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # letters that need not be escaped: they may hide a key
+ESCAPED = re.compile(rb"\\(?<!\\\\)(?:u00[2-7]|/)")  # needless escapes, which could hide a key from these patterns
 
 
 def check_tokenizer(data: bytes, file: Path) -> None:
-    """Raise BertcliError for the bytes of a tokenizer.json that the library cannot be given."""
+    """Raise BertcliError for a tokenizer.json that would abort the process."""
     if ESCAPED.search(data):
         data = json.dumps(parse_json(data, file)).encode()
-    if MERGES.search(data) and PREFIX.search(data):  # it cuts the mark off merges, in the middle of a character, too
+    # The library removes the prefix from merged pieces by its length in bytes, even inside a character: it aborts.
+    if MERGES.search(data) and PREFIX.search(data):
         raise BertcliError(f"{file} merges pieces and has a continuing_subword_prefix, too: use another model.")
     for charsmap in CHARSMAP.findall(data):
         from bertcli.tokens.charsmap import check_charsmap

@@ -1,14 +1,14 @@
-"""Checks a sentencepiece model's map of characters: a damaged one would end the process within the library."""
+"""Check a sentencepiece model's precompiled_charsmap: a damaged one would abort the process inside the library."""
 
 import numpy as np
 
 
 def check_charsmap(data: bytes) -> None:
-    """Raise ValueError for a map of characters that leads outside itself.
+    """Raise ValueError for a map of characters with references outside itself.
 
-    That is the size of a trie as 4 bytes, the trie, and the texts that characters are replaced with, each with a zero
-    at its end. A unit of the trie holds the letter that leads to it, how far away its own units are, and whether one of
-    these says where its text begins. (Source: spm_precompiled.)
+    Layout: the size of a trie (4 bytes), the trie (a double array of 4-byte units), and the replacement texts, each
+    with a zero at its end. A unit holds its letter, the distance to its children, and a bit that is set if one child is
+    a number: the begin of the replacement. Source: spm_precompiled.
     """
     size = int.from_bytes(data[:4], "little")
     if len(data) < 4 or size % 4 or not size or 4 + size > len(data):
@@ -19,7 +19,8 @@ def check_charsmap(data: bytes) -> None:
     except UnicodeDecodeError:
         raise ValueError("holds texts that are not UTF-8") from None
     units = np.frombuffer(data, "<u4", size // 4, 4)
-    inner = np.union1d([0], np.flatnonzero(units < 1 << 31))  # others are numbers; the first is read in any case
+    # Units with the highest bit are numbers. The root is read whatever it holds.
+    inner = np.union1d([0], np.flatnonzero(units < 1 << 31))
     distances = (units[inner] >> 10).astype(np.int64) << ((units[inner] & 512) >> 6)
     bases = inner ^ distances
     if (bases | 255).max(initial=0) >= len(units):

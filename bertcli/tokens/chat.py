@@ -1,9 +1,9 @@
-"""Chat templates of rerankers: the text that stands before, between and after a query and a document.
+"""Chat templates of rerankers: read the text before, between and after a query and a document.
 
-Templates are programs in Jinja, and there is no machine for these here. Read is as much as rerankers with LogitScore
-need: text, `{% set NAME = MESSAGE %}`, `{{ NAME }}` and `{{ MESSAGE }}`, where MESSAGE is what the first message of a
-role says, perhaps with a default in quotes. Any other template is refused, never guessed at. White space around tags is
-what Jinja leaves with the settings of transformers (trim_blocks, lstrip_blocks).
+Templates are Jinja programs; this is not a Jinja interpreter. It reads what rerankers with LogitScore use: text,
+`{% set NAME = MESSAGE %}`, `{{ NAME }}` and `{{ MESSAGE }}`, where MESSAGE is the content of the first message of a
+role, perhaps with a default in quotes. Any other template is refused. White space around tags is removed as Jinja does
+with the settings of transformers (trim_blocks, lstrip_blocks).
 """
 
 import re
@@ -16,7 +16,7 @@ from bertcli.folder.files import JSON_LIMIT, Folder, read_whole, unusable
 from bertcli.tokens.template import EncodeInput, Listed, Side, Template, TemplateToken
 
 FILE = "chat_template.jinja"
-PAIR = ("query", "document")  # the roles whose messages a pair becomes; a third one, "system", has the model's prompt
+PAIR = ("query", "document")  # the roles of the texts of a pair; the model's prompt has the role "system"
 TAG = re.compile(r"(\{%.*?%\}|\{\{.*?\}\})", re.DOTALL)
 SET = re.compile(r"\{%-?\s*set\s+(?!messages\b)(\w+)\s*=(.*?)-?%\}", re.DOTALL)
 SHOW = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
@@ -30,21 +30,21 @@ MESSAGE = re.compile(
 
 
 class Part(NamedTuple):
-    """Text that stands in a template, or the name of a role whose message stands there."""
+    """A part of a template: a text, or the name of the role whose message is inserted."""
 
     text: str
     is_role: bool = False
 
 
 class TextSpan(NamedTuple):
-    """The characters of a text within another one."""
+    """The range of characters of a text inside a longer text."""
 
     start: int
     end: int
 
 
 class ChatTemplate(NamedTuple):
-    """The text that a query and a document become: `before`, one of them, `between`, the other, `after`."""
+    """A template for a query and a document: `before`, one of them, `between`, the other, `after`."""
 
     before: str
     between: str
@@ -53,9 +53,9 @@ class ChatTemplate(NamedTuple):
 
     @classmethod
     def read(cls, folder: Folder, prompt: str) -> Self:
-        """A folder's template, with a prompt as the system's message, if there is one.
+        """Read a folder's template; `prompt` is the system's message, "" for none.
 
-        Errors: BertcliError where there is no template, or one that does more than to put the two texts into a third.
+        Errors: BertcliError if there is no template, or if it does more than insert the two texts.
         """
         source, file = template_of(folder), folder.file(FILE if folder.has(FILE) else "tokenizer_config.json")
         if source is None:
@@ -79,7 +79,7 @@ class ChatTemplate(NamedTuple):
         return cls(before, between, after, document_first=roles[0] == "document")
 
     def of(self, query: str, document: str) -> tuple[str, tuple[TextSpan, TextSpan]]:
-        """The whole text, and where the query and the document stand in it."""
+        """Fill the template: return the whole text, and the ranges of the query and the document in it."""
         first, second = (document, query) if self.document_first else (query, document)
         whole = self.before + first + self.between + second + self.after
         start, end = len(self.before), len(whole) - len(self.after)
@@ -87,18 +87,18 @@ class ChatTemplate(NamedTuple):
         return whole, spans[::-1] if self.document_first else spans
 
     def ending(self, tokenize: Callable[[list[str]], list[Side]]) -> list[int]:
-        """The tokens that every pair ends with, as sentence-transformers finds them: what two of them share."""
+        """Find the tokens that every pair ends with, as sentence-transformers does: the common end of two samples."""
         one, other = tokenize([self.of(filler, filler)[0] for filler in ("0", "1 2 3 4")])
         pairs = zip(reversed(one.ids), reversed(other.ids), strict=False)
         return [id for id, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)][::-1]
 
     def apply(self, whole: Side, original: EncodeInput, ending: Sequence[int]) -> Template:
-        """The template of the tokens of the whole text, of which the last are `ending`."""
+        """Make the template of a tokenized pair; `whole` are the tokens of the filled text, which end with `ending`."""
         return _template_of(whole, self.of(original.text, original.pair or "")[1], original.max_length, ending)
 
 
 def template_of(folder: Folder) -> str | None:
-    """The chat template of a folder, of several the one called default; None without one."""
+    """Read the chat template of a folder; if it has several, the one named "default"; None without one."""
     if folder.has(FILE):
         try:
             return read_whole(folder.reading(FILE), JSON_LIMIT).decode("utf-8")
@@ -114,7 +114,7 @@ def template_of(folder: Folder) -> str | None:
 
 
 def _parts(source: str, prompt: str) -> Iterator[Part]:
-    """A template's parts in their order; ValueError with what is more than is read."""
+    """Yield the parts of a template in order. Errors: ValueError with the first tag that is not supported."""
     source = re.sub("\r\n?", "\n", source).removesuffix("\n")
     named: dict[str, Part] = {}
     earlier = ""  # the tag before the text
@@ -134,7 +134,7 @@ def _parts(source: str, prompt: str) -> Iterator[Part]:
 
 
 def _between(text: str, earlier: str, later: str) -> str:
-    """A text without the white space that the tags around it take away; ValueError for half a tag in it."""
+    """Strip the white space that the tags around a text remove. Errors: ValueError for half a tag in the text."""
     for mark in ("{{", "{%", "{#"):
         if mark in text:
             raise ValueError(quoted(text[text.index(mark) :]))
@@ -151,7 +151,7 @@ def _between(text: str, earlier: str, later: str) -> str:
 
 
 def _message(expression: str, prompt: str) -> Part:
-    """The first message of a role. Errors: ValueError for any other expression."""
+    """Parse an expression for the first message of a role. Errors: ValueError for any other expression."""
     found = MESSAGE.fullmatch(expression)
     if found and found["role"] in PAIR:
         return Part(found["role"], is_role=True)
@@ -161,10 +161,10 @@ def _message(expression: str, prompt: str) -> Part:
 
 
 def _template_of(whole: Side, spans: Sequence[TextSpan], room: int | None, ending: Sequence[int]) -> Template:
-    """The template of a text and its pair that stand in a third text, at `spans`; tokens of neither are special.
+    """Make the template of a text and its pair at `spans` of a filled text; all other tokens count as special.
 
-    A piece that is only partly of one of the two is a token of that. Where `room` tokens fit, the last of the two is
-    cut, and `ending` are the tokens after it. Errors: BertcliError if there is no room for any of its tokens.
+    A piece that reaches into one of the two belongs to it. If more than `room` tokens result, the later of the two is
+    cut, followed by `ending`. Errors: BertcliError if there is no room for any of its tokens.
     """
     tokens, before = Listed.of(whole), 0
     positions, sides = [range(0)] * len(spans), [Listed([], [], [])] * len(spans)

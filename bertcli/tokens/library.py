@@ -1,9 +1,9 @@
-"""Failures of the tokenizers library in one line of ours.
+"""Turn failures of the tokenizers library into a BertcliError of one line.
 
-The library is written in Rust, where a mistake is a panic: the thread prints lines of its own, then Python gets an
-exception. A damaged or hostile tokenizer.json is one way to a panic. While a tokenizer is opened, such lines are kept
-off the terminal, and a few texts are tried, since most panics come with any text. A panic at one text of the user's
-alone does print its lines before ours: file descriptor 2 belongs to all threads, so it is left alone while they run.
+The library is written in Rust. When it panics, as it may on a damaged tokenizer.json, it prints lines of its own to
+stderr, and Python gets an exception. While a tokenizer is opened, those lines are suppressed, and a few texts are
+tokenized, since most panics come with any text. Later, at a single text of the user's, a panic prints its lines before
+ours: file descriptor 2 belongs to all threads, so nothing redirects it while they run.
 """
 
 import os
@@ -18,7 +18,7 @@ from bertcli.errors import BertcliError
 
 PANIC = "PanicException"  # pyo3 does not derive it from Exception, and it cannot be imported
 FIRST_LINE = re.compile(rb"^\n?thread '.*panicked at", re.MULTILINE)
-PROBES = ("", " ", "a a", "Ab é 中 1, the")
+PROBES = ("", " ", "a a", "Ab é 中 1, the")  # empty, white space, pieces after a space, scripts, accents, digits
 STDERR = 2
 AT_OPENING = "fetch the model again, or use another"  # what to do where no text is to blame
 
@@ -27,10 +27,10 @@ _one_at_a_time = threading.Lock()
 
 @contextmanager
 def library_errors(what: str, advice: str = "try another text, or fetch the model again") -> Iterator[None]:
-    """Turn what the library raises into a BertcliError that begins with `what` and ends with advice.
+    """Turn the library's exceptions into a BertcliError that begins with `what` and ends with `advice`.
 
-    The library has no class of its own for errors. Subclasses of those it uses are not its errors: they come from
-    Python code that ran meanwhile, such as a handler of signals.
+    The library raises plain Exception, ValueError, and a panic. Subclasses of these come from Python code that ran
+    meanwhile, such as a signal handler, and pass.
     """
     try:
         yield
@@ -42,7 +42,7 @@ def library_errors(what: str, advice: str = "try another text, or fetch the mode
 
 @contextmanager
 def without_lines_of_panics() -> Iterator[None]:
-    """Keep off stderr what a panic in the block prints; whatever else is written there meanwhile comes afterwards."""
+    """Suppress the lines that a panic prints to stderr; anything else written there is printed at the end."""
     with _one_at_a_time:
         try:
             terminal = os.dup(STDERR)
@@ -66,10 +66,10 @@ def without_lines_of_panics() -> Iterator[None]:
 
 
 def try_texts(backend: Backend) -> None:
-    """Panic now rather than at a text of the user's."""
+    """Tokenize a few texts, so that a broken tokenizer panics when it is opened, not at the user's text."""
     try:
         backend.encode_batch(list(PROBES), add_special_tokens=False)
     except Exception:
-        return  # an ordinary error is about one text, and comes again with such a text
+        return  # an ordinary error concerns one text; it is raised again for the user's texts
     if backend.decoder is not None:
         backend.decoder.decode(["ab", ""])

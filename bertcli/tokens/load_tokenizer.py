@@ -1,4 +1,7 @@
-"""A tokenizer's files -> an object of the tokenizers library, ready for use."""
+"""Load a tokenizer's files into an object of the tokenizers library, set up as transformers does.
+
+settings.py reads the configuration files; slow.py builds a tokenizer where tokenizer.json is missing.
+"""
 
 import logging
 import os
@@ -12,7 +15,7 @@ from bertcli.tokens.bounds import check_tokenizer
 from bertcli.tokens.library import AT_OPENING, library_errors
 from bertcli.tokens.settings import ROLES, Settings
 
-# What BERT, RoBERTa, ESM and Gemma call their special tokens.
+# Special tokens of BERT, RoBERTa, ESM and Gemma, by role.
 NAMES = (
     {"mask": "[MASK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "unk": "[UNK]"},
     {"mask": "<mask>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>"},
@@ -20,7 +23,7 @@ NAMES = (
     {"mask": "<mask>", "cls": "<bos>", "sep": "<eos>", "pad": "<pad>", "unk": "<unk>"},
 )
 
-# Classes that put special tokens around a text where tokenizer.json does not say so; others take it as it is.
+# Classes that put special tokens around a text even if tokenizer.json has no post-processor. The others do not.
 ADDING_SPECIAL = (
     "", "bert", "distilbert", "electra", "mpnet", "roberta", "xlmroberta", "camembert", "albert", "debertav2", "esm",
 )  # fmt: skip
@@ -29,11 +32,11 @@ logger = logging.getLogger("bertcli")
 
 
 def open_backend(folder: Folder, settings: Settings) -> Backend:
-    """The tokenizer in a checkpoint's folder: tokenizer.json, else its family's own files.
+    """Open the tokenizer in a checkpoint's folder: tokenizer.json, else the files of its family.
 
-    A tokenizer.json that exists but cannot be read is an error; no other file is used instead. Special tokens in a text
-    are recognized, and [CLS] and [SEP] are put around it unless file or class say otherwise. A tokenizer that is not
-    `adds_special` is tokenizer.json as it is.
+    A tokenizer.json that cannot be read is an error, even if other files exist. The tokenizer recognizes special tokens
+    in a text and puts [CLS] and [SEP] around it, unless the file or the class does otherwise. Without `adds_special`
+    (static models), tokenizer.json is used unchanged.
     """
     path, file = folder.path, folder.file("tokenizer.json")
     if not settings.adds_special:
@@ -65,7 +68,7 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
 
 
 def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
-    """The tokens in the roles mask, cls, sep, pad, unk: as the settings name them, else as the vocabulary does."""
+    """Map the roles mask, cls, sep, pad, unk to tokens: the settings', else the usual ones in the vocabulary."""
     bert, *later_families = NAMES
 
     def exists(token: str) -> bool:
@@ -73,7 +76,7 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
 
     whole = (names for names in later_families if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")))
     tokens = dict(next(whole, {}))
-    if not tokens:  # BERT's come last, since MPNet has them, too
+    if not tokens:  # BERT's are tried last, since MPNet's vocabulary contains them as well
         tokens = {role: next((names[role] for names in NAMES if exists(names[role])), bert[role]) for role in ROLES}
     tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]
     return {**tokens, **settings.named}
@@ -84,15 +87,15 @@ def _from_json(file: Path) -> Backend:
     check_tokenizer(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer", AT_OPENING):
         backend = Backend.from_buffer(data)
-    if getattr(backend.model, "dropout", None):  # of merges, at random: for training, too
+    if getattr(backend.model, "dropout", None):  # BPE dropout skips merges at random, which only helps in training
         backend.model.dropout = None
     return backend
 
 
 def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
-    """Let tokenizer_config.json win over tokenizer.json where both versions of transformers do: by the class.
+    """Apply the keys of tokenizer_config.json that override tokenizer.json in transformers 4 and 5, for some classes.
 
-    What it leaves out has the class's default. PreTrainedTokenizerFast takes tokenizer.json as it is.
+    A key that is absent overrides with the class's default. PreTrainedTokenizerFast uses tokenizer.json unchanged.
     """
     lower, prefix = settings.flag("do_lower_case", True), settings.flag("add_prefix_space", False)
     expected: dict[str, dict[str, bool]] = {}
@@ -109,7 +112,8 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
         part = getattr(backend, name)
         for key, value in values.items():
             current = getattr(part, key, value)
-            if (lowercase if current is None else current) != value:  # strip_accents may be None: as lowercase was
+            # strip_accents may be None, which means the value of lowercase; it may have been overridden already.
+            if (lowercase if current is None else current) != value:
                 changes.append(f"{key} {str(value).lower()}")
             if hasattr(part, key):
                 setattr(part, key, value)
@@ -121,8 +125,8 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
 def _add_special_tokens(backend: Backend, settings: Settings) -> None:
     """Make the library recognize special tokens in a text, as transformers does.
 
-    A token that tokenizer_config.json describes with its id is recognized so, any other as the tokenizer has it. What
-    it lacks is added, with the next id.
+    Tokens that tokenizer_config.json describes (added_tokens_decoder) override the tokenizer's; tokens that it lacks
+    are added with the next ids.
     """
     recognized, named = backend.get_added_tokens_decoder(), {token.content for token in settings.special}
     for id, token in sorted(settings.added.items()):

@@ -1,4 +1,4 @@
-"""Tokens and steps that a tokenizer's files leave out, and its class or its model adds."""
+"""Add tokens and steps that a tokenizer's files lack, and that its class in transformers adds."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,10 @@ from bertcli.tokens.settings import Settings
 
 
 def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, str], folder: Path) -> None:
-    """Add the tokens that follow those of a vocabulary; `special` are those in roles."""
+    """Add the tokens after the end of a vocabulary (added_tokens.json); `special` maps roles to tokens.
+
+    Errors: BertcliError for an id that is neither the token's in the vocabulary nor the next one.
+    """
     for id, token in sorted(settings.added.items()):
         next_id = backend.get_vocab_size()
         if backend.token_to_id(token.content) != (None if id == next_id else id):
@@ -29,7 +32,10 @@ def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, st
 
 
 def add_template(backend: Backend, special: Mapping[str, str], folder: Path) -> None:
-    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP], as BERT has it; <s> A </s> and <s> A </s></s> B </s>, as RoBERTa has."""
+    """Add the template of special tokens around texts.
+
+    BERT: [CLS] A [SEP] and [CLS] A [SEP] B [SEP]; RoBERTa: <s> A </s> and <s> A </s></s> B </s>.
+    """
     first, last = special["cls"], special["sep"]
     ids = [(token, backend.token_to_id(token)) for token in (first, last)]
     missing = ", ".join(token for token, id in ids if id is None)
@@ -44,7 +50,7 @@ def add_template(backend: Backend, special: Mapping[str, str], folder: Path) -> 
 
 
 def add_lowercase(backend: Backend) -> None:
-    """Put Lowercase before the normalizer, unless it is one of its steps, as sentence-transformers does it."""
+    """Put Lowercase before the normalizer, unless that includes it, as sentence-transformers does."""
     normalizer = backend.normalizer
     state = {} if normalizer is None else json.loads(normalizer.__getstate__())
     if all(step["type"] != "Lowercase" for step in (state, *state.get("normalizers", ())) if step):

@@ -1,4 +1,4 @@
-"""Settings of a tokenizer: tokenizer_config.json, special_tokens_map.json and added_tokens.json."""
+"""Read a tokenizer's settings: tokenizer_config.json, special_tokens_map.json and added_tokens.json."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 ROLES = ("mask", "cls", "sep", "pad", "unk")
-SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order in which transformers adds them
+SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order, which decides new ids
 FLAGS = (
     "do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents", "split_by_punct", "add_prefix_space",
     "trim_offsets",
 )  # fmt: skip
 
-OF_MODELS = {"nomic_bert": "bert", "ernie": "bert", "gte": "xlm-roberta"}  # whose tokenizers are those of others
-# Class names. Without model_input_names some give no segments; others do so in transformers 4 and not in 5, where the
-# version that wrote the files decides.
-WITHOUT_SEGMENTS = ("roberta", "xlmroberta", "camembert", "mpnet", "esm", "gemma")  # unless model_input_names is set
+OF_MODELS = {"nomic_bert": "bert", "ernie": "bert", "gte": "xlm-roberta"}  # model_type -> whose tokenizer it has
+# Classes without segments (token_type_ids), unless model_input_names lists them.
+WITHOUT_SEGMENTS = ("roberta", "xlmroberta", "camembert", "mpnet", "esm", "gemma")
+# Classes with segments in transformers 4 and without in 5: the version that wrote the files decides.
 DISPUTED = ("pretrained", "tokenizersbackend", "albert")
 
 
 class Settings(NamedTuple):
-    """The settings of a tokenizer; those that files omit are left to the tokenizer's class."""
+    """The settings of a tokenizer. None, or an absent key, means the default of the tokenizer's class."""
 
     # The class in lower case without "Tokenizer" and "Fast"; if none is named, the model's type without dashes.
     class_name: str = ""
@@ -36,27 +36,27 @@ class Settings(NamedTuple):
     flags: Mapping[str, bool] = {}
     named: Mapping[str, str] = {}  # special tokens by role
     added: Mapping[int, AddedToken] = {}  # tokens by id
-    described: bool = False  # tokenizer_config.json lists them, with ids
-    special: tuple[AddedToken, ...] = ()  # of any role or none; added to a tokenizer that lacks them
-    markers: tuple[str, ...] = ()  # words that are special tokens where the vocabulary has them
+    described: bool = False  # `added` comes from tokenizer_config.json (added_tokens_decoder)
+    special: tuple[AddedToken, ...] = ()  # special tokens with or without a role; added if the tokenizer lacks them
+    markers: tuple[str, ...] = ()  # words such as "[Q]" that are special tokens if the vocabulary has them
     max_length: int | None = None
-    cut_left: bool | None = None  # None: not said
-    fill_left: bool | None = None
-    lowercase_first: bool = False  # before anything else is done to a text
-    split_special: bool = False  # special tokens in a text are read like any words
-    has_segments: bool = True  # the model is given segments of pairs
-    disputed: bool = False  # transformers 4 and 5 do not agree on that
-    adds_special: bool = True  # special tokens are put around a text
-    chat: "ChatTemplate | None" = None  # a pair is put into this template
+    cut_left: bool | None = None  # truncation_side is "left"; None if it is absent
+    fill_left: bool | None = None  # padding_side is "left"; None if it is absent
+    lowercase_first: bool = False  # convert texts to lower case before the tokenizer's own normalizer
+    split_special: bool = False  # tokenize special tokens in a text like any words
+    has_segments: bool = True  # the second text of a pair has segment 1
+    disputed: bool = False  # transformers 4 and 5 disagree on `has_segments`
+    adds_special: bool = True  # put special tokens around a text
+    chat: "ChatTemplate | None" = None  # the template for pairs
 
     def flag(self, name: str, default: bool) -> bool:
         return self.flags.get(name, default)
 
 
 def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -> Settings:
-    """The tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid.
+    """Read a tokenizer's settings in a checkpoint's folder; files may be missing, but their contents must be valid.
 
-    overruling: settings in place of those in tokenizer_config.json.
+    overruling: settings that override tokenizer_config.json.
     """
     file = folder.file("tokenizer_config.json")
     config = JsonSettings({**folder.optional(file.name), **(overruling or {})}, file)
@@ -73,7 +73,7 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
         .removesuffix("Tokenizer")
         .lower()
     )
-    if class_name == "esm":  # whose last token is called its end
+    if class_name == "esm":  # ESM puts its eos token where others have sep
         special.setdefault("sep_token", special.get("eos_token"))
     values = {role: special[f"{role}_token"] for role in SPECIAL if special.get(f"{role}_token") is not None}
     tokens = {role: _token(value, file, f"{role}_token") for role, value in values.items()}
@@ -116,9 +116,9 @@ def _is_left(config: Mapping[str, Any], key: str, file: Path) -> bool | None:
 
 
 def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedToken:
-    """A token that is recognized as a whole in a text, given as a string, or as an object with it under `content`.
+    """Make an added token from a string, or from an object with the keys `content`, `lstrip` and so on.
 
-    Without `special` it is a special one only if the object says so.
+    Without the argument `special`, the object's key `special` decides whether it is a special token.
     """
     fields = value if isinstance(value, dict) else {"content": value}
     switches = {name: fields.get(name) is True for name in ("lstrip", "rstrip", "single_word", "normalized")}
@@ -132,7 +132,7 @@ def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedTo
 
 
 def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
-    """Special tokens without a role, under the name that transformers 4 or 5 gives the list."""
+    """Read special tokens without a role: additional_special_tokens (transformers 4), extra_special_tokens (5)."""
     lists = [special.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
     values = [list(tokens.values()) if isinstance(tokens, dict) else tokens for tokens in lists]
     if not all(isinstance(tokens, list) for tokens in values):
@@ -141,7 +141,7 @@ def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
 
 
 def _added(folder: Folder, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:
-    """Tokens by id: added_tokens_decoder of tokenizer_config.json; without it, added_tokens.json."""
+    """Read added tokens by id: added_tokens_decoder of tokenizer_config.json, else added_tokens.json."""
     file = folder.file("tokenizer_config.json")
     decoder = config.get("added_tokens_decoder")
     if decoder is None:

@@ -1,7 +1,7 @@
-"""A tokenizer from its family's own files, where there is no tokenizer.json: one function for each kind of files.
+"""Build a tokenizer from vocab.txt, merges.txt or a sentencepiece model where tokenizer.json is missing.
 
-Each follows the family's class in transformers 4, whose fast tokenizers give the same ids and offsets. transformers 5
-builds DeBERTa's and ALBERT's otherwise than their files say, with other ids for odd texts.
+One function for each class (CLASSES); each follows the fast tokenizer of transformers 4: equal ids and offsets.
+transformers 5 builds DeBERTa's and ALBERT's differently, with other ids for rare texts.
 """
 
 import math
@@ -20,7 +20,8 @@ from bertcli.folder.missing_files import lacks_tokenizer
 from bertcli.tokens.charsmap import check_charsmap
 from bertcli.tokens.settings import Settings
 
-SPACED_MASKS = ("deberta", "mpnet", "roberta", "xlmroberta", "camembert", "albert")  # that take the space before
+# Classes whose mask token includes the space before it.
+SPACED_MASKS = ("deberta", "mpnet", "roberta", "xlmroberta", "camembert", "albert")
 QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -29,7 +30,7 @@ SPACES_MARKED = (normalizers.Strip(left=False, right=True), normalizers.Replace(
 
 
 def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
-    """The tokenizer of the class or the type of model that the settings name; BERT's where they name none.
+    """Build the tokenizer of the class, or of the model type, in the settings; BERT's if they name none.
 
     Errors: BertcliError for a class whose files cannot be read, and for files that are missing or damaged.
     """
@@ -65,7 +66,7 @@ def _word_pieces(file: Path, settings: Settings) -> Backend:
 
 
 def _letters(file: Path, settings: Settings) -> Backend:
-    """ESM: each piece of the vocabulary wherever it occurs, most of them letters; what is left is unknown."""
+    """ESM: each piece of the vocabulary wherever it occurs, most of them single letters; the rest is unknown."""
     vocabulary = {piece.strip(): id for piece, id in _lines(file).items()}
     backend = Backend(WordLevel(vocabulary, unk_token=settings.named.get("unk", "<unk>")))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -74,7 +75,7 @@ def _letters(file: Path, settings: Settings) -> Backend:
 
 
 def _lines(file: Path) -> dict[str, int]:
-    """The pieces of a vocab.txt, one a line -> their ids, the line numbers from 0."""
+    """Read a vocab.txt, one piece a line: map each piece to its id, the line number from 0."""
     try:
         lines = read_whole(file, VOCABULARY_LIMIT).decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
@@ -85,7 +86,7 @@ def _lines(file: Path) -> dict[str, int]:
 
 
 def _deberta(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
-    """DeBERTa: bytes, merged in the order of merges.txt; a piece carries the space before it. BERT's frame.
+    """DeBERTa: byte-level BPE; a piece includes the space before it. Special tokens as BERT's.
 
     transformers 5 puts two [SEP] between the texts of a pair; 4, with which models were trained, one.
     """
@@ -99,7 +100,7 @@ def _deberta(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
 
 
 def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
-    """RoBERTa: the same bytes, in a frame of its own."""
+    """RoBERTa: byte-level BPE as DeBERTa's, with <s> and </s> around a text."""
     backend, prefix = _deberta(vocabulary, merges, settings), settings.flag("add_prefix_space", False)
     first, last = settings.named.get("cls", "<s>"), settings.named.get("sep", "</s>")
     first_id, last_id = backend.token_to_id(first), backend.token_to_id(last)
@@ -111,14 +112,14 @@ def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
 
 
 def _qwen2(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
-    """Qwen2 and Qwen3: the bytes of words, of single digits, and of runs of other characters; nothing around a text."""
+    """Qwen2 and Qwen3: byte-level BPE on words, single digits and runs of other characters; no special tokens."""
     backend = _deberta(vocabulary, merges, settings)
     bytes_of_words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.normalizer = normalizers.NFC()
     words = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
     backend.pre_tokenizer = pre_tokenizers.Sequence([words, bytes_of_words])
     backend.post_processor = processors.ByteLevel(trim_offsets=False)
-    end = "<|endoftext|>"  # padding, too, unless a file names others
+    end = "<|endoftext|>"  # also the padding, unless a file names another
     if backend.token_to_id(end) is not None:
         backend.add_special_tokens([AddedToken(end, special=True, normalized=False)])
     return backend
@@ -142,7 +143,7 @@ def _special(*tokens: str) -> "list[VocabularyPiece]":
 
 
 def _albert(file: Path, settings: Settings) -> Backend:
-    """ALBERT; a piece such as "1," is unlikely."""
+    """ALBERT: a Unigram model. Pieces such as "1," get a low score, since the slow tokenizer splits them."""
     model = _read(file)
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if not settings.flag("keep_accents", False):
@@ -171,7 +172,7 @@ def _deberta_v2(file: Path, settings: Settings) -> Backend:
 def _unigram(
     model: "SentencePieceModel", before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
 ) -> Backend:
-    """The most likely pieces, each with the space before it; the map of characters stands between the steps."""
+    """Build a Unigram tokenizer; the model's map of characters is applied between the steps `before` and `after`."""
     backend = Backend(Unigram([(text, score) for text, score, _ in model.pieces], model.unk_id, False))
     mapped = [normalizers.Precompiled(model.charsmap)] if model.charsmap else []
     backend.normalizer = normalizers.Sequence([*before, *mapped, *after])
@@ -191,7 +192,7 @@ def _read(file: Path) -> "SentencePieceModel":
         ) from None
 
 
-# The files that each class of tokenizers is made from, and how.
+# Class name -> the files that it needs, and the function that builds it.
 CLASSES: dict[str, tuple[tuple[str, ...], Callable[..., Backend]]] = {
     **dict.fromkeys(("bert", "distilbert", "electra", "mpnet"), (("vocab.txt",), _word_pieces)),
     "esm": (("vocab.txt",), _letters),
@@ -232,7 +233,7 @@ class VocabularyPiece(NamedTuple):
 
 
 class SentencePieceModel(NamedTuple):
-    """The pieces in order of id, the id of the unknown one, and the map of characters (b"" for none)."""
+    """A sentencepiece model: pieces in order of id, the id of the unknown piece, the map of characters or b""."""
 
     pieces: list[VocabularyPiece]
     unk_id: int
@@ -274,7 +275,7 @@ def _bytes(value: Value) -> bytes:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """The number and value of each field in a message."""
+    """Yield the number and value of each field in a message."""
     position = 0
     while position < len(data):
         tag, position = _number(data, position)
@@ -294,7 +295,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:
-    """The whole number at a position, and the position after it."""
+    """Read the variable-length number at a position; also return the position after it."""
     if position < len(data) and data[position] < 128:  # most are this short
         return data[position], position + 1
     value = 0

@@ -1,4 +1,4 @@
-"""Tokens of a text: those of its own, the special tokens that a template puts around them, and which were cut off."""
+"""`Tokens` of a text or pair: its own tokens, the special tokens that a template puts around them, and truncation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ from tokenizers import Encoding
 
 from bertcli.errors import BertcliError
 
-# The side that loses tokens where a text is too long: the longer one first, the text alone, the pair alone.
+# The side that is truncated: the longer one first, only the text, only its pair.
 Cut = Literal["longest", "text", "pair"]
 
 
 class TemplateToken(NamedTuple):
-    """A part of a template: a special token (side None), or the place of a text (side 0) or its pair (side 1)."""
+    """A token of a template: a special token (side None), or a placeholder for the text (0) or its pair (1)."""
 
     side: int | None
     id: int
@@ -21,7 +21,7 @@ class TemplateToken(NamedTuple):
 
 
 class EncodeInput(NamedTuple):
-    """The input of an encoding: text, pair, the most tokens there may be, and which side is cut."""
+    """The input of an encoding: text, pair, the limit of tokens, and the side that is cut."""
 
     text: str
     pair: str | None
@@ -31,7 +31,7 @@ class EncodeInput(NamedTuple):
 
 @dataclass(frozen=True)
 class Listed:
-    """The tokens of a text as lists; those of an Encoding are made anew whenever it is asked."""
+    """The tokens of a text as lists; an Encoding makes new lists on every access."""
 
     ids: list[int]
     offsets: list[tuple[int, int]]
@@ -49,7 +49,7 @@ Side = Encoding | Listed  # the tokens of one text, without special tokens
 
 
 class Template(NamedTuple):
-    """A template applied to texts: its tokens, the library's result for each text, and the slice that was kept."""
+    """A template applied to texts: its tokens, the library's result for each text, and the slice of it that is kept."""
 
     tokens: tuple[TemplateToken, ...]
     sides: tuple[Side, ...]
@@ -60,7 +60,7 @@ class Template(NamedTuple):
         return sum(token.side is None for token in self.tokens)
 
     def parts(self) -> Iterator[tuple[TemplateToken, Side | None, slice]]:
-        """Each token of the template; for a text also the library's result, and the slice of it that was kept."""
+        """Yield each token of the template; for a text also the library's result, and the slice of it that is kept."""
         for token in self.tokens:
             if token.side is None:
                 yield token, None, slice(0)
@@ -68,7 +68,7 @@ class Template(NamedTuple):
                 yield token, self.sides[token.side], self.kept[token.side]
 
     def numbers(self) -> tuple[list[int], list[int]]:
-        """Ids and segments of all tokens."""
+        """Return ids and segments of all tokens."""
         ids: list[int] = []
         segments: list[int] = []
         for token, side, kept in self.parts():
@@ -79,10 +79,10 @@ class Template(NamedTuple):
 
 
 class Maker(Protocol):
-    """The tokenizer that made tokens and can make them again."""
+    """The tokenizer that made tokens; after unpickling it makes their template again."""
 
     def apply(self, original: EncodeInput) -> Template:
-        """The template filled with a text and its pair, if there is one."""
+        """Fill the template with a text and, if it has one, its pair."""
 
     def piece(self, id: int) -> str:
         """The piece with this id."""
@@ -90,10 +90,9 @@ class Maker(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)  # not frozen, since there are many: made in a third of the time
 class Tokens:
-    """A tokenized text or pair after truncation; `lost` tokens did not fit, `lost_masks` of them were masks.
+    """A tokenized text or pair after truncation; `lost` counts the tokens cut, `lost_masks` the masks among them.
 
-    They know their places in the text themselves. They pickle as their numbers and their text; `with_tokenizer`
-    restores all their properties, but for windows.
+    Pickles as ids, segments and the text; after that `with_tokenizer` restores all properties, except for windows.
     """
 
     ids: list[int]
@@ -105,7 +104,7 @@ class Tokens:
     _template: Template | None = None
 
     def with_tokenizer(self, tokenizer: Maker) -> "Tokens":
-        """A copy that is linked to a tokenizer, which would produce these tokens again."""
+        """Return a copy that is linked to a tokenizer, which must be the one that made these tokens."""
         return replace(self, maker=tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -117,7 +116,7 @@ class Tokens:
 
     @property
     def first(self) -> int:
-        """The number of tokens of the text that come before this window."""
+        """The number of the text's tokens before this window."""
         return int(self.template().kept[-1].start)
 
     @property
@@ -148,14 +147,14 @@ class Tokens:
         return result
 
     def _of_texts(self, attribute: str) -> list[Any]:
-        """An attribute of the library's result for each token; None for special tokens of the template."""
+        """Collect an attribute of the library's result for each token; None for special tokens of the template."""
         result: list[Any] = []
         for _, side, kept in self.template().parts():
             result += [None] if side is None else getattr(side, attribute)[kept]
         return result
 
     def template(self) -> Template:
-        """The applied template; of tokens that were unpickled it is made again."""
+        """Return the applied template; after unpickling the tokenizer makes it again."""
         if self._template is not None:
             return self._template
         assert self.maker is not None
@@ -164,11 +163,11 @@ class Tokens:
 
 
 def kept_parts(lengths: list[int], room: int | None, original: EncodeInput, from_left: bool) -> tuple[slice, ...]:
-    """Which tokens of one text, or of each of a pair, are kept where `room` tokens fit; None: all.
+    """Choose the slice of each text's tokens that is kept, so that at most `room` tokens result; None keeps all.
 
-    By default the longer side of a pair is cut first; the shorter one stays whole if it takes at most half. This is the
-    rule of the tokenizers library ("longest first").
-    Errors: BertcliError if one side alone is to be cut, and the other leaves no room for any of its tokens.
+    lengths: tokens of a text, or of both texts of a pair. from_left: cut tokens at the beginning. By default the longer
+    side of a pair is cut first; the shorter one stays whole if it takes at most half: "longest first" of the
+    tokenizers library. Errors: BertcliError if only one side may be cut, and the other leaves no room for it.
     """
     counts = list(lengths)
     if room is not None and sum(lengths) > room:

@@ -1,4 +1,4 @@
-"""A checkpoint's tokenizer: its vocabulary, and texts to tokens."""
+"""`Tokenizer`: a checkpoint's vocabulary, and the encoding of texts. load_tokenizer.py opens the files."""
 
 import json
 import logging
@@ -23,14 +23,14 @@ from bertcli.tokens.template import Cut, EncodeInput, Listed, Side, Template, Te
 if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
 
-SPACES = ("Ġ", "▁")
+SPACES = ("Ġ", "▁")  # the space in pieces of byte-level BPE, and of sentencepiece
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
 
 logger = logging.getLogger("bertcli")
 
 
 class Spelling(NamedTuple):
-    """The spelling of pieces: alone or after a space, and right after a letter, where they may bring a space."""
+    """The spelling of pieces: alone or after a space, and directly after a letter, where it may begin with a space."""
 
     alone: str
     following: str
@@ -59,9 +59,8 @@ class Tokenizer:
 
     @classmethod
     def open(cls, layout: Layout, config: Config | None = None) -> "Tokenizer":
-        """The tokenizer in a checkpoint's folder: tokenizer.json, else vocab.txt with tokenizer_config.json.
+        """Open the tokenizer in a checkpoint's folder; a static model's puts no special tokens around a text.
 
-        That of a static model puts no special tokens around a text.
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
@@ -87,8 +86,9 @@ class Tokenizer:
 
     @classmethod
     def _made(cls, backend: Backend, settings: Settings, static: bool, config: Config | None) -> "Tokenizer":
-        """A tokenizer that cuts nothing by itself."""
-        cut, filled = backend.truncation, backend.padding  # of its training run; only static models have no other limit
+        """Make a tokenizer from a backend; move the backend's truncation and padding into the settings."""
+        # They are often left from the training run. Only a static model has no other limit of tokens.
+        cut, filled = backend.truncation, backend.padding
         if cut is not None:
             max_length = cut["max_length"] if static else settings.max_length
             sides = (settings.cut_left, cut["direction"] == "left")
@@ -97,12 +97,12 @@ class Tokenizer:
             )
         if filled is not None and settings.fill_left is None:
             settings = settings._replace(fill_left=filled["direction"] == "left")
-        backend.no_truncation()  # texts are cut after they are tokenized
+        backend.no_truncation()  # `kept_parts` cuts texts after they are tokenized, and counts what is lost
         backend.no_padding()
         return cls(backend, settings, config)
 
     def cutting(self, side: Literal["left", "right"]) -> "Tokenizer":
-        """A copy that cuts texts at this side, whatever the files say."""
+        """Return a copy that truncates texts at this side, whatever the files specify."""
         other = copy(self)
         other._settings = self._settings._replace(cut_left=side == "left")
         return other
@@ -110,7 +110,7 @@ class Tokenizer:
     def save(self, folder: Path) -> None:
         """Complete a folder for other libraries: tokenizer.json, and tokenizer_config.json, which names special tokens.
 
-        What these files say already stays as it is. transformers.js reads no other, and no defaults.
+        Keys that these files have already are not changed. transformers.js reads only these files, and has no defaults.
         """
         if not (folder / "tokenizer.json").exists():
             self._backend.save(str(folder / "tokenizer.json"))
@@ -171,17 +171,17 @@ class Tokenizer:
         return set(self._backend.get_vocab(with_added_tokens=True).values())
 
     def id_of(self, piece: str) -> int | None:
-        """Id of a piece as it stands in the vocabulary, or None."""
+        """Id of a piece, spelled as in the vocabulary; None if there is no such piece."""
         return self._backend.token_to_id(piece)
 
     def piece(self, id: int) -> str:
-        """The piece with this id; an embedding row without a piece is named after its number."""
+        """Return the piece with this id; for an embedding row without a piece, "[row ID]"."""
         return self._backend.id_to_token(id) or f"[row {id}]"
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
         """Ids of a single word: its own if it is a piece of the vocabulary, else those of the pieces it splits into.
 
-        Where pieces carry the space before them, those of the word after a space, unless it is written with the mark.
+        If pieces include the space before them, the word is taken as after a space, unless it begins with the mark.
         """
         _refuse_bad_text([word])
         id = self.id_of(word) if self.space is None or word.startswith(self.space) else None
@@ -211,7 +211,7 @@ class Tokenizer:
         return Spelling("".join([*pieces[:1], *continued[1:]]), "".join(continued))
 
     def spelled(self, pieces: Sequence[str]) -> str:
-        """The text that pieces stand for, as the tokenizer's own decoder writes it."""
+        """Decode pieces to a text with the tokenizer's decoder."""
         decoder = self._backend.decoder
         with library_errors("The tokenizer's decoder failed"):
             return " ".join(pieces) if decoder is None else str(decoder.decode(list(pieces)))
@@ -219,14 +219,14 @@ class Tokenizer:
     # --------------------------------------------------------------------------------------------------- encoding
 
     def special_count(self, paired: bool) -> int:
-        """The number of special tokens around a text, or around a pair."""
+        """Count the special tokens around a text, or around a pair."""
         return sum(token.side is None for token in self._templates[paired])
 
     def prompt_length(self, prompt: str) -> int:
-        """Count the tokens that a prompt takes at the beginning of a text: [CLS] counts, what ends a text does not.
+        """Count the tokens of a prompt at the beginning of a text, with [CLS] and without [SEP].
 
-        Those of the prompt alone: where its last word and the text's first make one piece, that is not seen, as in
-        sentence-transformers.
+        The prompt is tokenized alone, as in sentence-transformers: a piece that joins its end with the begin of the
+        text is not considered.
         """
         (tokens,) = self.encode([prompt])
         return len(tokens.ids) - (tokens.sides[-1] is None)
@@ -245,10 +245,10 @@ class Tokenizer:
         max_length: int | None = None,
         cut: Cut = "longest",
     ) -> list[Tokens]:
-        """Tokens of every text (with its pair, if that is not None), cut to `max_length`; None cuts nothing.
+        """Tokenize every text (with its pair, if that is not None), truncated to `max_length`; None truncates nothing.
 
-        Of a pair the longer side is cut first, or the side that `cut` names. Special tokens written out in a text are
-        recognized. Errors: BertcliError for what is not a text, and where the side that is not cut leaves no room.
+        In a pair the longer side is cut first, or the side that `cut` names. Special tokens written in a text are
+        recognized. Errors: BertcliError for a value that is no text, and if the side that is not cut leaves no room.
         """
         partners = [None] * len(texts) if pairs is None else pairs
         seconds = [pair for pair in partners if pair is not None]
@@ -272,9 +272,9 @@ class Tokenizer:
         ]
 
     def of_ids(self, ids: Sequence[int], max_length: int | None = None) -> Tokens:
-        """Tokens of a text that is given as ids, cut to `max_length`; special tokens are put around it if it has none.
+        """Make tokens from ids, truncated to `max_length`; special tokens are put around them if they are absent.
 
-        Errors: BertcliError for an id that no piece has.
+        Errors: BertcliError for an id outside the vocabulary.
         """
         size = self.vocab_size if self._rows is None else min(self.vocab_size, self._rows)
         if wrong := [id for id in ids if not 0 <= id < size]:
@@ -289,18 +289,18 @@ class Tokenizer:
         return self._tokens((side,), EncodeInput("", None, max_length))
 
     def apply(self, original: EncodeInput) -> Template:
-        """The template filled with a text and its pair, if there is one."""
+        """Fill the template with a text and, if it has one, its pair."""
         return self._applied(tuple(self._backend_batch(self._sources(original))), original)
 
     def _sources(self, original: EncodeInput) -> list[str]:
-        """The texts to tokenize: the text, the text and its pair, or the one that a chat template makes of the two."""
+        """List the texts to tokenize: the text, the text and its pair, or the pair in a chat template."""
         if original.pair is None:
             return [original.text]
         return [original.text, original.pair] if self.chat is None else [self.chat.of(original.text, original.pair)[0]]
 
     @cached_property
     def _ending(self) -> list[int]:
-        """The tokens that a pair in a chat template ends with, whatever it is."""
+        """The tokens that every pair in the chat template ends with; none without a chat template."""
         return [] if self.chat is None else self.chat.ending(self._backend_batch)
 
     def _applied(self, sides: tuple[Side, ...], original: EncodeInput) -> Template:
@@ -324,7 +324,7 @@ class Tokenizer:
         try:
             for text in texts:
                 refuse_long(text)
-            distinct = list(dict.fromkeys(texts))  # a query stands in many pairs
+            distinct = list(dict.fromkeys(texts))  # the query of many pairs is tokenized once
             with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
                 encodings = self._backend.encode_batch(distinct, add_special_tokens=False)
             encoding_of = dict(zip(distinct, encodings, strict=True))
@@ -336,7 +336,7 @@ class Tokenizer:
     # ------------------------------------------------------------------------------------------------------ set-up
 
     def _check_vocabulary(self) -> None:
-        """Refuse more pieces than embeddings. Ids past the last are found where they occur: listing all is slow."""
+        """Refuse a vocabulary larger than the embedding matrix. `_check_id` finds single ids: listing all is slow."""
         if not self.vocab_size:
             raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
         named = {token.content for token in self._settings.special}
@@ -363,7 +363,7 @@ class Tokenizer:
             )
 
     def _tokens_around(self, paired: bool) -> tuple[TemplateToken, ...]:
-        """Find where the post-processor puts special tokens, with texts of one token each."""
+        """Find the template: post-process texts of one token each, and see where special tokens are put."""
         words = [*self._special.values(), "a"]
         for word, side in zip(words, self._backend_batch(words), strict=True):
             if len(side) == 1:
@@ -377,7 +377,7 @@ class Tokenizer:
 
 
 def refuse_long(text: str, place: str = "") -> None:
-    """Raise BertcliError for a text too long to tokenize; the message begins with its place."""
+    """Raise BertcliError for a text of more than LONGEST characters; the message begins with its place."""
     if len(text) > LONGEST:
         raise BertcliError(f"{place or quoted(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
 

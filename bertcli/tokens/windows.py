@@ -1,15 +1,14 @@
-"""A long text in windows that overlap, for what is found in a part of it."""
+"""Split the tokens of a long text into overlapping windows, for `tag` and `answer`."""
 
 from bertcli.errors import BertcliError
 from bertcli.tokens.template import Listed, Tokens
 
 
 def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:
-    """All tokens of the text in windows of at most `size` tokens, of which neighbors share `overlap`.
+    """Split tokens into windows of at most `size` tokens; neighbors share `overlap`, the stride of transformers.
 
-    Of a pair the second text is cut, and the first stands whole in each window. Special tokens count; nothing is
-    lost; offsets and words are those in the whole text. As the tokenizers library does it with a stride.
-    Errors: BertcliError if there is no room for more tokens of the text than the overlap.
+    In a pair the second text is split, and each window has the whole first text. Special tokens count; nothing is lost;
+    offsets and words refer to the whole text. Errors: BertcliError if a window has no room beyond the overlap.
     """
     template = tokens.template()
     *whole, cut = map(len, template.sides)
@@ -30,7 +29,7 @@ def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:
 
 
 def tokens_in_windows(tokens: Tokens, size: int, overlap: int) -> int:
-    """Count the tokens of all windows that `windows_of` would make, at most."""
+    """Count the tokens of all windows that `windows_of` would make: an upper bound, without making them."""
     template = tokens.template()
     *whole, cut = map(len, template.sides)
     room = size - template.special_count - sum(whole)

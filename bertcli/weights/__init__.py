@@ -1,1 +1,1 @@
-"""From a model's folder to a network: files of tensors, their names, adapters."""
+"""Load a network from a folder: read the files of tensors, map their names to parameters, apply adapters."""

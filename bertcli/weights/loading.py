@@ -1,4 +1,7 @@
-"""A network from a checkpoint folder, with an account of every tensor in it."""
+"""Load the network of a checkpoint folder, with an account of every tensor in its files (`info`, `params`).
+
+The names of tensors come from each family's table (models/registry.py); tensors.py reads the files.
+"""
 
 import os
 from collections.abc import Mapping
@@ -29,7 +32,8 @@ CONSTANT = "a constant"
 CUSTOM_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
-OTHER_NAMES = {  # an ending -> what other files have instead; of a file with both, what is used
+# The end of a tensor's name -> the end it has in other files. If a file has both, the second is used.
+OTHER_NAMES = {
     "LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta",
     "predictions.bias": "predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias",
     TABLE: MODEL2VEC,
@@ -37,32 +41,32 @@ OTHER_NAMES = {  # an ending -> what other files have instead; of a file with bo
 # Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
 
-# Heads that are trained one at a time; their tensors may have the same names. Where config.json does not say which it
-# is, it is the first of the network's.
+# Of these heads a checkpoint has one; their tensors may have equal names. If config.json's architectures name none of
+# them, the tensors are taken for the first of the family's heads that fits.
 EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
 
 
 class TensorUse(NamedTuple):
-    """The use of one tensor of the file, or of a missing one."""
+    """How one tensor of the file is used, or that it is missing."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     bytes: int
     use: str  # used, renamed, ignored, missing
-    path: str | None  # in our tree; of a tensor that is cut into equal parts, all their paths
+    path: str | None  # the parameter's path in the network; all their paths, if the tensor is cut into several
     note: str = ""
 
     @property
     def paths(self) -> list[str]:
-        """Every path in our tree."""
+        """The paths in `path` as a list."""
         return self.path.split(", ") if self.path else []
 
 
 @lean_dataclass
 class Checkpoint:
-    """A checkpoint, opened: its tree, and an account of every tensor in its files."""
+    """An opened checkpoint: its network, and the use of every tensor in its files."""
 
     config: Config
     heads: tuple[str, ...]
@@ -71,7 +75,7 @@ class Checkpoint:
 
     @property
     def notes(self) -> list[str]:
-        """One line about unused tensors in the file, if there are any."""
+        """A line about unused tensors; empty if there are none."""
         unused = [use.name for use in self.uses if use.note.startswith((UNUSED, DIFFERENT))]
         if not unused:
             return []
@@ -81,7 +85,7 @@ class Checkpoint:
 
 
 def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
-    """Open a folder with config.json and weights; `heads` keeps only these (default: all it has).
+    """Open a folder with config.json and weights; `heads` keeps only these (default: all that are stored).
 
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
@@ -115,9 +119,9 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
 
 
 def read_config(file: Path) -> Config:
-    """The configuration in a config.json without its weights, which might show that the model is another one.
+    """Read a config.json without weights. A model with custom code is refused: only its weights could prove it plain.
 
-    Errors: BertcliError for a file that is unreadable, of no family that runs, or of a model with code of its own.
+    Errors: BertcliError for a file that is unreadable, of an unsupported family, or of a model with custom code.
     """
     data = read_object(file)
     config = config_of(data, file)
@@ -127,7 +131,7 @@ def read_config(file: Path) -> Config:
 
 
 def config_of(data: Mapping[str, Any], file: Path) -> Config:
-    """The configuration in the contents of a config.json. Errors: BertcliError naming the file."""
+    """Parse the contents of a config.json. Errors: BertcliError naming the file."""
     try:
         return parse_config(data)
     except BertcliError as error:
@@ -135,14 +139,14 @@ def config_of(data: Mapping[str, Any], file: Path) -> Config:
 
 
 def _open(layout: Layout) -> tuple[Config, Mapping[str, StoredTensor]]:
-    """The configuration and the tensors in a folder."""
+    """Read the configuration in a folder, and open its tensors."""
     folder = layout.transformer
     if layout.is_static:
         return open_static(folder)
     path = folder.path
     names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]
     if "config.json" not in names:
-        others = sorted(path.glob("*/config.json"), key=os.path.getmtime)  # of a training run the last
+        others = sorted(path.glob("*/config.json"), key=os.path.getmtime)  # a training run's checkpoints, newest last
         advice = f"give {others[-1].parent}, which has" if others else ADVICE
         raise lacks_weights(str(path), names, "no config.json", advice)
     config = config_of(folder.object("config.json"), folder.file("config.json"))
@@ -155,17 +159,17 @@ def _open(layout: Layout) -> tuple[Config, Mapping[str, StoredTensor]]:
 
 @dataclass(eq=False, repr=False)
 class _Loader:
-    """The source of arrays for `build`: finds the tensor for a path, checks its shape, and records what it did."""
+    """The source of arrays for `build`: finds a parameter's tensor, checks its shape, and records its use."""
 
     stored: Mapping[str, StoredTensor]
     config: Config
     family: Family
     partial: bool
-    advice: str  # where tensors and configuration do not fit
+    advice: str  # ends the message if a tensor is missing, or its shape does not fit the configuration
     adapter: "Adapter | None" = None
     taken: dict[str, TensorUse] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
-    whole: dict[str, Array] = field(default_factory=dict)  # tensors of which several parameters are parts
+    whole: dict[str, Array] = field(default_factory=dict)  # converted tensors that several parameters are slices of
 
     @cached_property
     def prefix(self) -> str:
@@ -179,14 +183,15 @@ class _Loader:
                 self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
         else:
             array = self._load(request)
-        self.arrays[request.path] = array  # without what an adapter adds: it changes one of two tied uses
+        # Kept without the adapter's change: that applies to one of two tied parameters only.
+        self.arrays[request.path] = array
         if self.adapter is None:
             return array
         path = self.config.stored_path(request.path)
         return self.adapter.changed(self.family, path, array, self.config.num_attention_heads)
 
     def _tied(self, path: str) -> Array:
-        """The array of the parameter that another is tied to: the base's, where an adapter has a copy of it."""
+        """Return the array of a parameter that another is tied to; the base's, if an adapter has replaced it."""
         originals = self.adapter.originals if self.adapter else {}
         original = next(
             (originals[name] for name in self._find(self._tensor_slice(path).name) if name in originals), None
@@ -228,12 +233,12 @@ class _Loader:
         return tensor_slice.cut(self.whole[names[0]], self.config.num_attention_heads)
 
     def _tensor_slice(self, path: str) -> TensorSlice:
-        """The tensor, or the slice of one, with the parameter at a path: the first of its names that the file has."""
+        """Choose the tensor, or the slice of one, for the parameter at a path: the first name that the file has."""
         slices = self.family.tensor_slices(self.config.stored_path(path))
         return next((one for one in slices if self._find(one.name)), slices[0])
 
     def _find(self, name: str) -> list[str]:
-        """The stored tensors known by this name, starting with the one to use."""
+        """List the stored tensors with this name, or an older or prefixed one; the first is used."""
         names = [name.removesuffix(end) + other for end, other in OTHER_NAMES.items() if name.endswith(end)]
         names.append(name)
         names += [self.prefix + bare_name for bare_name in names] if self.prefix else []
@@ -255,7 +260,7 @@ class _Loader:
         self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
 
     def account(self) -> tuple[TensorUse, ...]:
-        """Every tensor of the file, in file order, with its use; then the missing ones."""
+        """List the use of every tensor of the file, in file order; then the missing ones."""
         for name in self.stored.keys() - self.taken.keys():
             bare_name = name.removeprefix(self.prefix)
             if name == PROJECTION and STANFORD in self.config.architectures:
@@ -272,7 +277,7 @@ class _Loader:
 
 
 def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: Family) -> tuple[str, ...]:
-    """The heads a file holds. A head that is only partly stored counts; its missing tensor is an error later."""
+    """List the heads in a file. A head that is only partly stored counts; its missing tensor is an error later."""
     prefix = model_family.prefix_in(stored)
     names = [name.removeprefix(prefix) for name in stored]
     named = set(named_heads(config, model_family))
@@ -280,10 +285,11 @@ def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: 
     heads = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
     for head in {"mlm", "lm"} & named - {*heads}:
         if config.tie_word_embeddings and not model_family.tensor_slices(f"{head}.bias"):
-            heads.append(head)  # it is no more than the embeddings
+            heads.append(head)  # the head has no tensors of its own: its decoder is tied to the embeddings
     if "pooler" in begins and "pooler" not in heads:
         reading = model_family.network.pooled.intersection(heads)
-        # Without the pooler that its own architecture has, a file is damaged; without one, such a head cannot be run.
+        # The pooler is missing. If config.json names a head that reads it, the file is damaged: keep "pooler", so that
+        # loading reports the missing tensor. Otherwise leave those heads out.
         heads = [*heads, "pooler"] if reading & named else [head for head in heads if head not in reading]
     rivals = [head for head in heads if head in EXCLUSIVE_HEADS and begins[head] != "qa_outputs."]
     chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
@@ -298,9 +304,9 @@ def _with_stored_labels(
     heads: tuple[str, ...],
     model_family: Family,
 ) -> Config:
-    """The config with as many labels as the classifier has rows, if config.json neither names nor counts them.
+    """Set num_labels to the number of the classifier's rows, if config.json neither names nor counts the labels.
 
-    Of a classifier that an adapter has `saved` they count in any case: config.json is that of the base.
+    For a classifier that an adapter has `saved` it is always set: config.json is the base's.
     """
     head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
     names = [one.name for one in model_family.tensor_slices(f"{head}.output.weight")]

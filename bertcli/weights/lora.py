@@ -1,10 +1,11 @@
-"""LoRA adapters of peft: W + s · B A in place of W, and whole tensors in place of others.
+"""LoRA adapters of peft: replace W by W + s · B A, and some tensors by the adapter's.
 
-    s = lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora;   A [r, in], B [out, r];   of embeddings (B A)ᵀ;
-    of a convolution A [r, in, width], B [out, r, 1]
+    s = lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora;   A [r, in], B [out, r];   embeddings: (B A)ᵀ;
+    convolutions: A [r, in, width], B [out, r, 1]
 
-The names of an adapter's tensors are those of transformers' modules, which the families' tables know. A setting that
-changes numbers is heeded here or refused by name. Source: Hu et al. 2021, "LoRA"; the files' meaning: peft 0.21.
+Tensors are named after transformers' modules, which the families' tables translate. A setting that changes numbers is
+applied or refused by name. Source: Hu et al. 2021, "LoRA"; the files' meaning: peft 0.21. folder/adapter.py reads the
+settings.
 """
 
 import math
@@ -33,7 +34,7 @@ TASKS = {
 
 
 class Factors(NamedTuple):
-    """The change of a weight: the product of two thin matrices, scaled."""
+    """The change of a weight: A and B, the scale s, and whether the product is transposed (embeddings)."""
 
     a: Array
     b: Array
@@ -41,7 +42,7 @@ class Factors(NamedTuple):
     transposed: bool
 
     def product(self) -> Array:
-        """[out, in], or of embeddings [vocabulary, features], or of a convolution [out, in, width]"""
+        """Compute s · B A: [out, in], [vocabulary, features] for embeddings, [out, in, width] for a convolution."""
         rank, *inner = self.a.shape
         whole = (self.b.reshape(-1, rank) @ self.a.reshape(rank, -1)) * np.float32(self.scale)
         whole = whole.reshape(-1, *inner)
@@ -50,10 +51,12 @@ class Factors(NamedTuple):
 
 @lean_dataclass
 class Adapter:
-    """An adapter's tensors by the names of transformers' modules; `architectures`: the class, if it is said.
+    """An adapter's tensors by the names of transformers' modules.
 
-    `used` are the weights that were changed. `saved` are the modules_to_save: copies of modules, of which peft leaves
-    the originals to whatever else reads them, such as a decoder that is tied to the embeddings.
+    architectures   the class of its model, if the settings name it
+    saved           modules_to_save: copies that peft uses in place of the base's modules. Whatever is tied to the
+                    original, such as a decoder to the embeddings, keeps the original
+    used            names of the weights that were changed so far, for `check`
     """
 
     folder: Folder
@@ -62,12 +65,12 @@ class Adapter:
     architectures: tuple[str, ...] = ()
     saved: tuple[str, ...] = ()
     used: set[str] = field(default_factory=set)
-    originals: dict[str, StoredTensor] = field(default_factory=dict)  # by the name of the tensor in their place
+    originals: dict[str, StoredTensor] = field(default_factory=dict)  # the base's tensors that copies have replaced
 
     def in_place(
         self, stored: Mapping[str, StoredTensor], family: Family, other_names: Mapping[str, str]
     ) -> dict[str, StoredTensor]:
-        """The tensors of the base, with the adapter's whole ones in place of those of the same name, or another one."""
+        """Replace tensors of the base by the adapter's whole ones of the same name, or of an older or prefixed name."""
         result, prefix = dict(stored), family.prefix_in(stored)
         for name, tensor in self.whole.items():
             bare = _bare(name, family)
@@ -83,9 +86,9 @@ class Adapter:
         return result
 
     def heads(self, heads: tuple[str, ...], family: Family, named: tuple[str, ...]) -> tuple[str, ...]:
-        """The heads of the adapter's class, of those that there are: the base's others were not trained with it.
+        """Keep the heads of the adapter's class: the base's other heads were not trained with it.
 
-        A head whose last layer the adapter holds counts; where its first is missing, that is an error later.
+        A head whose last layer the adapter has counts; if its first layer is missing, loading reports that later.
         """
         if not self.architectures:
             return heads
@@ -100,7 +103,7 @@ class Adapter:
         )
 
     def changed(self, family: Family, path: str, array: Array, heads: int) -> Array:
-        """The parameter at a path with what the adapter adds to it; `heads` counts the attention heads."""
+        """Add the adapter's change to the parameter at a path; `heads` is the number of attention heads."""
         for place in family.tensor_slices(path):
             for key in (place.name, *(prefix + place.name for prefix in family.prefixes)):
                 if key in self.factors:
@@ -116,8 +119,8 @@ class Adapter:
         return array
 
     def check(self, family: Family) -> None:
-        """Raise BertcliError for weights that the adapter changes, and the network does not have."""
-        # Those of a head that is left out do not matter, nor those of one that no command runs.
+        """Raise BertcliError if the adapter changes weights that the network does not have."""
+        # Weights of heads that were left out, or that bertcli does not run, do not matter.
         not_loaded = (*family.ignored_prefixes, *(family.head_tensor_prefix(head) or " " for head in family.head_names))
         for key in self.factors.keys() - self.used:
             if not _bare(key, family).startswith(not_loaded):
@@ -127,12 +130,12 @@ class Adapter:
 
 
 def _bare(name: str, family: Family) -> str:
-    """A tensor's name without the prefix of the base model."""
+    """Remove the prefix of the base model from a tensor's name."""
     return next((name.removeprefix(one) for one in family.prefixes if one and name.startswith(one)), name)
 
 
 def open_adapter(folder: Folder) -> Adapter:
-    """The adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
+    """Open the adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
     config = adapter_settings(folder)
     weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
@@ -177,7 +180,10 @@ def open_adapter(folder: Folder) -> Adapter:
 
 
 def _alpha(config: JsonSettings, module: str) -> float:
-    """A module's lora_alpha: of the first pattern that its name ends with; regular expressions are refused, not run."""
+    """Find a module's lora_alpha: that of the first alpha_pattern that its name ends with, else the general one.
+
+    Patterns that are regular expressions are refused, not run: files are untrusted.
+    """
     patterns, alpha = config.get("alpha_pattern") or {}, config.get("lora_alpha", 8)
     if not isinstance(patterns, dict) or not all(re.fullmatch(r"\^?[\w.]+", key) for key in patterns):
         raise config.refused("alpha_pattern")
@@ -190,14 +196,14 @@ def _alpha(config: JsonSettings, module: str) -> float:
 
 
 def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
-    """Refuse tensors of modules that the settings leave out: peft does not load them."""
+    """Refuse tensors of modules that the settings exclude: peft would not load them."""
     targets, excluded = config.get("target_modules"), config.get("exclude_modules")
     for module in modules:
         whole_name = isinstance(targets, list) and module in targets
         for key, is_excluded in (
             ("target_modules", isinstance(targets, list) and not _named(module, targets)),
             ("exclude_modules", isinstance(excluded, list) and _named(module, excluded)),
-            # peft asks for the layer only where a target is the end of a name.
+            # peft checks the layer's number only if a target is the end of a name, not the whole name.
             ("layers_to_transform", not whole_name and not _in_layers(config, module)),
         ):
             if is_excluded:
@@ -205,7 +211,7 @@ def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
 
 
 def _in_layers(config: JsonSettings, module: str) -> bool:
-    """True for a module in one of the layers_to_transform, whose numbers follow a layers_pattern, if there is one."""
+    """True if a module lies in one of the layers_to_transform; the layer's number follows a layers_pattern, if set."""
     layers, patterns = config.get("layers_to_transform"), config.get("layers_pattern")
     if layers is None or layers == []:
         return True

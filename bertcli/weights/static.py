@@ -1,4 +1,4 @@
-"""Static models: a table with a vector for each token, and no network beside it."""
+"""Read static embedding models (sentence-transformers' StaticEmbedding, model2vec): a table of token vectors."""
 
 from collections.abc import Mapping
 
@@ -15,10 +15,10 @@ TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # the table's name in sente
 
 
 def open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
-    """The configuration and the tensors of the table in a folder: row i is the vector of token i.
+    """Read the configuration and the table [token, width] in a folder.
 
-    model2vec may store fewer rows, which of them each token has (`mapping`), and a factor for each token (`weights`):
-    then the table is computed, as sentence-transformers does it. Errors: BertcliError naming file and tensor.
+    model2vec may store fewer rows, with the row (`mapping`) and a factor (`weights`) for each token: then the table is
+    expanded, as sentence-transformers does. Errors: BertcliError naming file and tensor.
     """
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
@@ -34,7 +34,7 @@ def open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
 
 
 def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
-    """embeddings[mapping] · weights"""
+    """Expand model2vec's table: embeddings[mapping] · weights."""
     values = table.float32()
     if "mapping" in stored:
         rows = stored["mapping"].array

@@ -75,7 +75,7 @@ class StoredTensor(NamedTuple):
         return values
 
     def equals(self, other: "StoredTensor") -> bool:
-        """True if these are the same numbers in float32; read in parts, up to the first that differs."""
+        """True if both have the same shape and float32 numbers; read in parts, up to the first that differs."""
         if self.shape != other.shape:
             return False
         if self.array.__array_interface__ == other.array.__array_interface__ and self.dtype == other.dtype:
@@ -89,8 +89,9 @@ class StoredTensor(NamedTuple):
 
 
 def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
-    """Every tensor of a checkpoint folder by name: from model.safetensors, else from the shards listed in its index,
-    else from pytorch_model.bin or its shards.
+    """Open every tensor of a checkpoint folder, by name.
+
+    They are in model.safetensors, else in the shards listed in its index, else in pytorch_model.bin or its shards.
 
     Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in an unsupported format.
     """
@@ -108,7 +109,7 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
-    """Every tensor of a .safetensors, .bin or .pt file by name, in its order; errors as those of `open_tensors`."""
+    """Open every tensor of a .safetensors, .bin or .pt file, by name, in file order; errors as in `open_tensors`."""
     with open_regular(path) as file:
         if path.suffix in (".bin", ".pt"):
             return _open_state_dict(path, _mapped(file, path))
@@ -117,7 +118,7 @@ def open_file(path: Path) -> dict[str, StoredTensor]:
             what = f"claims a header of {length:,} bytes, but at most {HEADER_LIMIT:,} are allowed"
             raise _refusal(path, what)
         described = _described(path)
-        parse_json(read_bytes(file, length, path), path)  # which finds keys that occur twice
+        parse_json(read_bytes(file, length, path), path)  # only to refuse keys that occur twice
         data = _mapped(file, path)
     tensors, end = {}, 8 + length
     for name, dtype, shape in described:
@@ -157,8 +158,8 @@ def _check_name(name: str, path: Path) -> None:
 
 
 def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Name, dtype and shape of every tensor in the order of their bytes, of which none is left out."""
-    from safetensors import SafetensorError, safe_open  # 3 ms: only when a checkpoint is opened
+    """List name, dtype and shape of every tensor, in the order of their bytes, which follow each other without gaps."""
+    from safetensors import SafetensorError, safe_open  # late: takes 3 ms
 
     try:
         with safe_open(path, "numpy") as file:
