@@ -1,1 +1,1 @@
-"""What people see: tables in a terminal (`terminal.py`), documents, progress, pages."""
+"""Show results to people: tables in a terminal (`terminal.py`), documents, progress bars, web pages (`page.py`)."""

@@ -1,4 +1,4 @@
-"""A result to look at, once: a table for people, JSON, CSV and Markdown for programs."""
+"""Document: one result, printed as a table, JSON, CSV or Markdown; View: a result that makes its own document."""
 
 import csv
 import io
@@ -23,9 +23,9 @@ from bertcli.report.terminal import (
 
 @dataclass(frozen=True)
 class Document:
-    """A table for people, with the lines below it, and the same content for programs.
+    """A result in all its formats. columns, rows, below: the table, its cells as text, and the lines below it.
 
-    `rows` hold the cells as displayed, `record` is the whole JSON object, `lines` are the records of the CSV lines.
+    record: the whole JSON object. lines: a record for each line of CSV.
     """
 
     columns: Sequence[Column]
@@ -47,6 +47,7 @@ class Document:
 class ByName:
     """Fields can also be accessed by name, as in the JSON record: `step["macs"]`. Errors: KeyError for others."""
 
+    # Python would otherwise iterate by __getitem__(0), which raises KeyError.
     __iter__ = None
 
     def __getitem__(self, name: str) -> Any:
@@ -59,10 +60,10 @@ class ByName:
 
 
 class Documented:
-    """Shown by `print` as a table, folded to the terminal's width, and by a notebook as Markdown."""
+    """Base of results that `print` shows as a table, folded to the terminal's width, and a notebook as Markdown."""
 
     def document(self) -> Document:
-        """The same as a document."""
+        """Make the document of this result."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -73,7 +74,7 @@ class Documented:
 
 
 class View(ByName, Documented):
-    """A result to look at, and its record."""
+    """Base of the results of views: a document, a record, and fields by name."""
 
     @property
     def record(self) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def print_document(document: Document, format: TableFormat) -> None:
 
 
 def as_bytes(document: Document, format: TableFormat) -> bytes:
-    """A document as JSON, CSV or Markdown."""
+    """A document as the bytes of a JSON, CSV or Markdown file."""
     if format == "json":
         return as_json(document.record, indent=2) + b"\n"
     text = _csv(document) if format == "csv" else _markdown(document)
@@ -126,5 +127,5 @@ def _markdown(document: Document) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    """Text escaped for a Markdown table: it ends no column, emphasizes nothing and opens no tag."""
+    """Escape a text for a Markdown table, so that it ends no column, emphasizes nothing and opens no tag."""
     return visible(" ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines()))

@@ -1,7 +1,7 @@
-"""Signs for terminals that cannot show all of Unicode: an ASCII locale, or Windows' cp1252.
+"""Respell characters that standard output cannot encode, as with an ASCII locale or Windows' cp1252.
 
-A sign that the encoding lacks is written with others that mean the same (≤ as <=), so a table keeps its columns and a
-formula can be read. What has no such spelling, as a Chinese letter, is escaped (`\\u6f22`).
+A character that the encoding lacks is written with others that mean the same (≤ as <=), so a table keeps its columns
+and a formula can be read. One without such a spelling, such as a Chinese letter, is escaped (`\\u6f22`).
 """
 
 import codecs
@@ -22,7 +22,7 @@ HANDLER = "bertcli.encodable"  # the name of `_spelled` among the error handlers
 
 
 def encodable(text: str) -> str:
-    """Text as standard output can show it."""
+    """Respell a text so that standard output can encode it."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if text.isascii() or encoding.lower().startswith("utf"):
         return text
@@ -30,7 +30,7 @@ def encodable(text: str) -> str:
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
-    """What is written instead of letters that cannot be encoded, and where encoding goes on."""
+    """The error handler that `codecs` calls: the replacement, and the position at which encoding goes on."""
     assert isinstance(error, UnicodeEncodeError)
     spelled, before = "", error.object[error.start - 1 : error.start]
     for sign in error.object[error.start : error.end]:

@@ -1,4 +1,4 @@
-"""Markdown in a terminal, and text that stands among rich's markup as it is."""
+"""Print Markdown in a terminal (`bertcli guide`), and escape text for rich's markup."""
 
 import sys
 
@@ -18,7 +18,7 @@ def print_markdown(text: str) -> None:
 
 
 def escaped(text: str) -> str:
-    """A text that rich's markup leaves as it is, such as the brackets of `bertcli[serve]`."""
+    """Escape a text for rich's markup, which would take the brackets of `bertcli[serve]` for a style."""
     from rich.markup import escape
 
     return escape(text)

@@ -1,4 +1,4 @@
-"""Texts with what was found in them marked: in color on a terminal, and on a page."""
+"""MarkedTable: the table of tag and answer, which also shows the texts with entities or answers marked in color."""
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,12 +10,14 @@ from bertcli.report.shades import Mark, print_marked, shows_shades
 from bertcli.report.tables import Table, cell
 from bertcli.report.terminal import takes_escapes, visible
 
-PALEST = 0.25  # of a mark, from 0 to 1: that of a score of 0
-BLUE, GOLDEN = 210, 137  # the first label's hue, and the golden angle: however many follow, no two are alike
+# Shade of a mark with score 0; a score of 1 has shade 1.
+PALEST = 0.25
+# Degrees: the first label's hue, and the golden angle from one to the next, so that no two of many are alike.
+BLUE, GOLDEN = 210, 137
 
 
 class Passage(NamedTuple):
-    """A text and the marks in it, best first; `title` and `notes` stand before and after it."""
+    """A text with its marks, the best first, a title above it and notes below it."""
 
     title: str
     text: str
@@ -24,13 +26,13 @@ class Passage(NamedTuple):
 
 
 def mark(start: int, end: int, label: str, score: float) -> Mark:
-    """A mark of characters `start` to `end`, the stronger the higher the score."""
+    """Mark the characters `start` to `end`; the color is the stronger the higher the score, from 0 to 1."""
     shade = PALEST + (1 - PALEST) * min(1.0, max(0.0, score))
     return Mark(start, end, shade, label, f"{label} {cell(score)}".strip())
 
 
 def apart(marks: Iterable[Mark]) -> list[Mark]:
-    """Those that overlap none of those before them, in the order of the text."""
+    """Drop each mark that overlaps an earlier (better) one; the rest are in the order of the text."""
     kept: list[Mark] = []
     for candidate in marks:
         place = bisect(kept, candidate)
@@ -43,7 +45,7 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
 
 @lean_dataclass
 class MarkedTable(Table):
-    """A table that shows the texts themselves, with marks, where standard output shows colors; and on a page."""
+    """A table that is printed as its texts with marks where standard output shows colors, and drawn so on a page."""
 
     on_page = True
     passages: list[Passage] = field(default_factory=list)
@@ -58,7 +60,8 @@ class MarkedTable(Table):
         self.passages.append(passage._replace(marks=apart(passage.marks), notes=notes))
 
     def varies(self, cells: set[str]) -> bool:
-        return len(self.passages) > 1  # of several texts, one alone may have rows
+        # With several texts the id tells rows apart, also if only one of them has rows.
+        return len(self.passages) > 1
 
     def print(self) -> None:
         if not (takes_escapes() and shows_shades()):
@@ -74,7 +77,7 @@ class MarkedTable(Table):
                 print(visible(note))
 
     def page(self, model: str) -> str:
-        """A page of the texts with their marks, a color for each label, and of the table."""
+        """The page: the texts with their marks, a color for each label, and the table."""
         from bertcli.report.page import element, marked, page
         from bertcli.report.page import table as table_of
 
@@ -82,7 +85,8 @@ class MarkedTable(Table):
         tags = [*dict.fromkeys(map(_tag, labels))]
         hues = {label: (BLUE + GOLDEN * tags.index(_tag(label))) % 360 for label in labels}
         content = []
-        for title, text, marks, _ in self.passages:  # the table says what the notes say
+        # Notes are left out: the table below has the same.
+        for title, text, marks, _ in self.passages:
             content += [element("h2", title)] if title else []
             content.append(marked(text, marks, hues))
         columns, rows = self.shown()
@@ -92,5 +96,5 @@ class MarkedTable(Table):
 
 
 def _tag(label: str) -> str:
-    """What B-PER and I-PER have in common."""
+    """The type of a tag: PER for B-PER and I-PER, which then have one color."""
     return label.split("-", 1)[-1]

@@ -47,11 +47,11 @@ LONGEST_TEXT, LONGEST_COMMAND = 160, 400  # characters of them in the frame
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """A string that is HTML already, so that `element` and `html` do not escape it."""
 
 
 def element(name: str, *content: str, **attributes: str | bool | None) -> Markup:
-    """`<name attributes>content</name>`; all text is escaped, but for content that is Markup.
+    """Make `<name attributes>content</name>`; all text is escaped, except content that is Markup.
 
     `class_` stands for class, `aria_label` for aria-label. True is an attribute without a value, None and False leave
     it out.
@@ -70,7 +70,7 @@ def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
 
 
 def html(template: str, **values: Any) -> Markup:
-    """HTML with values in its {places}, which may say a format: all is escaped, but for Markup and lists of it."""
+    """Fill a template's {fields}, as str.format does; values are escaped, except Markup and lists of it."""
     made = literal = ""
     for before, name, form, _ in Formatter().parse(template):
         literal += before
@@ -85,7 +85,7 @@ def html(template: str, **values: Any) -> Markup:
 
 
 def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = None) -> Markup:
-    """A text in its own writing direction with marks in it, which are in order and do not overlap (else ValueError).
+    """A text in its own writing direction, with marks. Errors: ValueError for marks out of order or overlapping.
 
     `hues`: the hue of a label's marks, in degrees.
     """
@@ -101,7 +101,7 @@ def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = No
 
 
 def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int | None = None) -> Markup:
-    """Words on a ground whose color says the sign of `shade`, or has a hue, and whose strength its size (1: full)."""
+    """Words on a colored ground: its color is the hue or the sign of `shade`, its strength |shade| (1 is full)."""
     inner = [element("small", label)] if label else []
     side = "of-hue" if hue is not None else "against" if shade < 0 else "for"
     style = f"--shade: {min(1.0, abs(shade)):.3f}" + (f"; --hue: {hue}" if hue is not None else "")
@@ -128,7 +128,7 @@ def _cells(row: Sequence[str], columns: Sequence[Column]) -> Iterator[Markup]:
 
 
 def _breakable(text: str) -> list[str]:
-    """A path in parts, so that a narrow page breaks it behind its dots and lines, and not within words."""
+    """Split a path where a narrow page may break it: behind dots and lines, not within words."""
     if isinstance(text, Markup):
         return [text]
     parts = re.split(r"(?<=[._])(?=\w)", text)
@@ -175,30 +175,30 @@ def page(
 
 
 def _about(model: str, text: str, command: str) -> Markup:
-    """What a page is about, and when and how it was made."""
+    """The frame's lines: model, text, date, version, command."""
     subject = ": ".join(filter(None, (model, f"“{_clipped(text, LONGEST_TEXT)}”" if text else "")))
     shown = [html(COMMAND_LINE, command=_clipped(command, LONGEST_COMMAND))] if command else []
     return html(ABOUT, subject=subject, date=f"{date.today():%Y-%m-%d}", version=__version__, command=shown)
 
 
 def _clipped(text: str, most: int) -> str:
-    """A text in one line, with … in the place of what is beyond so many characters."""
+    """A text in one line of at most `most` characters; the rest is replaced by …."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def side_by_side(*content: Markup | list[Markup]) -> Markup:
-    """Things beside each other on a wide screen, below each other on a narrow one; a list is one thing."""
+    """Set content side by side on a wide screen, one below the other on a narrow one; a list is one block."""
     return element(
         "div", *(element("div", *(one if isinstance(one, list) else [one])) for one in content), class_="side"
     )
 
 
 def maps(*content: Markup) -> Markup:
-    """Heat maps as wide as they are, as many beside each other as fit."""
+    """Set heat maps in rows, each in its own width, as many side by side as fit."""
     return element("div", *content, class_="flow maps")
 
 
 def _in_script(data: Any) -> str:
-    """JSON as the text of a script element, which only "<" could end: "</script>", "<!--"."""
+    """JSON for a script element. "<" is escaped: "</script>" would end the element, "<!--" begin a comment."""
     return json.dumps(data, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")

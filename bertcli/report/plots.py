@@ -14,7 +14,7 @@ CURVE = '<polyline points="{points}"></polyline>'
 
 
 def line_chart(caption: str, values: Sequence[float], across: str, up: str) -> Markup:
-    """Shares, from 0 to 1, at 0, 1, 2, … as a line with a dot and a number for each."""
+    """A line chart of values from 0 to 1 at x = 0, 1, 2, …, with a dot and a number for each."""
     plane_width, plane_height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
     def x(place: float) -> float:

@@ -7,13 +7,14 @@ from itertools import count
 from typing import TypeVar
 
 T = TypeVar("T")
-MOMENT = 1.0  # seconds of work before the bar appears
+# Seconds of work before the bar appears: short work has none.
+MOMENT = 1.0
 
 
 def progress(
     items: Iterable[T], task: str, reached: Callable[[T], tuple[int, float | None]], unit: str = "texts"
 ) -> Generator[T, None, None]:
-    """The same items; after a moment a bar on standard error shows texts (or other units) done, rate, share, time left.
+    """Pass items through; after a moment a bar on standard error shows how many are done, rate, share, time left.
 
     `reached(item)` gives how many texts are done with that item, and their share (0 to 1) of all, or None.
     """
@@ -48,7 +49,7 @@ def progress(
 
 
 def counted(items: Iterable[T], task: str, unit: str, total: int | None) -> Iterable[T]:
-    """The same items, counted one by one if standard error is a terminal; `total`: how many there are, if known."""
+    """Pass items through with a bar that counts them, if standard error is a terminal; `total` is None if unknown."""
     if not sys.stderr.isatty():
         return items
     numbers = count(1)

@@ -1,16 +1,18 @@
-"""Shaded cells and texts in a terminal."""
+"""Print table cells and texts on a ground of color in a terminal; without color, with blocks or numbers instead."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.report.terminal import terminal_width, visible
 
-BLOCKS = " ░▒▓█"  # from light to dark
-DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)  # red, green, blue
+# From light to dark.
+BLOCKS = " ░▒▓█"
+# Red, green and blue of the shades 1 and -1.
+DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)
 
 
 class Shaded(str):
-    """A cell with its shade, from -1 (red) to 1 (blue); what is beyond is shown as these."""
+    """A cell with its shade, from -1 (red) to 1 (blue); numbers beyond are drawn as -1 or 1."""
 
     shade: float
 
@@ -21,7 +23,7 @@ class Shaded(str):
 
 
 def print_shades(lines: Iterable[Sequence[str]]) -> None:
-    """Print lines of cells: those that are Shaded in color if allowed, else after a block as dark as they are."""
+    """Print lines of cells; a Shaded one has a ground of color, or, without color, a block as dark in front."""
     from rich.text import Text
 
     console, colored = _shading_console()
@@ -39,7 +41,7 @@ def print_shades(lines: Iterable[Sequence[str]]) -> None:
 
 
 def fitting(widths: Sequence[int], room: int | None) -> list[list[int]]:
-    """The numbers of columns with these widths, in groups that fit into `room`; a group has at least one column."""
+    """Divide columns of these widths into groups that fit into `room`: their indices, at least one a group."""
     groups: list[list[int]] = []
     left = 0
     for column, width in enumerate(widths):
@@ -52,9 +54,9 @@ def fitting(widths: Sequence[int], room: int | None) -> list[list[int]]:
 
 
 class Mark(NamedTuple):
-    """Characters `start` to `end` of a text, shaded: `shade` 0 to 1 for what speaks for something, 0 to -1 against it.
+    """A mark on characters `start` to `end` of a text. shade: 0 to 1 speaks for a result, 0 to -1 against it.
 
-    `label` stands behind the characters; `title` says more: on a page when they are pointed at.
+    label: written behind the characters. title: more about the mark; on a page it appears under the pointer.
     """
 
     start: int
@@ -89,12 +91,12 @@ def print_marked(text: str, marks: Iterable[Mark]) -> None:
 
 
 def shows_shades() -> bool:
-    """Whether standard output shows shades of color."""
+    """True if standard output shows shades of color: 256 colors or more, and NO_COLOR is not set."""
     return _shading_console()[1]
 
 
 def _shading_console() -> tuple[Any, bool]:
-    """A console that prints text as it is, and whether it can show shades."""
+    """A console that prints text unchanged, and True if it can show shades."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -102,7 +104,7 @@ def _shading_console() -> tuple[Any, bool]:
 
 
 def _on(shade: float) -> str:
-    """A text color on a ground between white and dark blue, or (below 0) dark red."""
+    """The rich style of a shade: a ground between white and dark blue (below 0 dark red), text in white or black."""
     strength, darkest = min(1.0, abs(shade)), DARKEST if shade >= 0 else DARKEST_RED
     ground = ",".join(str(round(255 + strength * (dark - 255))) for dark in darkest)
     return f"{'white' if strength > 0.5 else 'black'} on rgb({ground})"

@@ -1,4 +1,4 @@
-"""A table of records under construction: its columns, and the rows that a record has in it."""
+"""Table: collects the records of a task as rows; a task's spec makes one, the command prints or draws it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -10,23 +10,27 @@ from bertcli.report.terminal import Column, print_table
 Record = Mapping[str, Any]
 Cell = str | int | float | bool | None
 Row = tuple[Cell, ...]
-OWN_ID = Column("id", optional=True)  # a text's own, where it has one
+# The id that a text's row or line has in the input; left out if none has one.
+OWN_ID = Column("id", optional=True)
 
 
 @lean_dataclass
 class Table:
-    """Columns, the rows so far, and `rows_of`, which makes rows of a record: a function, or the name of the list in it
-    whose items are a row each, with what they and the record have of the columns; "" if a record is one row itself.
+    """A table of records: its columns, and the rows so far.
 
-    A record with an "error" has one row: what it has of the columns, and the error in a column of its own.
+    rows_of: makes rows of a record. It is a function, or the name of a list in the record: each of its items is a row,
+    whose cells come from the item or else from the record. "" if a record is one row.
+    on_page: a table of this class can draw a page. in_files: a .csv or .parquet file may hold the rows. line_of: the
+    line that is printed instead of the table, for records that are texts.
+    A record with an "error" is one row, with the error in a column of its own.
     """
 
     columns: tuple[Column, ...]
     rows_of: Callable[[Record], Iterable[Row]] | str
     rows: list[tuple[str, ...]] = field(default_factory=list)
-    on_page: ClassVar[bool] = False  # there is a web page of it
-    in_files: bool = True  # a .csv or .parquet file may hold the rows
-    line_of: Callable[[Record], str] | None = None  # what is printed of a record that is a line of text
+    on_page: ClassVar[bool] = False
+    in_files: bool = True
+    line_of: Callable[[Record], str] | None = None
 
     def add(self, record: Record) -> None:
         """Append the rows of a record."""
@@ -58,7 +62,7 @@ class Table:
         return [columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
 
     def varies(self, cells: set[str]) -> bool:
-        """Whether a column of these cells tells rows apart."""
+        """True if a column with these distinct cells tells rows apart; a `varying` column is else left out."""
         return len(cells) > 1
 
     def print(self) -> None:
@@ -78,4 +82,5 @@ def cell(value: Cell) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}" if value == 0 or 0.001 <= abs(value) < 1e6 else f"{value:.3e}"
-    return value if isinstance(value, str) else str(value)  # which may be markup
+    # A string stays the object that it is: it may be Markup.
+    return value if isinstance(value, str) else str(value)

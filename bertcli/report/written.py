@@ -1,4 +1,4 @@
-"""What a command says of the file that it wrote, and what the file says of the command."""
+"""Report written files on standard error, and keep the command line that pages show in their frame."""
 
 import os
 import sys
