@@ -1,7 +1,7 @@
-"""What a model can do: which commands can use it, with an example each, and what it was made for.
+"""Find the commands that can use a model, with an example each, and the task it was made for.
 
-Whether a command can use a model is asked of what the command itself asks before any work, so the two cannot disagree.
-`bertcli info`, the server and the messages read this one answer.
+A task is asked by its own `plan`, which the command runs before any work, so that this answer and the command cannot
+disagree. `bertcli info`, the server and error messages read this one answer.
 """
 
 import re
@@ -18,10 +18,14 @@ from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, Example, Subject
 from bertcli.tasks.export import ExportOptions
 from bertcli.tasks.registry import compute, spec, specs
 
-PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # words that a shell takes as they are
-QUOTED = re.compile(r"[^\"$`\\!\n]+")  # and those that it takes in double quotes
-OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}  # words that make another text of an example
-WORDS = ("king", "tea", "the", "a", "A", "M")  # of which nearly every vocabulary has one as a piece
+# Words that a shell takes as they are, and those that it takes in double quotes.
+PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+QUOTED = re.compile(r"[^\"$`\\!\n]+")
+# Replacements that make a second text for `patch` from an example's text.
+OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}
+# Words for `neighbors`: nearly every vocabulary has one of them as a piece.
+WORDS = ("king", "tea", "the", "a", "A", "M")
+# By a prediction head's name, the purpose of a model that has it. The first that a model has counts.
 MADE_FOR = {
     "classifier": "text classifier",
     "token_classifier": "token classifier",
@@ -31,7 +35,8 @@ MADE_FOR = {
     "rtd": "replaced-token detector",
     "nsp": "next-sentence classifier",
 }
-LABELLED = {  # a file of labelled texts that `evaluate` could take, by the task that it would be evaluated on
+# By task, a file for the example of `evaluate`. The first task that a model can run counts.
+LABELLED = {
     "rank": "candidates.jsonl",
     "tag": "tags.conll",
     "answer": "squad.json",
@@ -42,14 +47,14 @@ LABELLED = {  # a file of labelled texts that `evaluate` could take, by the task
 
 
 class Capability(NamedTuple):
-    """A command that can use a model, and an example of it."""
+    """A command that can use a model, and an example as a command line."""
 
     command: str
     example: str
 
 
 def commands(model: LoadedModel) -> Iterator[Capability]:
-    """The commands that can use a model, each with an example of a text that suits it."""
+    """Yield the commands that can use a model, each with an example whose text suits it; tasks come first."""
 
     def runs(task: str, **options: Any) -> bool:
         of_task = spec(task)
@@ -66,7 +71,7 @@ def commands(model: LoadedModel) -> Iterator[Capability]:
 
 
 def purpose(model: LoadedModel) -> str:
-    """What a model was made for, in a few words."""
+    """The purpose of a model in a few words, such as "sentence vectors"; "encoder" if its settings cannot be read."""
     try:
         settings = model.sentence
     except BertcliError:
@@ -91,7 +96,7 @@ def purpose(model: LoadedModel) -> str:
 
 
 def _other_commands(subject: Subject) -> Iterator[Example]:
-    """The commands that are no task: those that the model can be used with."""
+    """Yield examples of the commands that are no task (views, params, serve, export, …) and can use the model."""
     model = subject.model
     reads = accepts(lambda: length_limit(model, None))
     encodes, fills = subject.runs("encode"), "mlm" in model.heads
@@ -138,7 +143,7 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
 
 
 def _known_word(model: LoadedModel) -> str | None:
-    """A word that is one piece of the model's vocabulary."""
+    """The first of WORDS that is one piece of the model's vocabulary; None if none is."""
     unknown = model.tokenizer.special_id("unk")
     for word in WORDS:
         pieces = model.tokenizer.pieces_of(word)
@@ -156,7 +161,7 @@ def _capability(model: LoadedModel, example: Example) -> Capability:
 
 
 def _quoted(word: str) -> str:
-    """A word as a shell takes it, in double quotes where these are enough."""
+    """Quote a word for a shell, in double quotes where they are enough."""
     if PLAIN.fullmatch(word):
         return word
     return f'"{word}"' if QUOTED.fullmatch(word) else shlex.quote(word)

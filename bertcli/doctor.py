@@ -1,4 +1,4 @@
-"""The doctor: the library behind NumPy's products, its kernel and threads, and rates measured here."""
+"""`bertcli doctor`: NumPy's BLAS, its kernel and threads, measured speed, and advice on what would make it faster."""
 
 import os
 import platform
@@ -12,20 +12,23 @@ from bertcli._version import __version__
 from bertcli.engine import blas, threads
 from bertcli.onnx.session import available_devices, cache_folder, cache_size, installed, runtime
 
-blas.forget_choices()  # NumPy is loaded
+# NumPy is loaded now: programs started from here need not inherit the variables that chose its kernel.
+blas.forget_choices()
 
 # Features of processors that kernels are written for.
 FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
-OVERFLOWS = "0.3.34"  # the OpenBLAS of NumPy 2.5.2 to 2.5.5: see engine/float64.py
-OVERFLOWING = ("Haswell", "Zen")  # its kernels that overflow the stack where the processor has AVX-512 (OpenBLAS#6013)
+# The OpenBLAS of NumPy 2.5.2 to 2.5.5, and its kernels that overflow the stack in float64 products where the processor
+# has AVX-512 (OpenBLAS#6013). See engine/float64.py.
+OVERFLOWS = "0.3.34"
+OVERFLOWING = ("Haswell", "Zen")
 
 
 def examine() -> dict[str, Any]:
-    """bertcli, Python, NumPy, BLAS and its kernel, threads, processor, measured matrix and memory rates, advice.
+    """The record of `bertcli doctor`: versions, BLAS and its kernel, threads, processor, measured rates, advice.
 
-    `usable_cores` are fewer than `cores` if a container limits CPU time. Takes half a second.
+    `usable_cores` are fewer than `cores` if a container limits CPU time. The measurements take half a second.
     """
     vendor, features = blas.processor()
     built_on = _built_on()
@@ -50,7 +53,7 @@ def examine() -> dict[str, Any]:
 
 
 def _onnx_runtime() -> dict[str, Any]:
-    """The other engine: its version, devices, and the folder of its graphs."""
+    """The part of the record about ONNX Runtime: version, devices, and the folder in which graphs are cached."""
     if not (installed("onnxruntime") and installed("onnx")):
         return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
     return {
@@ -62,21 +65,27 @@ def _onnx_runtime() -> dict[str, Any]:
 
 
 def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:
-    """Floating-point operations per second: the best of a few float32 products, by default BERT-base's largest."""
+    """Measure matrix products: float32 operations a second, the best of a few runs.
+
+    The default sizes are those of BERT-base's largest product.
+    """
     left, right = np.ones((rows, inner), dtype=np.float32), np.ones((inner, columns), dtype=np.float32)
     into = np.empty((rows, columns), dtype=np.float32)
     return 2 * rows * inner * columns / _best_of(lambda: np.matmul(left, right, out=into), 8)
 
 
 def memory_rate(megabytes: int = 192) -> float:
-    """Bytes per second at which all threads together read memory that is not cached."""
+    """Measure memory: bytes a second that all threads together read from an array larger than the caches."""
     numbers = np.ones(megabytes << 18, dtype=np.float32)
     parts = np.array_split(numbers, threads.thread_count())
     return numbers.nbytes / _best_of(lambda: threads.share(np.max, parts), 4)
 
 
 def advice(features: frozenset[str]) -> str | None:
-    """Advice on what is dangerous here, or would make products faster; None if there is nothing to say."""
+    """The sentence about a dangerous or slow kernel, and what to do; None if the kernel is good for the processor.
+
+    features: the processor's.
+    """
     kernel = blas.kernel()
     pinned = os.environ.get(blas.KERNEL_VARIABLE)
     if pinned and kernel in OVERFLOWING and blas_version().startswith(OVERFLOWS) and features >= blas.AVX512:
@@ -98,11 +107,12 @@ def _built_on() -> dict[str, str]:
 
 
 def blas_version() -> str:
-    """The version of that library."""
+    """The version of the BLAS that NumPy was built on."""
     return _built_on()["version"]
 
 
 def _best_of(work: Any, times: int) -> float:
+    """Seconds of the fastest of several calls."""
     best = float(sys.maxsize)
     for _ in range(times):
         start = perf_counter()

@@ -1,4 +1,8 @@
-"""The building blocks as functions of plain arrays, without a model. None of them modifies its arguments."""
+"""`bertcli.functional`: softmax, attention, layer norm and others as functions of plain arrays, without a model.
+
+They compute with the engine's kernels (engine/kernels.py), which write over what they read; so arguments are copied
+first and never modified.
+"""
 
 from math import sqrt
 from typing import Any
@@ -17,7 +21,8 @@ def softmax(x: ArrayLike) -> Array:
     rows = _copy(x)
     if not rows.size:
         return rows
-    with np.errstate(over="ignore"):  # a number so far below the largest has weight 0, whatever the difference
+    # A difference to the largest that overflows has weight 0, as it should.
+    with np.errstate(over="ignore"):
         return kernels.softmax(np.atleast_1d(rows)).reshape(rows.shape)
 
 

@@ -1,4 +1,4 @@
-"""A network without files: from the name of a published size or a config.json, its weights given, random or none."""
+"""Build a network without a checkpoint: from a published size or a config.json, with given, random or no weights."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -26,7 +26,7 @@ def build_variant(
     sizes: Mapping[str, int] | None,
     weights: Mapping[str, ArrayLike] | int | None,
 ) -> tuple[Config, tuple[str, ...], Network, str]:
-    """The configuration, heads, network and name of `LoadedModel.variant`, whose errors these are."""
+    """Build the configuration, heads, network and name for `LoadedModel.variant`; its docstring has the arguments."""
     check_kind("name", name, str)
     check_kind("heads", heads, Iterable)
     check_kind("sizes", sizes, Mapping)
@@ -68,7 +68,7 @@ def build_variant(
 
 
 def _check_memory(network: Network, name: str) -> None:
-    """BertcliError for more weights than this machine has memory for, before any is drawn."""
+    """Raise BertcliError, before any weight is drawn, if they take more memory than this machine has."""
     size = 4 * sum({id(parameter.array): parameter.array.size for parameter in parameters(network)}.values())
     memory = physical_memory()
     if memory is not None and size > memory:
@@ -78,9 +78,10 @@ def _check_memory(network: Network, name: str) -> None:
 
 
 class MadeWeights:
-    """The source of arrays for `build`: without `weights` shapes that need no memory, with a seed random numbers.
+    """The source of arrays for `build`.
 
-    Else those of a mapping from path to array; a tied one that is not given is the one that it is tied to.
+    weights: None gives arrays of shapes that take no memory, a seed random numbers, a mapping its arrays by path. A
+    tied array that the mapping does not have is the array that it is tied to.
     """
 
     def __init__(self, weights: Mapping[str, ArrayLike] | int | None) -> None:
