@@ -1,1 +1,1 @@
-"""Reading texts, writing results, search in stored vectors; `formats.py` says what each kind of file holds."""
+"""Read texts, write results, search in stored vectors. formats.py lists the formats and what each holds."""

@@ -1,4 +1,4 @@
-"""Arrays in files, .npy, .npz and .safetensors: written from beginning to end as their rows come, joined, and read."""
+"""Read and write arrays in .npy, .npz and .safetensors files; rows are written as they come, never all in memory."""
 
 import json
 import math
@@ -15,10 +15,10 @@ from bertcli.files.vector_reader import Readers
 from bertcli.weights.tensors import StoredTensor, open_file
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
-TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # of others a view has other numbers
-UNPACKED = 1 << 30  # bytes that a compressed array may have
-ENDS = ("offsets", "indptr")  # arrays that say where the parts of others end
-ALIGNMENT = 8  # bytes: where the arrays of a .safetensors file may begin
+TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
+UNPACKED = 1 << 30  # bytes: the limit of a compressed array, since a small file could fill the memory
+ENDS = ("offsets", "indptr")  # arrays with the begin of each text's rows in another array, and the end of the last
+ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at multiples of this, as the package writes them
 
 
 class Stored(NamedTuple):
@@ -31,13 +31,13 @@ class Stored(NamedTuple):
 
     @classmethod
     def text(cls, name: str, text: str) -> "Stored":
-        """A text, which .safetensors files have in their metadata."""
+        """Make an array of a text; .safetensors files have it in their metadata."""
         array = np.array(text)
         return cls(name, array.dtype.str, (), [array])
 
 
 def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
-    """One array in the .npy format, version 1.0."""
+    """Write one array in the .npy format, version 1.0."""
     (array,) = arrays
     header = {"descr": array.dtype, "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(stream, header)
@@ -45,7 +45,7 @@ def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
 
 
 def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
-    """An uncompressed zip of .npy files, the same bytes for the same arrays."""
+    """Write an uncompressed zip of .npy files; equal arrays give equal bytes, since it holds no dates."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:
             with archive.open(zipfile.ZipInfo(f"{array.name}.npy"), "w", force_zip64=True) as member:
@@ -53,9 +53,9 @@ def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
 
 
 def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
-    """The length of the header, then JSON padded with spaces; after it the arrays stand end to end.
+    """Write the length of the header, the header (JSON padded with spaces), then the arrays end to end.
 
-    By hand, because the safetensors package writes a file only from arrays that are all in memory.
+    Written here because the safetensors package needs all arrays in memory.
     """
     texts = {array.name: str(*array.rows) for array in arrays if array.dtype.startswith("<U")}
     arrays = [array for array in arrays if array.name not in texts]
@@ -78,7 +78,7 @@ def _write_rows(stream: IO[bytes], array: Stored) -> None:
 
 
 def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """0, and where each of the parts of these lengths ends."""
+    """Yield 0 and the running sum of all lengths, part by part."""
     end = np.zeros(1, np.int64)
     yield end
     for part in lengths:
@@ -91,12 +91,15 @@ def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
 
 
 def open_npy(path: Path) -> Readers:
-    """What maps the array of a .npy file, "embeddings". Reading raises many kinds of errors where it is damaged."""
+    """Return a function that maps the array of a .npy file, as "embeddings".
+
+    It raises many kinds of errors for a damaged file.
+    """
     return {"embeddings": partial(np.lib.format.open_memmap, path, "r")}
 
 
 def open_npz(path: Path) -> Readers:
-    """What reads each array of a .npz file into memory. Errors: those of zipfile; reading raises others."""
+    """Return functions that read each array of a .npz file into memory. Errors: zipfile's; the functions' differ."""
     with zipfile.ZipFile(path) as archive:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
     return {info.filename.removesuffix(".npy"): partial(_member, path, info) for info in members}
@@ -107,13 +110,13 @@ def _member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
         raise ValueError(f"compressed arrays of more than {UNPACKED:,} bytes are not read; use np.savez")
     with zipfile.ZipFile(path) as archive, archive.open(info) as member:
         array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        if member.read(1):  # at its end zipfile checks the CRC
+        if member.read(1):  # read to the end, where zipfile checks the CRC
             raise ValueError(f"{info.filename} has more bytes than its array")
     return array
 
 
 def open_safetensors(path: Path) -> Readers:
-    """What gives each array of a .safetensors file, which is mapped. Errors: BertcliError."""
+    """Return functions that give each array of a .safetensors file, which is mapped. Errors: BertcliError."""
     readers = {name: partial(_tensor, tensor) for name, tensor in open_file(path).items()}
     with path.open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
@@ -131,12 +134,12 @@ def _tensor(tensor: StoredTensor) -> NDArray[Any]:
 
 
 def joined(files: Sequence[Readers]) -> list[Stored]:
-    """The arrays of the file of all shards."""
+    """Join the arrays of the files of all shards."""
     return [_joined(name, [readers[name] for readers in files]) for name in files[0]]
 
 
 def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
-    """An array of all shards, of which one at a time is in memory."""
+    """Join an array of all shards; one shard at a time is in memory."""
     first, shapes = readers[0](), [read().shape for read in readers]
     kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
     if not first.ndim:

@@ -1,7 +1,7 @@
-"""The formats of files: one class each, which says how it is read, written and joined, and what lies beside it.
+"""The table of file formats: a class for each, with its endings, and how it is read, written, joined.
 
-A format is added as a class here, and in FORMATS. What it does stands in the files that read and write (rows.py,
-arrays.py, parquet.py), which are imported when there is such work: `--help` reads the endings alone.
+To add a format, add a class here and in FORMATS. rows.py, arrays.py, records.py and parquet.py do the work; they are
+imported late, because `--help` only needs the endings.
 """
 
 import os
@@ -23,7 +23,10 @@ Content = Literal["texts", "records", "rows", "array", "arrays", "vectors"]  # a
 
 
 class VectorSource(Protocol):
-    """Vectors to write (`VectorForm`): as arrays, or as columns of numbers beside those of `columns`; and `notes`."""
+    """Vectors to write, implemented by `VectorForm`.
+
+    stored: as arrays. vector_columns: as columns of a table, beside `columns` of texts. notes: the file's metadata.
+    """
 
     @property
     def notes(self) -> Mapping[str, str]: ...
@@ -38,10 +41,12 @@ class VectorSource(Protocol):
 
 
 class Format:
-    """A format.
+    """Base class of all formats.
 
-    endings: of files' names, in lower case. holds: what may be in a file. notes_errors: which texts could not be used
-    is listed in a file beside it, since it has no place for that; notes_settings: so is how it was made.
+    endings        endings of files' names, in lower case
+    holds          what a file may contain
+    notes_errors   texts that could not be used are listed in FILE.errors.jsonl, since the format has no room for them
+    notes_settings likewise: the settings of a run are in FILE.settings.json
     """
 
     endings: tuple[str, ...]
@@ -49,17 +54,17 @@ class Format:
     notes_errors = notes_settings = False
 
     def check(self, file: str) -> None:
-        """BertcliError if a file of this format cannot be read or written for lack of a package."""
+        """Raise BertcliError if the package that reads and writes this format is missing."""
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        """Write one file of those that the shards of a run have written, in their order."""
+        """Join the files that the shards of a run have written, in order."""
         raise NotImplementedError
 
 
 class TextFormat(Format):
-    """Of files with texts.
+    """A format of input texts.
 
-    named: they stand under names; gives_ids: each has an id, unasked; streams: it may also be packed (.gz), or a pipe.
+    named: a row has named fields. gives_ids: each text has an id without --id-column. streams: may be a pipe, or .gz.
     """
 
     named = streams = True
@@ -71,7 +76,7 @@ class TextFormat(Format):
 
 
 class RecordFormat(Format):
-    """Of files with records as they are."""
+    """A format that holds records as JSON."""
 
     def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
         """Write records, each a line of JSON."""
@@ -79,7 +84,7 @@ class RecordFormat(Format):
 
 
 class RowFormat(Format):
-    """Of files with the rows of a table."""
+    """A format that holds the rows of a record's table."""
 
     def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
         """Write the rows in segments, each a line of JSON; a column holds str, int or float."""
@@ -87,7 +92,7 @@ class RowFormat(Format):
 
 
 class VectorFormat(Format):
-    """Of files with the vectors that `encode` writes. in_table: they stand beside their texts, one a row."""
+    """A format that holds the vectors of `encode`. in_table: a row holds the text and its vector."""
 
     in_table = False
 
@@ -96,7 +101,7 @@ class VectorFormat(Format):
         raise NotImplementedError
 
     def open_vectors(self, path: Path) -> "StoredVectors":
-        """The vectors of whole texts, and what the file says of them. Errors: BertcliError."""
+        """Open the vectors of whole texts, and the file's notes on them. Errors: BertcliError."""
         raise NotImplementedError
 
 
@@ -104,7 +109,7 @@ class VectorFormat(Format):
 
 
 class LineFormat(TextFormat):
-    """Texts in lines. reader: the function of rows.py that finds them."""
+    """A format of texts in lines. reader: the name of the function in rows.py that reads them."""
 
     reader: str
 
@@ -171,7 +176,7 @@ class Csv(LineFormat, RowFormat):
         write_separated(stream, segments.lines(), [*columns], self.delimiter)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        """The header of the first alone."""
+        """Join files, and keep only the header of the first."""
         for number, file in enumerate(files):
             with open(file, "rb") as lines:
                 if number:
@@ -180,7 +185,7 @@ class Csv(LineFormat, RowFormat):
 
 
 class Tsv(Csv):
-    """The same with tabs."""
+    """Rows as CSV's, with tabs between the cells."""
 
     endings, reader, delimiter = (".tsv",), "tab_separated", "\t"
 
@@ -189,7 +194,7 @@ class Tsv(Csv):
 
 
 class ArrayFormat(VectorFormat):
-    """Of files with arrays."""
+    """A format that holds arrays."""
 
     notes_errors = True
 
@@ -198,7 +203,7 @@ class ArrayFormat(VectorFormat):
         raise NotImplementedError
 
     def open_arrays(self, path: Path) -> "Readers":
-        """What reads each array of a file, by name."""
+        """Return functions that read each array of a file, by name."""
         raise NotImplementedError
 
     def write_vectors(self, stream: Stream, segments: "ResumableOutput", form: VectorSource) -> None:
@@ -270,7 +275,7 @@ class Safetensors(ArrayFormat):
 class Parquet(TextFormat, RowFormat, VectorFormat):
     """A table by pyarrow, whose columns may hold vectors beside texts.
 
-    A format of pyarrow's that is no Parquet has its own `table` and `writer`; the rest is the same.
+    Another format of pyarrow's would be a subclass with its own `table` and `writer`.
     """
 
     endings, holds = (".parquet",), ("texts", "rows", "vectors")
@@ -278,13 +283,13 @@ class Parquet(TextFormat, RowFormat, VectorFormat):
     in_table = True
 
     def table(self, file: Any) -> "ColumnFile":
-        """A file that is open, to read."""
+        """Wrap an open file for reading."""
         from bertcli.files.parquet import ParquetTable
 
         return ParquetTable(file)
 
     def writer(self, stream: Stream, schema: Any) -> Any:
-        """What writes tables with this schema, one after the other: `write_table`, in a `with` block."""
+        """Return pyarrow's writer for this schema: a context manager with `write_table`."""
         from bertcli.files.parquet import parquet_writer
 
         return parquet_writer(stream, schema)
@@ -328,7 +333,7 @@ F = TypeVar("F", bound=Format)
 
 
 def endings(*contents: Content) -> tuple[str, ...]:
-    """The endings of files that may hold any of this, in its order."""
+    """List the endings of the formats that may hold any of these contents, in their order."""
     return tuple(ending for what in contents for ending, format in BY_ENDING.items() if what in format.holds)
 
 
@@ -341,19 +346,19 @@ VECTOR_TABLES = endings("vectors")
 
 
 def ending_of(file: str) -> str:
-    """The ending of a file's name, in lower case."""
+    """Return the ending of a file's name, in lower case."""
     return Path(file).suffix.lower()
 
 
 def format_of(file: str, holding: type[F]) -> F:
-    """The format of a file, by its ending, which is of this kind."""
+    """Return the format of a file by its ending; callers have checked that it is an instance of `holding`."""
     found = BY_ENDING[ending_of(file)]
     assert isinstance(found, holding)
     return found
 
 
 def check_output(file: str | None, endings: tuple[str, ...]) -> None:
-    """BertcliError for an output file, if there is one, whose ending is not one of these, or that cannot be written."""
+    """Raise BertcliError for an output file with another ending, or one that cannot be written; None passes."""
     if file is None:
         return
     ending = ending_of(file)

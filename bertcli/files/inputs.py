@@ -1,4 +1,4 @@
-"""Texts from files and pipes, one at a time: no file is held in memory as a whole."""
+"""Read texts from files and pipes, one at a time: no file is in memory as a whole."""
 
 import glob
 import os
@@ -26,7 +26,7 @@ def from_files(
     header: bool = True,
     delimiter: str | None = None,
 ) -> Texts:
-    """Texts of files one after another, each read according to its ending; `-` is standard input, of `format_in`.
+    """Read the texts of files, one after the other, each by its ending; `-` is standard input, of `format_in`.
 
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
@@ -48,7 +48,7 @@ def from_files(
 
 
 def rows_in(files: Sequence[str], columns: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
-    """The rows of files as `from_files` gives them, with the fields of these columns."""
+    """Read the rows of files as `from_files` does, with these columns."""
     names = [name for file in files for name in matching_files(file)]
     inputs = _InputFiles([_open(name, format_in) for name in names], columns, keep_going)
     files_read = tuple(names) if inputs.regular else None
@@ -56,12 +56,12 @@ def rows_in(files: Sequence[str], columns: RowColumns, keep_going: bool = False,
 
 
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
-    """Whether any of these input files, or of those that a pattern matches, has named fields; of none: the pipe."""
+    """True if any input file has named fields; patterns are expanded; without files, standard input counts."""
     return any(format.named for format in _formats(files, format_in))
 
 
 def gives_ids(files: Sequence[str], format_in: str) -> bool:
-    """Whether texts of any of these input files have ids, though none were asked for; of none: the pipe."""
+    """True if the texts of any input file have ids unasked (FASTA); without files, standard input counts."""
     return any(format.gives_ids for format in _formats(files, format_in))
 
 
@@ -72,13 +72,13 @@ def _formats(files: Sequence[str], format_in: str) -> list[TextFormat]:
 
 
 def are_separated(files: Sequence[str], format_in: str) -> bool:
-    """Whether all of these input files (of none: the pipe) hold columns separated by a character."""
+    """True if all input files are .csv or .tsv; without files, standard input counts."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
     return all(ending_of_input(name, format_in) in (".csv", ".tsv") for name in names)
 
 
 class _InputFiles:
-    """The texts of files and pipes, one after another, and how far reading has got."""
+    """An iterable of the texts of several files or pipes, which knows the share that has been read."""
 
     def __init__(self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool) -> None:
         self._files = files
@@ -109,7 +109,7 @@ class _InputFiles:
 
 
 def _open(file: str, format_in: str) -> InputFile:
-    """A file or pipe that is known to exist, and to have a known ending."""
+    """Open an input file or pipe. Errors: BertcliError for an unknown ending, or a file that cannot be read."""
     ending = ending_of_input(file, format_in)
     format = BY_ENDING.get(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
@@ -122,7 +122,7 @@ def _open(file: str, format_in: str) -> InputFile:
 
 
 def matching_files(file: str) -> list[str]:
-    """The file of this name, or the files that a pattern matches, sorted by name."""
+    """Expand a pattern to the files that it matches, sorted by name; an existing file of this name comes first."""
     if file == STANDARD_INPUT or not glob.has_magic(file) or os.path.lexists(file):
         return [file]
     matches = sorted(name for name in glob.glob(file, recursive=True) if not os.path.isdir(name))
@@ -132,7 +132,7 @@ def matching_files(file: str) -> list[str]:
 
 
 def ending_of_input(file: str, format_in: str) -> str:
-    """The ending, in lower case, that determines the format, without a final .gz; `format_in` is that of a pipe."""
+    """Return the ending that determines the format, in lower case, without a final .gz; for a pipe, `format_in`."""
     if file == STANDARD_INPUT:
         return f".{format_in}"
     path = Path(file.lower())

@@ -1,4 +1,4 @@
-"""Lines of a file, a gzip or a pipe: UTF-8, ended by \\n or \\r\\n only, read as they arrive."""
+"""Read the lines of a file, a gzip or a pipe as they arrive: UTF-8, ended by \\n or \\r\\n only."""
 
 import gzip
 import os
@@ -21,10 +21,10 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """A line without its end, and what that end was: "\\n", "\\r\\n", or nothing at the end of the file.
+    """A line without its end, and that end: "\\n", "\\r\\n", or "" at the end of the file.
 
-    `place` is its file and number; `error` says what is wrong with a line that is not UTF-8, whose text then has marks
-    in place of the bad bytes.
+    place: file and line number, for messages. error: set for a line that is not UTF-8; its text has replacement
+    characters instead of the bad bytes.
     """
 
     place: str
@@ -34,11 +34,11 @@ class Line(NamedTuple):
 
 
 class LineFile:
-    """The lines of a file (`-`: standard input; ….gz: unpacked), and whether the next one is available.
+    """An iterable of the lines of a file (`-`: standard input; ….gz: unpacked).
 
-    `regular`: it is a file on disk, which, unlike a pipe, can be read again. A final newline does not begin another
+    `regular` is true for a file on disk, which can be read again, unlike a pipe. A final newline does not begin another
     line; a byte-order mark is dropped. Errors: BertcliError naming a file that cannot be read (at once if it is
-    missing), or the line at which a gzip is damaged, or a line without an end.
+    missing), the line at which a gzip is damaged, or a line of more than LONGEST bytes.
     """
 
     def __init__(self, file: str) -> None:
@@ -47,7 +47,7 @@ class LineFile:
         self._stream: BinaryIO | None = None
         self._ready: deque[bytes] = deque()
         self._packed = file.lower().endswith(".gz")
-        self._used = 0  # bytes of the file behind the lines given so far
+        self._used = 0  # bytes of the file that have been read
         self._size = 0
         self._number = 0  # of the line given last
         if file != STANDARD_INPUT:
@@ -55,12 +55,14 @@ class LineFile:
         self.regular = file != STANDARD_INPUT and os.path.isfile(file)
 
     def waiting(self) -> bool:
-        """True when the writer has paused, so the reader can use the time to compute."""
+        """True if the writer of a pipe has paused, so that the caller can compute meanwhile."""
+        # Closed: the last sequence of a FASTA file is given out after the end of the file.
         if self._ready or self._stream is None or self._stream.closed or not _may_pause(self._stream):
-            return False  # closed: the last sequence of a FASTA file is a text only once the file has ended
+            return False
         try:
             return not select.select([self._stream], [], [], PAUSE)[0]
-        except (OSError, ValueError):  # pipes cannot be polled here, or not with so high a file descriptor
+        # Windows cannot poll pipes; select takes file descriptors up to 1,023 only.
+        except (OSError, ValueError):
             return False
 
     def share(self) -> float | None:
@@ -112,7 +114,7 @@ class LineFile:
                 chunk = stream.read1(CHUNK)  # returns what was unpacked before an error
                 self._used = os.lseek(stream.fileno(), 0, os.SEEK_CUR) if self._size else 0
                 return chunk
-            while (chunk := stream.read(CHUNK)) is None:  # a pipe set to non-blocking
+            while (chunk := stream.read(CHUNK)) is None:  # a non-blocking pipe without data
                 select.select([stream], [], [])
             return chunk
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -1,6 +1,6 @@
-"""One file of the files that the shards of a run have written (--shard I/N), byte for byte that of the run without.
+"""Merge the files of a run's shards (--shard I/N) into one, byte for byte the file of a run without shards.
 
-Beside each of them lies a note, v-00003-of-00007.npy.shard: which part it is, of which run, and what the file holds.
+Each shard's file has a note beside it, v-00003-of-00007.npy.shard: its number, the run's fingerprint, a digest.
 """
 
 import glob
@@ -14,11 +14,11 @@ from bertcli.files.formats import ARRAYS, TABLES, Format, check_output, ending_o
 from bertcli.files.resumable_output import BESIDE, ERRORS, Fingerprint, ResumableOutput, difference, digest, save
 from bertcli.folder.files import read_object
 
-NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # end files that lie beside a shard's
+NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # endings of files beside a shard's, which a pattern may match too
 
 
 class Note(NamedTuple):
-    """Which shard of how many a file is, of which run, and the digest of its content and its list of errors."""
+    """The note beside a shard's file: its number, their count, the run, a digest of the file and its list of errors."""
 
     shard: int
     of: int
@@ -27,21 +27,21 @@ class Note(NamedTuple):
 
 
 def shard_file(file: str, number: int, count: int) -> str:
-    """The name of a shard's file."""
+    """Return the name of a shard's file."""
     path = Path(file)
     return str(path.with_name(f"{path.stem}-{number:05}-of-{count:05}{path.suffix}"))
 
 
 def write_note(file: str, shard: tuple[int, int], fingerprint: Fingerprint) -> None:
-    """Say beside a shard's file what it is."""
+    """Write the note beside a shard's file."""
     common = {name: value for name, value in fingerprint.items() if name != "--shard"}
     save(f"{file}.shard", json.dumps(Note(*shard, common, _digest(file))._asdict()).encode())
 
 
 def merge(patterns: Sequence[str], target: str) -> int:
-    """Write the file of a run from those of all its shards, which may be given as patterns; how many there are.
+    """Merge the files of all shards, given as names or patterns, into `target`; return the number of shards.
 
-    Errors: BertcliError naming files that are missing, damaged, of another run or of another kind; nothing is written.
+    Errors: BertcliError naming a file that is missing, damaged, or of another run or format; then nothing is written.
     """
     check_output(target, (*TABLES, *ARRAYS))
     ending = ending_of(target)
@@ -60,7 +60,7 @@ def merge(patterns: Sequence[str], target: str) -> int:
 
 
 def _complete(files: Sequence[str], ending: str) -> list[str]:
-    """The files in the order of their shards, if they are all shards of one run."""
+    """Sort files by their shards' numbers. Errors: BertcliError unless they are all shards of one run."""
     for file in files:
         if ending_of(file) != ending:
             raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")

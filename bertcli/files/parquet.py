@@ -1,7 +1,7 @@
-"""Tables by pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors, read and written.
+"""Read and write tables with pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors.
 
-A `Table` is a file that is open to read, a writer what pyarrow has to write one: other formats have others. The types
-of columns are those of the task, whatever is in them, so the files of shards have the same.
+`Table` is the interface of an open file to read, `OpenWriter` makes pyarrow's writer: another format has its own. The
+types of columns come from the task's record, not from their values, so the files of all shards have equal schemas.
 """
 
 import json
@@ -34,7 +34,7 @@ OpenWriter = Callable[[IO[bytes], Any], Any]  # a stream and a schema -> a write
 
 
 def pyarrow(file: str) -> tuple[Any, Any]:
-    """The modules pyarrow and pyarrow.parquet; if they are missing, BertcliError naming the file that needs them."""
+    """Import pyarrow and pyarrow.parquet. Errors: BertcliError naming the file that needs them, if they are missing."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
@@ -42,9 +42,9 @@ def pyarrow(file: str) -> tuple[Any, Any]:
 
 
 class ColumnFile(Protocol):
-    """A file of columns, open to read: Arrow's schema, how many rows, and those as record batches of at most so many.
+    """An open file of columns: Arrow's schema, the number of rows, and the rows as record batches of limited size.
 
-    names: the columns to read, all if None. texts: they are texts, which may be kept as dictionaries.
+    names: the columns to read, all if None. texts: these columns are texts, and may be read as dictionaries.
     """
 
     schema: Any
@@ -54,10 +54,10 @@ class ColumnFile(Protocol):
 
 
 class ParquetTable:
-    """A Parquet file, open to read.
+    """An open Parquet file.
 
-    Memory: dictionaries stay dictionaries, so a text that is referred to often is there once; where a text may share
-    its beginning with the one before, only PREFIXED_READ are read together.
+    Memory: columns of texts are read as dictionaries, so a text that occurs often is in memory once. In columns whose
+    encoding stores a text as its difference from the one before, only PREFIXED_READ rows are read together.
     """
 
     def __init__(self, file: Any) -> None:
@@ -77,7 +77,7 @@ class ParquetTable:
         yield from table.iter_batches(most, columns=names, use_threads=False)
 
     def _prefixed(self) -> set[str]:
-        """The columns in which a value may be stored as what differs from the one before."""
+        """The columns with an encoding that stores a value as its difference from the one before."""
         metadata = self._table.metadata
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         columns = [group.column(i) for group in groups for i in range(group.num_columns)]
@@ -85,7 +85,7 @@ class ParquetTable:
 
 
 def parquet_writer(stream: IO[bytes], schema: Any) -> Any:
-    """What writes tables into a Parquet file."""
+    """Return pyarrow's writer of Parquet files."""
     return import_module("pyarrow.parquet").ParquetWriter(stream, schema, use_dictionary=False)
 
 
@@ -93,7 +93,7 @@ def parquet_writer(stream: IO[bytes], schema: Any) -> Any:
 
 
 def open_rows(file: str, open_table: OpenTable) -> InputFile:
-    """A file of a table, and what reads the texts in it."""
+    """Open a table as input, with the function that reads its texts."""
     rows = TableRows(file, open_table)
     return InputFile(rows, rows.texts)
 
@@ -101,7 +101,7 @@ def open_rows(file: str, open_table: OpenTable) -> InputFile:
 class TableRows:
     """The rows of a table in a file. Errors: BertcliError if it cannot be opened (at once), or pyarrow is missing."""
 
-    regular = True  # such a file is read from its end, so it cannot be a pipe
+    regular = True  # pyarrow reads the end of such a file first, so it cannot be a pipe
 
     def __init__(self, file: str, open_table: OpenTable) -> None:
         self.name = file
@@ -117,7 +117,7 @@ class TableRows:
         return self._row / self._rows if self._rows else None
 
     def texts(self, columns: RowColumns) -> Iterator[Text]:
-        """One Text per row, `place` counting from 1; for null, or text that is not UTF-8, a Text with an error.
+        """Yield a Text for each row, `place` counting from 1; for null, or text that is not UTF-8, one with an error.
 
         A text of more than LONGEST bytes is a row with an error. Errors: BertcliError for a file that is damaged or not
         Parquet, and for a column that is missing or not text.
@@ -161,7 +161,7 @@ def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> N
 
 
 def value_of(scalar: Any) -> Any:
-    """A Python value; of a string that is not UTF-8 its bytes."""
+    """Convert a scalar of Arrow to Python; a string that is not UTF-8 becomes bytes."""
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
@@ -172,7 +172,7 @@ def value_of(scalar: Any) -> Any:
 
 
 def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
-    """Columns of whole numbers, or of lists that all have one length; a list that is null counts as zeros."""
+    """Open the columns of whole numbers, and of lists that all have one length; a null list counts as zeros."""
     arrow, _ = pyarrow(str(path))
     types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
 
@@ -216,7 +216,7 @@ def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
 
 
 def _width(table: ColumnFile, name: str) -> int:
-    """The length of the first vector that is not null; 0 if there is none."""
+    """Return the length of the first vector that is not null; 0 if there is none."""
     for batch in table.batches(1024, [name]):
         for length in batch.column(name).value_lengths().to_pylist():
             if length is not None:
@@ -228,9 +228,9 @@ def _width(table: ColumnFile, name: str) -> int:
 
 
 class VectorColumn(NamedTuple):
-    """A column of vectors: the array that holds them, of a NumPy type such as "<f4", and how many numbers each has.
+    """A column of vectors: its array in the segments, the NumPy type such as "<f4", and the numbers of each vector.
 
-    size: None for lists of different lengths, 0 for single numbers. nulls: a vector may be missing.
+    size: None for lists of different lengths, 0 for single numbers. nulls: a vector may be null.
     """
 
     name: str
@@ -248,10 +248,10 @@ def write_table(
     vectors: Sequence[VectorColumn] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """A table of what segments hold: lines, each a row in JSON with a value for each of the columns, beside arrays.
+    """Write the rows in segments as a table: JSON lines with a value for each of `columns`, and arrays of vectors.
 
-    A column holds str, int or float, or nothing. Vectors of different lengths need an array "lengths". Vectors are null
-    in a row with an error. notes: the file's metadata.
+    A column's type is str, int or float; any value may be null. Vectors of different lengths need an array "lengths".
+    In a row with an error, vectors are null. notes: the file's metadata.
     """
     arrow, _ = pyarrow(segments.file)
     schema = _schema(arrow, columns, vectors).with_metadata(notes)
@@ -276,7 +276,7 @@ def write_table(
 
 
 def concatenate(stream: IO[bytes], files: Sequence[str], open_table: OpenTable, open_writer: OpenWriter) -> None:
-    """Write the rows of files of one run one after another, as if they had been written together."""
+    """Write the rows of a run's files one after the other, with the same row groups as a single run would make."""
     arrow, _ = pyarrow(files[0])
     with ExitStack() as stack:
         tables = [open_table(stack.enter_context(open(name, "rb"))) for name in files]
@@ -288,7 +288,7 @@ def concatenate(stream: IO[bytes], files: Sequence[str], open_table: OpenTable, 
 
 
 def _write(opened: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
-    """Tables one after another, in groups of ROWS_WRITTEN rows however they are cut."""
+    """Write tables in row groups of ROWS_WRITTEN rows, however the tables are cut."""
     with opened as writer:
         pending = schema.empty_table()
         for table in tables:
@@ -311,7 +311,7 @@ def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[VectorCol
 
 
 def _as_written(arrow: Any, schema: Any) -> Any:
-    """The schema that a table had before it was written: in a file the items of lists have another name."""
+    """Restore the schema that a table had before it was written: Parquet renames the items of lists."""
     fields = []
     for field in schema:
         kind = field.type
@@ -324,5 +324,5 @@ def _as_written(arrow: Any, schema: Any) -> Any:
 
 
 def _text(value: Value) -> str | None:
-    """A value in a column of texts; half a surrogate pair, as a label may have, is escaped."""
+    """Convert a value for a column of texts; half a surrogate pair, as a label may have, is escaped."""
     return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()

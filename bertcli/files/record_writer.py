@@ -1,4 +1,4 @@
-"""How records stand in a file: as JSON lines, one JSON array, or the rows of their table."""
+"""Write records to files: as JSON lines, as one JSON array, or as the rows of their table."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -12,12 +12,12 @@ from bertcli.report.terminal import as_json
 
 
 class RecordForm(NamedTuple):
-    """How records stand in a .json or .jsonl file."""
+    """Records in a .json or .jsonl file."""
 
     file: str
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
-        """What a shard holds of records."""
+        """Convert records to the arrays of a segment: a JSON line each."""
         return {LINES: b"".join(as_json(record) + b"\n" for record in records)}
 
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
@@ -26,9 +26,10 @@ class RecordForm(NamedTuple):
 
 
 class TableForm(NamedTuple):
-    """How records stand in a .csv, .tsv or .parquet file: the rows of their table, its numbers in full.
+    """Records in a .csv, .tsv or .parquet file: the rows of their table, with all digits of numbers.
 
-    own_ids: texts have ids; else OWN_ID is left out. errors: the last column says why a text could not be used.
+    own_ids: texts have ids; else the column OWN_ID is left out. errors: add a last column with the reason why a text
+    could not be used.
     """
 
     file: str
@@ -37,7 +38,7 @@ class TableForm(NamedTuple):
     errors: bool = False
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
-        """What a shard holds of records: their rows as JSON lines."""
+        """Convert records to the arrays of a segment: their rows as JSON lines."""
         return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
 
     def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
@@ -49,18 +50,18 @@ class TableForm(NamedTuple):
         columns = dict(zip(self.table.keys, self.table.columns, strict=True))
         types: dict[str, type] = {}
         for key, column in columns.items():
-            if self.own_ids or column is not OWN_ID:  # an id of one's own is a text, since it may be one
+            if self.own_ids or column is not OWN_ID:  # ids from the input are texts, though some may be numbers
                 types[key] = column.number if isinstance(column.number, type) else str
         format_of(self.file, RowFormat).write_rows(stream, segments, types | ({"error": str} if self.errors else {}))
 
 
 def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
-    """How records stand in a file of this name."""
+    """Choose the form of records by the ending of a file's name."""
     return RecordForm(file) if ending_of(file) in RECORDS else TableForm(file, table, own_ids, errors)
 
 
 def write_records(records: Iterable[Record], format: str, file: str | None, table: Table) -> None:
-    """Write records to a file, whose ending decides the form; or print them. After an error no file is left."""
+    """Write records to a file, in the form of its ending, or print them if it is None. An error leaves no file."""
     if file is None:
         print_records(records, format, table)
         return

@@ -1,4 +1,4 @@
-"""Records as a table, JSON lines, one JSON array, or rows of cells: on standard output, and in files."""
+"""Print records as a table, JSON lines, one JSON array or lines of text; write arrays and separated rows to files."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ def print_records(records: Iterable[Record], format: str, table: Table) -> None:
         for record in records:
             line = line_of(record).encode("utf-8", "backslashreplace") if line_of else as_json(record)
             sys.stdout.buffer.write(line + b"\n")
-            sys.stdout.buffer.flush()  # a reader at the end of the pipe has it now, not when a buffer is full
+            sys.stdout.buffer.flush()  # so that a reader of the pipe has the line at once
     elif format == "json":
         from tempfile import SpooledTemporaryFile
 
@@ -38,7 +38,7 @@ def print_records(records: Iterable[Record], format: str, table: Table) -> None:
 
 
 def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
-    """Records as one JSON array, one a line."""
+    """Write records as one JSON array, a record on each line."""
     between = b"[\n"
     for line in lines:
         stream.write(between + line.removesuffix(b"\n"))
@@ -47,7 +47,7 @@ def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
 
 
 def join_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
-    """One JSON array of those in files, as `write_array` writes them."""
+    """Join JSON arrays in files that `write_array` has written."""
     write_array(stream, (line.rstrip(b",\n") for line in _lines(files) if line not in (b"[\n", b"]\n", b"[]\n")))
 
 
@@ -58,7 +58,10 @@ def _lines(files: Sequence[str]) -> Iterator[bytes]:
 
 
 def write_separated(stream: IO[bytes], rows: Iterable[bytes], columns: Sequence[str], delimiter: str) -> None:
-    """Rows, each a line of JSON, below a header: cells as they are, so a spreadsheet takes = for a formula's begin."""
+    """Write rows, each a line of JSON, below a header.
+
+    Cells are written unchanged, so a spreadsheet takes one that begins with = for a formula.
+    """
     stream.write(_row(columns, delimiter))
     for row in map(json.loads, rows):
         stream.write(_row([row[name] for name in columns], delimiter))
@@ -66,6 +69,6 @@ def write_separated(stream: IO[bytes], rows: Iterable[bytes], columns: Sequence[
 
 def _row(cells: Sequence[Any], delimiter: str) -> bytes:
     text = io.StringIO()
-    # A row ended by \r\n is one in which a lone \r, which ends rows, too, is quoted.
+    # With the default end \r\n the csv module also quotes a cell with a lone \r, which other readers take for an end.
     csv.writer(text, delimiter=delimiter).writerow(cells)
     return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"

@@ -1,15 +1,14 @@
-"""A run on its way to its file: whole segments beside it, which the end streams into the file.
+"""Write a run's output so that it can be resumed: segments beside the file, which are joined into it at the end.
 
     .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
     .v.npy.parts/fingerprint.json  what must be the same for another run to continue
     .v.npy.parts/lock              held by the process that is at work
     .v.npy.parts/process           its process id
 
-Everything is written under a temporary name, synced and renamed, so what has its name is whole, and to resume is to
-count segments. (A shard is another thing: the part of all texts that `--shard` names.) The result is written and
-renamed the same way; where a link stands in its place, the file that it points to is replaced. Of which run a result
-is, so that --resume of a finished run has nothing to do, is noted in the user's folder for caches (`finished/`), not
-beside the result.
+Every file is written under a temporary name, synced and renamed: a file under its final name is complete, and a resumed
+run begins after the segments that it finds. (A shard is something else: the texts of `--shard`.) The result is written
+in the same way; if it is a link, its target is replaced. The user's cache folder (`finished/`) notes the run of each
+result, so that --resume of a finished run has nothing to do.
 """
 
 import errno
@@ -55,7 +54,7 @@ BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
 
 
 class Kept(NamedTuple):
-    """The segments on the disk: how many, the state of the run after them, and how many rows each array has in them."""
+    """The segments on disk: their number, the state of the run after them, and the rows of each array in them."""
 
     number: int = 0
     state: State | None = None
@@ -63,7 +62,7 @@ class Kept(NamedTuple):
 
 
 class Done(NamedTuple):
-    """Of which run a result is, the state after its last block, and the result's size and time of change."""
+    """The note on a finished result: its run's fingerprint, the last state, the result's size and time of change."""
 
     fingerprint: Fingerprint
     state: State | None
@@ -109,7 +108,7 @@ class ResumableOutput:
 
     @property
     def state(self) -> State | None:
-        """What was last passed to `add`, perhaps by an earlier run; None at the beginning."""
+        """The state last passed to `add`, perhaps by an earlier run; None at the beginning."""
         return self._held[-1][1] if self._held else self._kept.state
 
     def add(self, arrays: Mapping[str, Any], state: State) -> None:
@@ -123,11 +122,11 @@ class ResumableOutput:
             self._write_segment()
 
     def row_count(self, name: str) -> int:
-        """How many rows an array has so far."""
+        """Count the rows of an array so far."""
         return self._kept.rows.get(name, 0) + sum(len(block.get(name, ())) for block, _ in self._held)
 
     def rows(self, name: str) -> Iterator[NDArray[Any]]:
-        """The rows of an array, some at a time."""
+        """Yield the rows of an array, some at a time."""
         for number in range(self._kept.number):
             with np.load(self._segment(number), allow_pickle=False) as segment:
                 rows = segment[name]
@@ -135,11 +134,11 @@ class ResumableOutput:
         yield from (block[name] for block, _ in self._held)
 
     def byte_blocks(self, name: str) -> Iterator[bytes]:
-        """The bytes of an array, some at a time."""
+        """Yield the bytes of an array, some at a time."""
         return (rows.tobytes() for rows in self.rows(name))
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of the array LINES, with their ends."""
+        """Yield the lines of the array LINES, with their ends."""
         return (line for block in self.byte_blocks(LINES) for line in io.BytesIO(block))
 
     @contextmanager
@@ -169,7 +168,7 @@ class ResumableOutput:
             self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
 
     def _note_finished(self, done: Done) -> None:
-        """Say of which run the result is. A cache that cannot be written costs the next --resume a run, no more."""
+        """Note the run of the result in the cache. If that fails, the next --resume only computes again."""
         with suppress(OSError):
             self._done.parent.mkdir(parents=True, exist_ok=True)
             for other in self._done.parent.iterdir():
@@ -194,7 +193,7 @@ class ResumableOutput:
     # -------------------------------------------------------------------------------------------- beginning and end
 
     def _begin(self) -> None:
-        """Count the segments of an earlier run, if this one is to continue it; remove what is left of any other."""
+        """Count the segments of an earlier run to continue, or remove them if this run does not continue it."""
         earlier = None
         with suppress(FileNotFoundError):
             earlier = json.loads((self._folder / "fingerprint.json").read_bytes())
@@ -210,7 +209,7 @@ class ResumableOutput:
         self._remove(self._kept.number)
 
     def _leave(self) -> None:
-        """Let go of the lock; the folder goes with it where it holds nothing else."""
+        """Release the lock, and remove the folder if it is empty otherwise."""
         lock = self._folder / "lock"
         held_open = False
         with suppress(OSError):
@@ -228,15 +227,15 @@ class ResumableOutput:
             self._folder.rmdir()
 
     def _finished(self) -> bool:
-        """Whether an earlier run like this one has written the result; its last state is then that of this run."""
-        with suppress(OSError, ValueError, TypeError):  # there is no note, or a damaged one
+        """True if an equal earlier run has written the result; this run then takes over its last state."""
+        with suppress(OSError, ValueError, TypeError):  # the note is missing or damaged
             done = Done(*json.loads(self._done.read_bytes()))
             self.complete = done.stamp == _stamp(self._path) and self._changed(done.fingerprint) is None
             self._kept = Kept(0, done.state if self.complete else None)
         return self.complete
 
     def _changed(self, earlier: Fingerprint) -> str | None:
-        """In which way this run differs from an earlier one."""
+        """Describe how this run differs from an earlier one; None if it does not."""
         assert self._fingerprint is not None
         new = json.loads(json.dumps(self._fingerprint()))
         if new.get("--keep-going"):
@@ -271,7 +270,7 @@ class ResumableOutput:
         self._bytes, self._written = 0, time.monotonic()
 
     def _keep(self) -> bool:
-        """Write what is complete, if it is worth it; true if there is something to resume."""
+        """Without a result, write the last segment if the run took long enough; true if there is something to resume."""
         if self._fingerprint is None or not (self._resume or time.monotonic() - self._begun > WORTH_KEEPING):
             return False
         if self._held:
@@ -293,7 +292,7 @@ class ResumableOutput:
 
 
 def kept_fingerprint(file: str) -> Fingerprint:
-    """The fingerprint of the interrupted run whose segments lie beside a file; empty if there is none."""
+    """Read the fingerprint of an interrupted run from the segments beside a file; empty if there are none."""
     path = _parts_of(Path(os.path.realpath(file))) / "fingerprint.json"
     try:
         found = json.loads(path.read_bytes())
@@ -303,19 +302,19 @@ def kept_fingerprint(file: str) -> Fingerprint:
 
 
 def _parts_of(path: Path) -> Path:
-    """The folder of the segments of a file."""
+    """Return the folder of a file's segments."""
     return path.with_name(f".{path.name}.parts")
 
 
 def save(file: str, data: bytes) -> None:
-    """Write a whole file; on an error what was there stays."""
+    """Write a whole file atomically: after an error the old content is unchanged."""
     with ResumableOutput(file) as segments, segments.result() as stream:
         stream.write(data)
 
 
 @contextmanager
 def writing(file: str) -> Iterator[None]:
-    """For a block that writes: disk errors become BertcliErrors naming the file."""
+    """Turn disk errors in this context into BertcliErrors that name the file."""
     try:
         yield
     except OSError as error:
@@ -324,7 +323,7 @@ def writing(file: str) -> Iterator[None]:
 
 @contextmanager
 def _replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
-    """What is written takes the place of a file, with its permissions, when it is on the disk. Errors: OSError."""
+    """Yield a stream to a temporary file; sync and rename it to `path`, with the old permissions. Errors: OSError."""
     try:
         with open(temporary, "wb") as stream:
             yield stream
@@ -339,19 +338,19 @@ def _replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
 
 
 def _mark_of(path: Path) -> Path:
-    """The file in the cache that says of which run the result at a path is."""
+    """Return the file in the cache that notes the run of the result at a path."""
     name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
     return cache_folder() / "finished" / f"{name}.json"
 
 
 def _stamp(path: Path) -> list[int]:
-    """Size in bytes and time of change in nanoseconds. Errors: OSError."""
+    """Return a file's size in bytes and its time of change in nanoseconds. Errors: OSError."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns]
 
 
 def _locked(folder: Path, target: str) -> "BaseFileLock | None":
-    """The held lock of a folder, which is made; one process at a time holds it, however it ends.
+    """Make a folder and lock it; the lock ends with the process, however that ends.
 
     None on a file system without locks. Errors: BertcliError naming the process that holds it, OSError.
     """
@@ -381,7 +380,7 @@ def _locked(folder: Path, target: str) -> "BaseFileLock | None":
 
 
 def _content(path: Path) -> str:
-    """A small text file; "" where there is none."""
+    """Read a small text file; "" if it is missing."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -392,7 +391,7 @@ def _content(path: Path) -> str:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """One hash of the contents of files, in this order. Errors: OSError."""
+    """Hash the contents of files, in this order. Errors: OSError."""
     whole = hashlib.blake2b(digest_size=16)
     for path in files:
         with path.open("rb") as file:
@@ -421,7 +420,7 @@ def signature(name: str, files: Iterable[Path]) -> str:
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str | None:
-    """In which way two runs differ, the first by name; None if they do not."""
+    """Describe the first difference between two runs, in order of the keys; None if they are equal."""
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             was, now = ("not given" if run.get(key) is None else run[key] for run in (old, new))

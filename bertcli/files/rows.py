@@ -1,6 +1,7 @@
-"""Rows of text files, one reader a format: plain lines, sequences, JSON lines, fields separated by commas or tabs.
+"""Read the rows of text files; a function for each format: plain lines, FASTA, JSON lines, CSV, tabs.
 
-Every reader gives one Text per row, in order; for a row that cannot be used, a Text with an error.
+formats.py names the functions. Each yields one Text per row, in order; for a row that cannot be used, a Text with an
+error.
 """
 
 import csv
@@ -22,7 +23,7 @@ KNOWN = 20  # names of fields that a message lists
 
 
 class RowSource(Protocol):
-    """Where rows come from: its name, whether it can be read again, whether the next row waits, what has been read."""
+    """A source of rows: its name, if it can be read again, if its writer has paused, the share that has been read."""
 
     name: str
     regular: bool
@@ -33,20 +34,20 @@ class RowSource(Protocol):
 
 
 class Field(NamedTuple):
-    """A named field of a row: the option that chooses it, and whether it may be a whole number, too."""
+    """A named field of a row, the option that chooses it, and the types that it may have."""
 
     name: str
     option: str
     kind: Literal["a text", "a text or whole number"] = "a text"
 
     def holds(self, value: object) -> bool:
-        """Whether this is a value of the kind."""
+        """True if a value has a type that the field may have."""
         if isinstance(value, str):
             return is_unicode(value)
         return self.kind != "a text" and type(value) is int
 
     def lacking(self, names: Sequence[str]) -> str:
-        """What is wrong where there is no field of this name among others, or more than one."""
+        """Describe the error if this field is not among `names`, or is there more than once."""
         wrong = "more than one field" if self.name in names else "no field"
         fields = ", ".join(map(quoted, names[:KNOWN])) or "none"
         hint = f" (choose one with {self.option})" if self.option else ""
@@ -56,9 +57,8 @@ class Field(NamedTuple):
 class RowColumns(NamedTuple):
     """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
-    whole: all fields of the row, whatever they hold, are its label. header: the first row of a .csv or .tsv file names
-    the columns; without one they are called 1, 2, 3. delimiter: what stands between the fields of a .csv or .tsv file,
-    if that is not what its ending says.
+    whole: the label is a dict of all fields of the row. header: the first row of a .csv or .tsv file names the columns;
+    without a header they are called 1, 2, 3. delimiter: between the fields of a .csv or .tsv file (default: by ending).
     """
 
     text: Field | None = None
@@ -71,11 +71,11 @@ class RowColumns(NamedTuple):
 
     @property
     def fields(self) -> list[Field]:
-        """Those to look up, the text's first."""
+        """The fields to look up, the text's first."""
         return [field for field in self[:3] if field is not None]
 
     def row(self, place: str, values: Mapping[str, Any]) -> Text:
-        """A row from its fields by name; a Text with an error for one that is missing or cannot be used."""
+        """Make a Text from a row's fields by name; a Text with an error if a field is missing or cannot be used."""
         id = values.get(self.id.name) if self.id else None
         if self.id and not self.id.holds(id):
             id = None
@@ -91,25 +91,25 @@ class RowColumns(NamedTuple):
 
 
 class InputFile(NamedTuple):
-    """A file or pipe, and what reads the texts in it."""
+    """A file or pipe, and the function that reads the texts in it."""
 
     rows: RowSource
     texts: Callable[[RowColumns], Iterator[Text]]
 
 
 def open_lines(file: str, reader: str) -> InputFile:
-    """A file of lines, or (`-`) standard input, and the function of this module that finds texts in it."""
+    """Open a file of lines, or (`-`) standard input; `reader` is the name of a function of this module."""
     lines = LineFile(file)
     return InputFile(lines, partial(globals()[reader], lines))
 
 
 def unusable(place: str, why: str, id: str | int | None = None) -> Text:
-    """A row that cannot be used."""
+    """Make the Text of a row that cannot be used."""
     return Text("", place=place, id=id, error=f"{place}: {why}")
 
 
 def text_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
-    """Every line is a text."""
+    """Read every line as a text."""
     for line in lines:
         if line.error:
             yield Text("", place=line.place, error=line.error)
@@ -118,7 +118,7 @@ def text_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
 
 
 def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
-    """FASTA: the lines below a header, joined, are a text, and the first word of the header is its id."""
+    """Read FASTA: the lines below a header, joined, are a text; the first word of the header is its id."""
     header: Line | None = None
     letters: list[str] = []
     size, error = 0, None
@@ -139,13 +139,13 @@ def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
 
 
 def json_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
-    """Every line is a JSON object."""
+    """Read every line as a JSON object."""
     for line in lines:
         yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, columns)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; ValueError for a key that occurs twice, of which each reader takes another value."""
+    """Make a dict of pairs. Errors: ValueError for a key that occurs twice: JSON readers disagree on its value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -169,7 +169,7 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
 
 
 class _Cells(NamedTuple):
-    """A row's fields as they stand in the file, or what is wrong with them."""
+    """The fields of a row as in the file, or the error in them."""
 
     place: str
     fields: list[str]
@@ -177,19 +177,19 @@ class _Cells(NamedTuple):
 
 
 def comma_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
-    """Rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
+    """Read rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
     return _table(_quoted_rows(lines, columns.delimiter or ","), columns)
 
 
 def tab_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
-    """One row per line."""
+    """Read one row per line, with tabs between the fields."""
     if columns.delimiter not in (None, "\t"):
         return comma_separated(lines, columns)
     return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), columns)
 
 
 def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator[Text]:
-    """The rows of a table whose first row is its header, if it has one; an error in that row is fatal."""
+    """Yield the rows of a table below its header, if it has one; an error in the header is fatal."""
     with closing(rows):
         first = next(rows, _Cells("", []))
         place, header, error = first
@@ -217,7 +217,7 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
 
 
 def _hint(header: list[str], field: Field, columns: RowColumns) -> str:
-    """What to try where a column is missing: another delimiter that the header has, or a file without a header."""
+    """Suggest a way out if a column is missing: another delimiter that the header has, or --no-header."""
     if not field.option.startswith("--"):  # from Python
         return ""
     (only, *others) = header or [""]
@@ -231,7 +231,7 @@ def _hint(header: list[str], field: Field, columns: RowColumns) -> str:
 
 
 def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, None]:
-    """Rows of separated fields; a quoted field may span several lines."""
+    """Yield rows of separated fields; a quoted field may span several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the limit below applies first
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
@@ -263,7 +263,7 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
 
 
 def _tab_row(line: str) -> list[str]:
-    """Fields between tabs, as they stand, except that quotes around a field are removed as in CSV."""
+    """Split a line at tabs; quotes around a field are removed as in CSV, everything else is kept."""
     if '"' in line:
         try:
             (row,) = csv.reader([line.replace("\r", LONE_RETURN)], delimiter="\t", strict=True)

@@ -1,4 +1,4 @@
-"""Arrays in memory, to a file of arrays."""
+"""Write arrays that are in memory to a .npz or .safetensors file."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exact search in a file of vectors: every row is compared with the query, a block of rows at a time."""
+"""Search a file of vectors exactly: compare every row with the query, a block of rows at a time."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,10 @@ Scores = NDArray[np.float64]
 
 
 class Nearest(NamedTuple):
-    """The rows nearest to each query, best first, ties in file order: both [query, at most top_k]; of so many rows."""
+    """The rows nearest to each query, and their scores, both [query, at most top_k]; `of` rows were compared.
+
+    Best first; ties are in file order.
+    """
 
     rows: NDArray[np.int64]
     scores: Scores
@@ -26,7 +29,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int, how: str = "cosine") -> Nearest:
-    """The rows that are most like each query [query, width], see `similarities`.
+    """Find the rows most similar to each query [query, width], by one of the functions of `similarities`.
 
     int8 rows are compared as stored where a scale per row changes nothing: in cosines. Rows of bits are compared with
     the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of ±1, which the other ways order
@@ -53,7 +56,7 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
 
 
 class Best:
-    """The `top_k` rows with the largest scores for each query, among all that are added.
+    """Keeps the `top_k` rows with the largest scores for each query, among all rows that are added.
 
     Of scores that are equal up to rounding the row is better that comes first in `order`, the places of all rows;
     without it the row that is added first.
@@ -80,7 +83,7 @@ class Best:
             self._rows[i], self._scores[i] = rows[kept], values[kept]
 
     def found(self) -> Nearest:
-        """The best rows, best first."""
+        """Return the best rows, best first."""
         order = [best_first(scores) for scores in self._scores]
         rows, scores = (
             np.array([values[best] for values, best in zip(every, order, strict=True)]).reshape(len(order), -1)
@@ -90,7 +93,7 @@ class Best:
 
 
 def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
-    """How alike rows are, [..., n, m] of x [..., n, width] and y [..., m, width]; the larger, the more.
+    """Similarities [..., n, m] of the rows of x [..., n, width] and y [..., m, width]; larger means more similar.
 
         cosine x · y / (|x| |y|), 0 for a zero vector;   dot x · y;   euclidean −|x − y|;   manhattan −Σ |x_i − y_i|
 
@@ -111,7 +114,7 @@ def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
 
 
 def _same_signs(signs: NDArray[np.uint8], block: NDArray[np.uint8], width: int) -> Scores:
-    """The same [query, row] of vectors of ±1 whose bits are given."""
+    """Cosines [query, row] of vectors of ±1 that are given as bits."""
     different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
     return 1 - 2 * np.array(different, np.float64).reshape(len(signs), len(block)) / width
 

@@ -1,4 +1,4 @@
-"""A text to work on, and texts from arguments and from Python."""
+"""`Text` and `Texts`: the input of a task, from command-line arguments and from Python. inputs.py reads files."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts ar
 
 
 class Text(NamedTuple):
-    """A text to work on, perhaps with a second one, and where it came from (for messages).
+    """A text, perhaps with a second one, and its place in the input, for messages.
 
-    `id` is the row's own, `label` what is true of it, if that is read. `error`, if there is one, says why the row
+    id: from the row, if an id column is read. label: the true label, if a label column is read. error: why the row
     cannot be used; the text is then empty.
     """
 
@@ -33,7 +33,7 @@ class Text(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A part of a text: its number, and its first character and the one after its last in the text as given."""
+    """A part of a text: its number, and its range of characters in the text, end exclusive."""
 
     number: int
     start: int
@@ -42,7 +42,7 @@ class Chunk(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)  # not frozen, since there are many: made in a third of the time
 class Item:
-    """A text on its way, or a part of it: the number of the text in the input, the text, its tokens."""
+    """A tokenized text, or a part of one: the number of the text in the input, the text, its tokens."""
 
     index: int
     text: Text
@@ -51,25 +51,25 @@ class Item:
 
     @property
     def shown(self) -> str:
-        """The text, or the part of it."""
+        """The text of this item, which may be a part of the whole."""
         return self.text.text if self.chunk is None else self.text.text[self.chunk.start : self.chunk.end]
 
     @property
     def named(self) -> dict[str, Any]:
-        """How a record begins: {index}, and where there is one the text's own id and the part's chunk, start, end."""
+        """The first fields of a record: {index}, the text's id if it has one, and chunk, start, end of a part."""
         id = {} if self.text.id is None else {"id": self.text.id}
         chunk = {} if self.chunk is None else dict(zip(("chunk", "start", "end"), self.chunk, strict=True))
         return {"index": self.index, **id, **chunk}
 
     @property
     def place(self) -> str:
-        """What to call the text in a message."""
+        """The name of the text in a message."""
         return f"{self.text.place or f'text {self.index}'} ({quoted(self.text.text)})"
 
 
 @lean_dataclass
 class Failure:
-    """A text that cannot be used, and why."""
+    """A text that cannot be used, and the reason."""
 
     index: int
     text: Text
@@ -84,14 +84,17 @@ class Failure:
 
 @dataclass(eq=False, repr=False)
 class Texts:
-    """An iterable of Text in input order; `waiting()` says whether the next one may take a while to arrive.
+    """An iterable of Text in input order.
 
-    `at_hand`: all are available, so reading ahead never waits, as it may with a pipe or an iterator that computes.
-    `files` are those it reads, in order; None if one is a pipe, which a second run could not read again.
-    `share()` is how much of them has been read, 0 to 1, or None if unknown; `count` how many texts there are, if known,
-    and `read` how many have been read. `change` is made to each text.
-    `shard`: (I, N) for the I-th of N contiguous parts alone, as many texts as in the others; windows are those of all
-    texts, so that results are the same bytes, and the texts are read twice.
+    waiting()   true while the next text is not available yet: a pipe has paused
+    at_hand     all texts are available, so reading ahead never waits, as it may with a pipe or an iterator
+    files       the files it reads, in order; None if one is a pipe, which a second run could not read again
+    share()     the share of the files that has been read, 0 to 1; None if unknown
+    count       the number of texts; None if unknown
+    read        the number of texts that have been read
+    change      a function that is applied to each text
+    shard       (I, N) for part I of N contiguous parts of equal numbers of texts. Windows are cut as without shards, so
+                that results are the same bytes; the texts are therefore read twice
     """
 
     rows: Iterable[Text]
@@ -110,13 +113,13 @@ class Texts:
             yield text
 
     def may_part(self, before: Text, after: Text) -> bool:
-        """Whether a shard may end between two texts."""
+        """True if a shard may end between two texts."""
         return True
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
-        """Texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter where the input pauses.
+        """Group texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter if a pipe pauses.
 
-        The sizes depend only on the texts, unless the input is a pipe that pauses: a run repeats bit for bit.
+        Without pauses the sizes depend only on the texts, so that a run can be repeated bit for bit.
         """
         group: list[Text] = []
         size, budget = 0, tokens
@@ -134,7 +137,7 @@ Values = Iterable[str] | Texts
 
 
 def from_values(texts: Values, pairs: Pairs = None) -> Texts:
-    """Texts given in Python: an iterable of strings, or one string; `pairs` likewise."""
+    """Make Texts from Python: an iterable of strings, or one string; `pairs` likewise."""
     if isinstance(texts, Texts):
         return texts
     values = [texts] if isinstance(texts, str) else texts
@@ -161,7 +164,7 @@ def _string(value: object) -> str:
 
 
 def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
-    """Texts given on the command line, each paired with `pair`."""
+    """Make Texts from command-line arguments, each paired with `pair`."""
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
             raise BertcliError(f"A text on the command line is not UTF-8: {quoted(text)}.")

@@ -1,6 +1,6 @@
-"""The vectors in a file, a block of rows at a time, and what the file says of them.
+"""Read the vectors in a file, a block of rows at a time, and the file's notes on how they were made.
 
-Arrays are mapped (those of .npz files read into memory), Parquet is streamed.
+Arrays are mapped, except those of .npz files, which are read into memory; Parquet is streamed.
 """
 
 import json
@@ -19,7 +19,7 @@ from bertcli.files.resumable_output import BESIDE
 from bertcli.folder.files import read_object
 
 T = TypeVar("T")
-MODEL, SETTINGS = NOTES = ("model", "settings")  # what a file says of its vectors
+MODEL, SETTINGS = NOTES = ("model", "settings")  # the keys of a file's notes on its vectors
 ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
 SCALES = ("scales", "scale")  # of int8 rows, in arrays and in a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
@@ -32,16 +32,16 @@ Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a
 
 
 class StoredVectors(NamedTuple):
-    """The arrays or columns of a file by name, of which one holds vectors."""
+    """The arrays or columns of a file by name; one of them holds vectors."""
 
     file: Path
     arrays: Mapping[str, Blocks]
     name: str
-    notes: Mapping[str, str] = {}  # what the file says of them
+    notes: Mapping[str, str] = {}  # by NOTES: the model and the settings that made them
 
     @property
     def settings(self) -> dict[str, Any] | None:
-        """The settings of `encode` that made them; None where the file does not say."""
+        """The settings of `encode` that made the vectors; None if the file has no notes."""
         if SETTINGS not in self.notes:
             return None
         found: object = None
@@ -52,7 +52,7 @@ class StoredVectors(NamedTuple):
         return found
 
     def blocks(self, count: int) -> Iterator[Numbers]:
-        """The vectors [row, width], or (uint8) rows of bits, eight in a byte; so many rows at a time."""
+        """Yield the vectors [row, width], `count` rows at a time; uint8 rows hold bits, eight in a byte."""
         for block in self.arrays[self.name](count):
             if block.ndim != 2:
                 shape = quoted(block.shape[1:])
@@ -61,7 +61,7 @@ class StoredVectors(NamedTuple):
             yield block
 
     def scaled(self, count: int) -> Iterator[Numbers]:
-        """The same, int8 rows times their scales. Errors: BertcliError where there is not one for each row."""
+        """Yield the vectors with int8 rows multiplied by their scales. Errors: BertcliError if a row has no scale."""
         name = next((name for name in SCALES if name in self.arrays), None)
         scales = self.arrays[name](count) if name else repeat(np.empty(0))
         for block, scale in zip(self.blocks(count), scales, strict=False):
@@ -73,7 +73,7 @@ class StoredVectors(NamedTuple):
             yield block
 
     def origins(self, rows: Sequence[int], count: int) -> list[dict[str, int]] | None:
-        """Of which text these of `count` rows are, and which part of it: ORIGIN; None where a row is a whole text."""
+        """Return the text and the part (ORIGIN) of some of `count` rows; None if every row is a whole text."""
         if not count or not set(ORIGIN) <= set(self.arrays):
             return None
         numbers = {name: np.concatenate([*self.arrays[name](count)]) for name in ORIGIN}
@@ -82,7 +82,7 @@ class StoredVectors(NamedTuple):
         return [{name: int(numbers[name][row]) for name in ORIGIN} for row in rows]
 
     def checked(self) -> "StoredVectors":
-        """The same; BertcliError if they are not vectors of whole texts, or their first row cannot be read."""
+        """Return self. Errors: BertcliError if these are not vectors of whole texts, or the first row is unreadable."""
         if ENDS in self.arrays:
             raise no_vectors(self.file, "holds a row for each token, not for each text")
         if self.name not in self.arrays:
@@ -92,7 +92,7 @@ class StoredVectors(NamedTuple):
 
 
 def no_vectors(path: Path, what: str) -> BertcliError:
-    """The error for a file that cannot be searched."""
+    """Make the error for a file that cannot be searched."""
     return BertcliError(f"{path} {what}: it is not a usable file of vectors.")
 
 
@@ -111,7 +111,7 @@ def _read(path: Path, read: Callable[[], T]) -> T:
 
 
 def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVectors:
-    """The vectors among the arrays of a file, each of which is read once."""
+    """Find the vectors among the arrays of a file; each array is read once."""
     readers = {
         name: cache(partial(_read, path, read)) for name, read in _read(path, partial(open_arrays, path)).items()
     }
@@ -135,5 +135,5 @@ def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Num
 
 
 def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
-    """The blocks of an array in memory, or in a memory-mapped file; of one without rows an empty one."""
+    """Yield blocks of rows of an array, in memory or mapped; for an array without rows, one empty block."""
     return (array[begin : begin + count] for begin in range(0, max(1, len(array)), count))

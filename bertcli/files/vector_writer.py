@@ -1,4 +1,4 @@
-"""What `encode` gives, in a file: arrays of vectors, or a Parquet table of texts and vectors.
+"""Write the vectors of `encode`: as arrays, or as a Parquet table of texts and vectors.
 
 There is a row for every text of the input (with --chunk, for every chunk), in its order. A text that could not be used
 has zeros for its row (nothing, where there is a row a token, or the vectors are sparse; null in Parquet), and
@@ -54,7 +54,7 @@ class Quantized(NamedTuple):
 
 
 def quantize(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantized:
-    """Vectors [row, width] as `dtype`; BertcliError for numbers beyond float16's 65504 and for an unknown dtype."""
+    """Convert vectors [row, width] to `dtype`. Errors: BertcliError for another dtype, numbers beyond 65504 (float16)."""
     if dtype == "float32":
         return Quantized(np.asarray(vectors, np.float32))
     if dtype == "float16":
@@ -75,16 +75,16 @@ def quantize(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantized:
 
 
 def stored_width(width: int, dtype: str) -> int:
-    """How many numbers, or (binary) bytes, a vector of this width takes."""
+    """Count the numbers that a vector of this width is stored as; for binary, the bytes."""
     return -(-width // 8) if dtype == "binary" else width
 
 
 @lean_dataclass
 class VectorForm:
-    """How vectors are stored: how many numbers, as which of TYPES, how many a text (see above), in which kind of file.
+    """The form of vectors in a file: width, one of TYPES, one or several a text (see above), format.
 
-    notes: how they are made, NOTES. paired, own_ids, keep_going: of a Parquet table, whether texts
-    come in pairs, with ids, and may fail.
+    notes: NOTES on how they were made. paired, own_ids, keep_going: the columns of a Parquet table depend on whether
+    texts come in pairs, have ids, and may fail.
     """
 
     width: int
@@ -100,18 +100,18 @@ class VectorForm:
 
     @property
     def beside(self) -> bytes | None:
-        """What stands beside a file that can hold no notes: an object, whose settings are one, too."""
+        """The content of FILE.settings.json for a format without room for notes: a JSON object; else None."""
         if not self.notes or not self.format.notes_settings:
             return None
         return json.dumps({**self.notes, SETTINGS: json.loads(self.notes[SETTINGS])}).encode()
 
     @property
     def ends(self) -> str | None:
-        """The array that says where each text's rows or entries end."""
+        """The name of the array with the end of each text's rows or entries; None with one vector a text."""
         return "indptr" if self.sparse else "offsets" if self.ragged else None
 
     def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
-        """What a shard holds of consecutive texts: the rows of their vectors in order, and what else a file has.
+        """Convert consecutive texts to the arrays of a segment: the rows of their vectors in order, scales, origins.
 
         vectors: one a text [text, width], a list of [token, width], or of sparse ones with `indices` and `values`.
         """
@@ -144,7 +144,7 @@ class VectorForm:
 
     @property
     def columns(self) -> dict[str, type]:
-        """The columns of a table beside the vectors: what each holds."""
+        """The columns of a table beside the vectors, with their types."""
         columns: dict[str, type] = {"id": str if self.own_ids else int}
         if self.chunked:
             columns |= dict.fromkeys(ORIGIN, int)
@@ -162,7 +162,7 @@ class VectorForm:
 
     @property
     def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """The arrays of numbers: the type of each, and the shape of a row."""
+        """The arrays of numbers: name -> type, and the shape of a row."""
         if self.sparse:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
         scales: dict[str, Any] = (
@@ -171,7 +171,7 @@ class VectorForm:
         return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
 
     def stored(self, segments: ResumableOutput) -> Iterator[Stored]:
-        """The arrays of a file."""
+        """Yield the arrays of the file from the segments."""
         for name, (dtype, row) in {
             **self._numbers,
             **dict.fromkeys(ORIGIN if self.chunked else (), ("<i8", ())),
@@ -187,7 +187,7 @@ class VectorForm:
             yield from (Stored.text(name, text) for name, text in self.notes.items())
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
-        """The numbers of texts one after another, and how many rows or entries each text has."""
+        """Join the numbers of texts end to end; also return the number of rows or entries of each text."""
         if self.sparse:
             data = np.concatenate([np.empty(0, np.float32), *(vector.values for vector in vectors)])
             indices = np.concatenate([np.empty(0, np.int32), *(vector.indices for vector in vectors)])
@@ -198,7 +198,7 @@ class VectorForm:
         return arrays, [len(vector) for vector in vectors]
 
     def _row(self, entry: Item | Failure) -> dict[str, Any]:
-        """The row of a table beside the numbers: id (the text's own, or its number), text, text_pair and error."""
+        """Make the row of a table beside the numbers: id (from the input, or the text's number), text and so on."""
         row: dict[str, Any] = dict(zip(ORIGIN, _origin(entry), strict=True))
         row["id"] = entry.text.id if self.own_ids else entry.index
         if isinstance(entry, Failure):
@@ -207,20 +207,20 @@ class VectorForm:
 
 
 def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
-    """ORIGIN; zeros after the index of a whole text."""
+    """Return the ORIGIN of a text or a part of one; for a whole text the index, then zeros."""
     chunk = entry.chunk if isinstance(entry, Item) else None
     return (entry.index, *(chunk or (0, 0, 0)))
 
 
 def _spread(rows: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[Any]:
-    """Rows at their places, zeros elsewhere."""
+    """Spread rows over the places where `used` is true; the other rows are zeros."""
     spread = np.zeros((len(used), *rows.shape[1:]), rows.dtype)
     spread[used] = rows
     return spread
 
 
 def failures_shown(file: str) -> str:
-    """How the file of this name shows which texts could not be used."""
+    """Say for the user where a file of this name lists the texts that could not be used."""
     if not BY_ENDING[ending_of(file)].notes_errors:
         return "their vectors are null, and column error says why"
     return f"their vectors are zeros, and {file}.{ERRORS} says why"
