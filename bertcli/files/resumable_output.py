@@ -270,7 +270,7 @@ class ResumableOutput:
         self._bytes, self._written = 0, time.monotonic()
 
     def _keep(self) -> bool:
-        """Without a result, write the last segment if the run took long enough; true if there is something to resume."""
+        """Without a result, write the last segment if the run was long enough; true if there is something to resume."""
         if self._fingerprint is None or not (self._resume or time.monotonic() - self._begun > WORTH_KEEPING):
             return False
         if self._held:

@@ -54,7 +54,7 @@ class Quantized(NamedTuple):
 
 
 def quantize(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantized:
-    """Convert vectors [row, width] to `dtype`. Errors: BertcliError for another dtype, numbers beyond 65504 (float16)."""
+    """Convert vectors [row, width] to `dtype`; errors: BertcliError for other dtypes, values beyond 65504 (float16)."""
     if dtype == "float32":
         return Quantized(np.asarray(vectors, np.float32))
     if dtype == "float16":
