@@ -366,6 +366,19 @@ def test_a_folder_to_save_in_says_what_to_do_instead(tmp_path: Path) -> None:
         library.probe(library.load(HELD_MODEL), *reviews(), save=str(tmp_path / "folder"))
 
 
+def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_path: Path) -> None:
+    """all-MiniLM-L6-v2 has such a tensor of int64, which is no weight."""
+    folder = made(head="pretraining", position_ids_buffer=True)
+    file = tmp_path / "probe.safetensors"
+    left = bertcli("probe", "-i", DATA, "-m", folder, "--save", file)
+    assert left.status == 0, left.error
+    assert "Majority: " in left.out
+    done = bertcli("classify", "-m", folder, "--classifier", file, "tea", "--format", "json")
+    assert done.status == 0, done.error
+    assert {one["label"] for one in json.loads(done.out)[0]["labels"]} == {"positive", "negative"}
+
+
+
 def test_what_cannot_be_saved_is_refused_before_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.evaluate.probe.states_task", None)  # calling it would be a TypeError
     nowhere = tmp_path / "none" / "made.safetensors"
