@@ -51,6 +51,11 @@ def quoted_object(value: object) -> str:
     return _python.repr(value)
 
 
+def number_of(count: int, noun: str) -> str:
+    """A count with its noun: "1 text", "2,000 texts"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def nearest(name: str, choices: Iterable[str]) -> str:
     """What to choose instead of a name that is not known: the most similar names, or any where none is similar."""
     from difflib import get_close_matches  # only for mistakes

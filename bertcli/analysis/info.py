@@ -5,12 +5,12 @@ model: all bundled and cached ones. Which commands can use a model is decided in
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from bertcli.capabilities import commands, purpose
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
@@ -224,9 +224,10 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _adapter(found: Mapping[str, Any] | None) -> str | None:
     if found is None:
         return None
-    whole = f"; {len(found['whole'])} tensors are its own" if found["whole"] else ""
+    count = len(found["whole"])
+    whole = f"; {number_of(count, 'tensor')} {'is' if count == 1 else 'are'} its own" if count else ""
     ranks = ", ".join(map(str, found["ranks"]))
-    return f"LoRA of rank {ranks} changes {found['changes']} weights{whole} ({found['folder']})"
+    return f"LoRA of rank {ranks} changes {number_of(found['changes'], 'weight')}{whole} ({found['folder']})"
 
 
 def _joined(*names: str | None) -> str:
@@ -234,12 +235,14 @@ def _joined(*names: str | None) -> str:
 
 
 def _sizes(found: Mapping[str, Any]) -> str:
-    words = {
-        "num_hidden_layers": "{:,} layers", "hidden_size": "width {:,}", "num_attention_heads": "{:,} attention heads",
-        "intermediate_size": "feed-forward {:,}",
-    }  # fmt: skip
+    words: dict[str, Callable[[int], str]] = {
+        "num_hidden_layers": lambda size: number_of(size, "layer"),
+        "hidden_size": lambda size: f"width {size:,}",
+        "num_attention_heads": lambda size: number_of(size, "attention head"),
+        "intermediate_size": lambda size: f"feed-forward {size:,}",
+    }
     sizes = {key: found.get(key) for key in words}
-    return ", ".join(words[key].format(size) for key, size in sizes.items() if type(size) is int)
+    return ", ".join(words[key](size) for key, size in sizes.items() if type(size) is int)
 
 
 def _weights(found: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.engine.threads import THREAD_VARIABLES
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
@@ -179,7 +179,9 @@ class CommandRun(Generic[W]):
     def raise_if_failed(self, progress: "Progress", where: str = "each one's record says why") -> None:
         """Raise BertcliError if there were texts that could not be used."""
         if progress.failed:
-            raise BertcliError(f"{progress.failed:,} of {progress.texts:,} texts could not be used; {where}.")
+            raise BertcliError(
+                f"{progress.failed:,} of {number_of(progress.texts, 'text')} could not be used; {where}."
+            )
 
     def _into_file(
         self,

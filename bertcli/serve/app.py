@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Receive, Scope, Send
 
-from bertcli.errors import BertcliError, damaged
+from bertcli.errors import BertcliError, damaged, number_of
 from bertcli.serve.answers import Answer, written
 from bertcli.serve.door import Door
 from bertcli.serve.exchange import Exchange, busy
@@ -209,7 +209,8 @@ class Server(Service):
         took = monotonic() - exchange.begun
         self.metrics.observe("te_request_duration", took)
         if not self.limits.quiet:
-            counts = f" {exchange.texts} texts {exchange.tokens} tokens" if exchange.texts else ""
+            texts, tokens = number_of(exchange.texts, "text"), number_of(exchange.tokens, "token")
+            counts = f" {texts} {tokens}" if exchange.texts else ""
             # Not request.url, which fails for a Host that is no address.
             path = exchange.request.scope["path"]
             self.note(f"{exchange.request.method} {path} {response.status_code}{counts} {1000 * took:.1f} ms")

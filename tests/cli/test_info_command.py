@@ -241,3 +241,10 @@ def completed(words: str) -> Result:
     """What the application gives a shell that asks how the last word may go on."""
     asked = {"_BERTCLI_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": words}
     return run(environment=asked)
+
+
+def test_counts_agree_with_their_nouns(tmp_path: Path) -> None:
+    folder = make(tmp_path / "m", head="mlm", sizes={"num_hidden_layers": 1, "num_attention_heads": 1})
+    assert " 1 layer, width 32, 1 attention head, " in run("info", folder).out
+    cut = run("fill-mask", "-m", folder, "[MASK] the the the the", "--max-length", "4").err
+    assert "Warning: 1 of 1 text had more than 4 tokens and lost 3 (" in cut

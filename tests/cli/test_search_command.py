@@ -122,7 +122,7 @@ def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_pat
     assert "the magic string is not correct" in bertcli(*find, _other(tmp_path)).error
     (tmp_path / "short.txt").write_text("a\n", encoding="utf-8")
     message = bertcli(*find, tmp_path / "v.npy", "--texts", tmp_path / "short.txt").error
-    assert "has 5 rows and --texts 1 texts" in message
+    assert "has 5 rows and --texts 1 text:" in message
 
 
 def _other(folder: Path) -> Path:
@@ -239,7 +239,7 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
     shorter = tmp_path / "short.jsonl"
     shorter.write_text('{"text": "the dog"}\n')
     error = bertcli("search", "-m", model, "tea", "--in", vectors, "--texts", shorter).error
-    assert f"has {len(chunks)} rows of 3 texts and --texts 1 texts" in error
+    assert f"has {len(chunks)} rows of 3 texts and --texts 1 text:" in error
 
 
 @pytest.mark.parametrize("ending", [".txt", ".jsonl"])

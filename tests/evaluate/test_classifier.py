@@ -378,7 +378,6 @@ def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_
     assert {one["label"] for one in json.loads(done.out)[0]["labels"]} == {"positive", "negative"}
 
 
-
 def test_what_cannot_be_saved_is_refused_before_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.evaluate.probe.states_task", None)  # calling it would be a TypeError
     nowhere = tmp_path / "none" / "made.safetensors"

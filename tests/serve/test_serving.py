@@ -75,7 +75,7 @@ def test_what_it_says_and_gives() -> None:
     assert lines[0] == f"Serving bert-mini-sentence (embedding, 256, mean) at {url}\n"
     assert lines[1].startswith("Serving bert-mini-mlm (fill-mask) at ")
     assert re.fullmatch(r"POST /v1/embeddings 200 2 texts 263 tokens [\d.]+ ms\n", lines[2])
-    assert re.fullmatch(r"POST /fill-mask 200 1 texts \d+ tokens [\d.]+ ms\n", lines[3])
+    assert re.fullmatch(r"POST /fill-mask 200 1 text \d+ tokens [\d.]+ ms\n", lines[3])
 
 
 def test_a_quiet_server_says_only_what_it_serves() -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from bertcli.errors import BertcliError, check_count, check_names, quoted
+from bertcli.errors import BertcliError, check_count, check_names, number_of, quoted
 from bertcli.files.inputs import from_files
 from bertcli.files.resumable_output import signature
 from bertcli.files.search import Nearest, nearest, open_vectors
@@ -146,7 +146,8 @@ def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole
     *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
     count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
-    contents = f"{stored.file} has {neighbors.of:,} rows{f' of {count:,} texts' if count != neighbors.of else ''}"
+    of_texts = "" if count == neighbors.of else f" of {number_of(count, 'text')}"
+    contents = f"{stored.file} has {number_of(neighbors.of, 'row')}{of_texts}"
     texts = _texts(source, set(numbers), count, contents) if source else {}
     hits: dict[int, dict[str, Any]] = {}
     for row, number, origin in zip(rows, numbers, origins, strict=True):
@@ -165,5 +166,5 @@ def _texts(source: Texts, numbers: Collection[int], count: int, contents: str) -
         if number - 1 in numbers:
             texts[number - 1] = text
     if number != count:
-        raise BertcliError(f"{contents} and --texts {number:,} texts: give the file it was made from.")
+        raise BertcliError(f"{contents} and --texts {number_of(number, 'text')}: give the file it was made from.")
     return texts

@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from bertcli.errors import BertcliError, check_whole, quoted
+from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -254,5 +254,5 @@ def length_limit(model: LoadedModel, max_length: int | None) -> int:
 def warn_of_cuts(progress: Progress, limit: int, see: str) -> None:
     """One warning for all texts that were cut; `see` names the options that affect this."""
     _, texts, cut, lost, _ = progress
-    cuts = f"{cut:,} of {texts:,} texts had more than {limit:,} tokens and lost {lost:,}"
+    cuts = f"{cut:,} of {number_of(texts, 'text')} had more than {number_of(limit, 'token')} and lost {lost:,}"
     logger.warning("%s (see %s).", cuts, see)
