@@ -38,6 +38,9 @@ class RankingRequest(TruncatingRequest):
         description="Whether the answer has the documents' texts.",
     )  # fmt: skip
     raw_scores: bool = Field(False, description="The model's numbers as they are, not between 0 and 1.")
+    combine: dict[str, float] | None = Field(
+        None, description='Of bge-m3: weights of its scores, as in {"dense": 0.4, "sparse": 0.2, "late": 0.4}.'
+    )
     max_tokens_per_doc: int | None = Field(None, ge=3, description="Cut query and document to so many tokens.")
 
     async def ranked(self, exchange: Exchange) -> list[tuple[int, float, str]]:
@@ -45,19 +48,21 @@ class RankingRequest(TruncatingRequest):
 
         A cross-encoder's logit, as a sigmoid; in late interaction the mean, over the query's tokens, of the largest
         cosine with one of the document; else the cosine of query and document. Cosines below 0 are 0. raw_scores: as
-        they are.
+        they are. combine: the mean of bge-m3's scores, within 0 and 1, too, unless they are asked for raw.
         """
         listed(self.query)
         texts = [one if isinstance(one, str) else one.text for one in listed(self.documents)]
         crossed = exchange.use == "rank"
-        numbers = await (self._logits(exchange, texts) if crossed else self._cosines(exchange, texts))
+        asked = crossed or self.combine is not None
+        numbers = await (self._logits(exchange, texts) if asked else self._cosines(exchange, texts))
         scores = sigmoid(numbers) if crossed else np.clip(numbers, 0, 1)
         given = (numbers if self.raw_scores else scores).tolist()
         return [(int(index), given[index], texts[index]) for index in best_first(numbers, self.top_n)]
 
     async def _logits(self, exchange: Exchange, texts: list[str]) -> Numbers:
         pairs = [Text(self.query, text) for text in texts]
-        records = await exchange.values(self, "rank", pairs, length=self.max_tokens_per_doc)
+        form: dict[str, Any] = {} if self.combine is None else {"combine": self.combine}
+        records = await exchange.values(self, "rank", pairs, length=self.max_tokens_per_doc, **form)
         return np.array([record[LOGIT] for record in records])
 
     async def _cosines(self, exchange: Exchange, texts: list[str]) -> Numbers:

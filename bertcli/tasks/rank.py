@@ -1,13 +1,28 @@
 """rank: documents in the order in which they answer a query."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, QUESTION, Example, Subject
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import Reading, option, separated
 from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
+
+
+def weights(text: str) -> dict[str, float]:
+    """The weights in a text such as dense=0.4,late=0.6."""
+    found: dict[str, float] = {}
+    for part in separated(text):
+        name, _, number = part.partition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            raise ValueError("give names and weights, as in dense=0.4,sparse=0.2,late=0.4.") from None
+        if name in found:
+            raise ValueError(f"{name} has two weights: give one.")
+        found[name] = weight
+    return found
 
 
 @lean_dataclass
@@ -17,6 +32,7 @@ class RankOptions(Reading):
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
     bertcli rank -m my-model "tea shop" -i documents.jsonl --top-k 10
     cat documents.txt | bertcli rank -m my-model "tea shop" --format jsonl
+    bertcli rank -m BAAI/bge-m3 tea Rain --combine dense=0.4,sparse=0.2,late=0.4
     bertcli rank -m my-model -i pairs.tsv --query-column query --column passage
 
     The score is the model's own: often a probability, sometimes any number.
@@ -26,13 +42,22 @@ class RankOptions(Reading):
     .parquet file has the rows of the table.
 
     A cross-encoder with one output is needed, or a model of late interaction
-    (ColBERT, bge-m3) or of sparse vectors (SPLADE). A cross-encoder cuts the longer
-    side of a pair first; the others cut queries and documents each at its own
-    length.
+    (ColBERT, bge-m3) or of sparse vectors (SPLADE). A cross-encoder cuts the
+    longer side of a pair first; the others cut queries and documents each at
+    its own length.
+
+    bge-m3 ranks by late interaction: its score is the mean, over the query's
+    tokens, of the largest product with one of the document's. --combine takes
+    its three scores together, divided by the sum of the weights.
     """
 
     documents: Iterable[str] | None = None
     top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", least=1)
+    combine: Mapping[str, float] | None = option(
+        None, "NAME=WEIGHT,...",
+        "Of bge-m3: the mean of its scores with these weights, as in dense=0.4,sparse=0.2,late=0.4. (default: late)",
+        read=weights,
+    )  # fmt: skip
 
 
 def record(options: RankOptions) -> Fields:

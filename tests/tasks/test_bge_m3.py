@@ -92,6 +92,69 @@ def test_a_server_equals_flagembedding(folder: Path) -> None:
             check_ranking([{"score": one["score"], "corpus_id": one["index"]} for one in ranked], number)
 
 
+WEIGHTS = {"dense": 0.4, "sparse": 0.2, "late": 0.4}
+COMBINED: dict[str, dict[str, float]] = {  # what FlagEmbedding calls the scores
+    "dense": {"dense": 1}, "sparse": {"sparse": 3}, "colbert": {"late": 0.5},
+    "sparse+dense": {"dense": 0.4, "sparse": 0.2}, "colbert+sparse+dense": WEIGHTS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onnx"])
+@pytest.mark.parametrize("name", COMBINED)
+def test_combined_scores_equal_flagembedding(name: str, engine: str, folder: Path) -> None:
+    if engine == "onnx":
+        pytest.importorskip("onnxruntime")
+    weights = ",".join(f"{output}={weight}" for output, weight in COMBINED[name].items())
+    how = ["-m", str(folder), "--engine", engine, "--format", "jsonl", "--combine", weights]
+    for number, query in enumerate(QUERIES):
+        check_ranking(command("rank", *how, query, *DOCUMENTS).records, number, name)
+
+
+def test_combined_scores_from_python_and_http(folder: Path) -> None:
+    model = bertcli.load(folder)
+    asked = {"texts": [*DOCUMENTS], "raw_scores": True, "combine": WEIGHTS}
+    with serving([model]) as server:
+        for number, query in enumerate(QUERIES):
+            check_ranking(model.rank(query, DOCUMENTS, combine=WEIGHTS), number, "colbert+sparse+dense")
+            ranked = server.given("/rerank", {"query": query, **asked})
+            records = [{"score": one["score"], "corpus_id": one["index"]} for one in ranked]
+            check_ranking(records, number, "colbert+sparse+dense")
+        refused = server.ask("/rerank", {"query": "tea", "texts": ["tea"], "combine": {"token": 1}})
+        assert refused.status == 422
+        assert "no output 'token'" in json.dumps(refused.body)
+
+
+def test_several_queries_are_combined_as_one_by_one(folder: Path) -> None:
+    model = bertcli.load(folder)
+    queries = [query for query in QUERIES for _ in DOCUMENTS]
+    together = model.rank(queries, [*DOCUMENTS] * len(QUERIES), combine=WEIGHTS, batch_tokens=16)
+    apart = [record["score"] for query in QUERIES for record in model.rank(query, DOCUMENTS, combine=WEIGHTS)]
+    np.testing.assert_allclose([record["score"] for record in together], apart, **NEAR)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ({"dense": -1.0}, "weights of 0 or more"), ({}, "weights of 0 or more"), ({"late": 0}, "weights of 0 or more"),
+        ({"dense": float("inf")}, "weights of 0 or more"), ({"dense": "1"}, "weights of 0 or more"),
+        ({"colbert": 1}, "it has dense, sparse, late"),
+    ],
+)  # fmt: skip
+def test_weights_that_are_none_are_refused(weights: Any, words: str, folder: Path) -> None:
+    with pytest.raises(BertcliError, match=words):
+        bertcli.load(folder).rank("tea", ["tea"], combine=weights)
+
+
+def test_other_weights_and_models_are_refused_by_the_command(folder: Path, tmp_path: Path) -> None:
+    ran = command("rank", "-m", folder, "tea", "tea", "--combine", "dense")
+    assert ran.status == 2
+    assert "dense=0.4,sparse=0.2,late=0.4" in ran.err
+    assert "two weights" in command("rank", "-m", folder, "tea", "tea", "--combine", "late=1,late=2").err
+    write_bge_m3(tmp_path, late=False)
+    assert "it has dense, sparse" in command("rank", "-m", tmp_path, "tea", "tea", "--combine", "late=1").error
+    assert "leave it out" in command("rank", "-m", "bert-mini-sentence", "tea", "tea", "--combine", "late=1").error
+
+
 def test_explain_adds_up_to_the_score(folder: Path) -> None:
     model = bertcli.load(folder)
     (found,) = explain(model, [QUERIES[0]], [DOCUMENTS[0]])

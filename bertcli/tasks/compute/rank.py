@@ -4,12 +4,14 @@ score = activation(logit of the classifier for the pair of query and document), 
 or the product of their sparse vectors
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import math
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -26,16 +28,20 @@ from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.compute.late import Matching, matching
+from bertcli.tasks.compute.outputs import DENSE, SPARSE, Outputs, OutputsTask, plan_outputs
 from bertcli.tasks.compute.scores import ACTIVATIONS
 from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
+from bertcli.tasks.compute.sparse_vectors import SparseVector
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.options import Prepared
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tokens.chat import template_of
 
 logger = getLogger("bertcli")
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # names of the prompt of documents, the first that there is
+COMBINE = "combine (--combine)"
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
@@ -54,6 +60,8 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """What scores the pairs; BertcliError for a model that scores none."""
     own = SentenceConfig() if model.path is None else model.sentence
+    if options.combine is not None:
+        return CombinedRankTask.of(model, options, options.combine)
     if own.interaction is not None:
         return LateRankTask.of(model, options, own.interaction)
     if own.gives_sparse:
@@ -272,11 +280,60 @@ class SparseRankTask(ApartRankTask):
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         for query, document, _ in self.compared(items):
-            _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
+            score = _product(query, document)
             x, y = (vector.values.astype(np.float64) for vector in (query, document))
-            score = float(x[of_query] @ y[of_document])
             lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
             yield score / lengths if lengths else 0.0
+
+
+@lean_dataclass
+class CombinedRankTask(ApartRankTask):
+    """Documents by the mean, with `weights`, of the scores of bge-m3's outputs, which come of one pass."""
+
+    queries: OutputsTask
+    documents: OutputsTask
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(cls, model: LoadedModel, options: RankOptions, weights: Mapping[str, float]) -> "CombinedRankTask":
+        """How a model ranks with weights. Errors: BertcliError for weights that are none."""
+        if model.path is None:
+            raise BertcliError(f"'{model.name}' is a variant without a tokenizer; load a checkpoint to rank.")
+        numbers = all(isinstance(weight, Real) and 0 <= weight < math.inf for weight in weights.values())
+        if not numbers or not sum(weights.values()):
+            raise BertcliError("combine (--combine) needs weights of 0 or more, one of them above 0: dense=1,late=1.")
+        of_query = "query" if "query" in model.sentence.prompts else None
+        asked = Prepared(prompt_name=of_query, **_of_queries(options))
+        documents = plan_outputs(model, Prepared(**vars(options.reading)), [*weights], COMBINE, True)
+        queries = plan_outputs(model, asked, [*weights], COMBINE, True)
+        logger.info(
+            "the score is the mean of %s; late is a mean over the query's tokens.",
+            ", ".join(f"{name} ({weight:g})" for name, weight in weights.items()),
+        )
+        return cls(model, documents.reading, "identity", options.top_k, queries, documents, weights)
+
+    def logits(self, items: list[Item]) -> Iterator[float]:
+        for query, document, item in self.compared(items):
+            scores = {name: _score(name, query, document, item) for name in self.weights}
+            yield sum(self.weights[name] * score for name, score in scores.items()) / sum(self.weights.values())
+
+
+def _score(name: str, query: Outputs, document: Outputs, item: Item) -> float:
+    """The score of one of bge-m3's outputs."""
+    if name == DENSE and query.dense is not None and document.dense is not None:
+        return float(query.dense.astype(np.float64) @ document.dense)
+    if name == SPARSE and query.sparse is not None and document.sparse is not None:
+        return _product(query.sparse, document.sparse)
+    assert query.late is not None
+    assert document.late is not None
+    return sum(matching(query.late, document.late, item.tokens.pieces[1:], mean=True).products)
+
+
+def _product(query: SparseVector, document: SparseVector) -> float:
+    """The product of two sparse vectors."""
+    _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
+    x, y = (vector.values.astype(np.float64) for vector in (query, document))
+    return float(x[of_query] @ y[of_document])
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

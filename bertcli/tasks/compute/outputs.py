@@ -1,0 +1,105 @@
+"""bge-m3: the dense vector, the weights of tokens and their vectors for late interaction, all of one pass."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.engine.packing import Packed
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.texts import Item
+from bertcli.lean import lean_dataclass
+from bertcli.loaded_model import LoadedModel
+from bertcli.sentence.config import SentenceConfig
+from bertcli.tasks.compute.batches import check_finite, hidden_states, in_packed_batches
+from bertcli.tasks.compute.encode import Plan, PreparedBlock, PreparedTask, pool
+from bertcli.tasks.compute.encode_sparse import token_weights, unweighed
+from bertcli.tasks.compute.prepared import prepare
+from bertcli.tasks.compute.sparse_vectors import SparseVector
+from bertcli.tasks.compute.task import Window
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import Prepared
+from bertcli.tracing.dispatch import Array
+
+DENSE, SPARSE, LATE = OUTPUTS = ("dense", "sparse", "late")
+
+
+class Outputs(NamedTuple):
+    """What a pass gives for a text; None for an output that is not asked for."""
+
+    dense: Array | None = None
+    sparse: SparseVector | None = None
+    late: Array | None = None  # [token, width], of all tokens but the first
+
+
+@lean_dataclass
+class OutputsBlock(PreparedBlock):
+    """Consecutive texts with their outputs."""
+
+    vectors: list[Outputs]
+
+
+@lean_dataclass
+class OutputsTask(PreparedTask[OutputsBlock]):
+    """The outputs of these names, of one pass for all of them; `dense` and `late` say how the vectors are made."""
+
+    names: tuple[str, ...]
+    dense: Plan
+    late: Plan
+
+    def compute(self, window: Window) -> OutputsBlock:
+        tokens = [item.tokens for item in window.items]
+        outputs = in_packed_batches(tokens, self.reading.batch_tokens, self._outputs)
+        return OutputsBlock(window.progress, window.items, window.failures, outputs)
+
+    def predictions(self, item: Item) -> int:
+        """As many as its vectors of tokens count for, where they are asked for."""
+        return 1 + (len(item.tokens.ids) * (1 + self.late.width // 100) if LATE in self.names else 0)
+
+    def _outputs(self, packed: Packed) -> Iterator[Outputs]:
+        """The outputs of each text of a micro-batch."""
+        hidden, count = hidden_states(self.model, packed), len(packed.offsets) - 1
+        made: dict[str, Sequence[Any]] = {}
+        if DENSE in self.names:
+            pooled = [pool(hidden, packed.offsets, mode, self.left_out) for mode in self.dense.pooling]
+            vectors = self.dense.finish(np.concatenate(pooled, axis=1))
+            check_finite(vectors)
+            made[DENSE] = list(vectors)
+        layers = self.model.sentence.tokens
+        if SPARSE in self.names and layers is not None and layers.sparse is not None:
+            made[SPARSE] = list(token_weights(layers.sparse(hidden), packed, unweighed(self.model.tokenizer)))
+        if LATE in self.names:
+            vectors = self.late.finish(hidden)
+            check_finite(vectors)
+            made[LATE] = [rows[1:] for rows in np.split(vectors, packed.offsets[1:-1])]
+        return (Outputs(**{name: values[i] for name, values in made.items()}) for i in range(count))
+
+
+def outputs_of(own: SentenceConfig) -> tuple[str, ...]:
+    """The names of the outputs that a model has of one pass; none for any other model than bge-m3."""
+    if own.tokens is None:
+        return ()
+    found = {SPARSE: own.tokens.sparse is not None, LATE: own.tokens.late is not None}
+    return tuple(name for name in OUTPUTS if found.get(name, True))
+
+
+def plan_outputs(
+    model: LoadedModel, options: Prepared, names: Sequence[str], option: str, normalize: bool | None = None
+) -> OutputsTask:
+    """What gives these outputs; `option` is what asks for them.
+
+    Errors: BertcliError for names of no output that the model has.
+    """
+    has = outputs_of(model.sentence)
+    if not has:
+        raise BertcliError(
+            f"{option} is for models of several outputs of one pass (bge-m3), and {model.name} has one: leave it out."
+        )
+    if unknown := [name for name in names if name not in has]:
+        raise BertcliError(f"{model.name} has no output {quoted(unknown[0])} ({option}); it has {', '.join(has)}.")
+    reading, prompt, chunking, left_out = prepare(model, options)
+    if chunking is not None:
+        raise BertcliError(f"Chunks have one vector each: leave out chunk (--chunk), or {option}.")
+    dense = Plan.make(model, EncodeOptions(normalize=normalize))
+    late = Plan.make(model, EncodeOptions(pooling="none")) if LATE in has else dense
+    return OutputsTask(model, reading, chunking, left_out, tuple(names), dense, late, prompt=prompt)
