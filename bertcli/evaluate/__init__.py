@@ -1,1 +1,1 @@
-"""Measure models on labelled data, with intervals, and compare them. Nothing outside of `cli/` imports this."""
+"""Evaluate models on labelled data, with confidence intervals, and compare them. Only `cli/` imports this."""

@@ -1,6 +1,6 @@
-"""Intervals: between which values a figure of all texts of this kind may plausibly lie, as these texts suggest.
+"""95 % confidence intervals of figures: Wilson's for shares of independent items, else by the bootstrap.
 
-Two ways, chosen by what a simulation shows to cover (tests/evaluate/test_coverage.py):
+Which of the two is chosen where a simulation shows that it covers (tests/evaluate/test_coverage.py):
 
 * A share of independent items, such as accuracy, has Wilson's interval (Wilson 1927), which is right also near 0 and 1.
 * Everything else is resampled: items, or clusters of them, are drawn with replacement, as many as there are, and the
@@ -24,7 +24,8 @@ from bertcli.lean import lean_dataclass
 
 Record = dict[str, Any]
 DRAWS, SEED = 1000, 0
-NUMBERS = 1 << 22  # counts at a time: 32 MiB
+# Counts that are computed at a time: 32 MiB.
+NUMBERS = 1 << 22
 Z = NormalDist().inv_cdf(0.975)
 FEWEST = 10  # items that can be resampled: fewer say too little of a spread; a judgement, see decisions/intervals.md
 GROUPS = 200  # parts that are left out in turn, at most, to see how much single items change a figure
@@ -33,7 +34,7 @@ ROUNDING = 1e-9  # draws that differ by less are equal
 
 
 class Figure(NamedTuple):
-    """A figure of `n` items with its interval, and what it is in each draw [draw]; NaN where it is not defined.
+    """A figure of `n` items with its interval, and its value in each draw [draw]; NaN where it is not defined.
 
     low and high are None where there is no interval; `reason` then says why.
     """
@@ -107,7 +108,7 @@ class Resampling:
         return np.asarray(part_of != np.arange(parts)[:, None], np.float64)
 
     def signs(self, flips: int) -> Iterator[Numbers]:
-        """Of `flips` random exchanges of two models: 1 for an item whose results are exchanged, else 0 [flip, item]."""
+        """Yield blocks of `flips` random exchanges of two models [flip, item]: 1 for an exchanged item, else 0."""
         generator = np.random.default_rng(SEED)
         step = max(1, NUMBERS // max(1, self.items))
         for begin in range(0, flips, step):

@@ -1,4 +1,4 @@
-"""Two models on the same items: how much better one is, whether that can be chance, what could have been seen.
+"""Compare two models on the same items: the paired difference of each figure, its interval, its p-value.
 
 * The interval of a difference is paired: both figures are made of the same draws. That of a difference of two shares
   of independent items is Bonett and Price's (2012), which is right also where the models hardly differ.
@@ -31,16 +31,20 @@ from bertcli.evaluate.figures import spec_of
 from bertcli.evaluate.metrics import Numbers
 from bertcli.evaluate.outcome import Results
 
+# Random exchanges of a permutation test: p has a standard error of at most 0.005.
 FLIPS = 10_000
-MOST_EXCHANGED = 500  # items: the exchanges of 500 take seconds, those of 5,000 minutes
-SMALLEST_P = 0.001  # that is written out
-POWER = 0.8416  # the 80 % point of the normal distribution
+# Items up to which they are exchanged one by one: the exchanges of 500 take seconds, those of 5,000 minutes.
+MOST_EXCHANGED = 500
+# A smaller p is written as "p < 0.001".
+SMALLEST_P = 0.001
+# The 80 % point of the normal distribution, for a difference that is seen with a power of 80 %.
+POWER = 0.8416
 
 
 def differences(
     a: Results, of_a: Mapping[str, Figure], b: Results, of_b: Mapping[str, Figure], resampling: Resampling
 ) -> list[Record]:
-    """Of each figure that is better or worse the paired difference:
+    """The paired difference of each figure for which higher or lower is better, as a record:
 
         {metric, a, b, value, low, high, ahead, n, p, test, smallest}
 
@@ -72,6 +76,7 @@ def _difference(
     resampling: Resampling,
     p: float | None,
 ) -> Record:
+    """The record of one figure's difference; `p` is that of the permutation test, `left_out` as in `sign_flipped`."""
     value = of_b.value - of_a.value
     drawn = of_b.drawn - of_a.drawn
     defined = drawn[np.isfinite(drawn)]
@@ -99,7 +104,7 @@ def _difference(
 
 
 def _changed_items(name: str, a: Results, b: Results) -> Numbers | None:
-    """Of a figure that is a share for both: b's value less a's for each item, -1, 0 or 1; None for any other."""
+    """For a figure that is a share for both models, b's value less a's for each item: -1, 0 or 1. Else None."""
     if share_of(name, a.account) is None or share_of(name, b.account) is None:
         return None
     if name not in a.account.item_values or name not in b.account.item_values:
@@ -126,17 +131,18 @@ def mcnemar(better: int, worse: int) -> float:
 
 
 def permuted(a: Results, b: Results, names: Sequence[str], resampling: Resampling) -> dict[str, float]:
-    """p of each figure by random exchanges of the two models' results.
+    """The p-value of each figure by a permutation test: random exchanges of the two models' results, item by item.
 
-    Both models' items stand one after the other, and counts say whose results are taken, so that figures after an
-    exchange are made as those of a draw are.
+    The arrays of both models are joined, a's items before b's, and counts of 0 and 1 choose whose result an item has.
+    So the figures after an exchange are computed by the function that computes them for a bootstrap draw.
     """
     figures_from = a.beside(b)
     if figures_from is None or resampling.count < 2:
         return {}
     items = resampling.items
     observed = figures_from(np.repeat([[0.0], [1.0]], items, axis=1))
-    extreme = dict.fromkeys(names, 1)  # the exchange of nothing is one of them
+    # The observed assignment is one of the exchanges, so p is never 0.
+    extreme = dict.fromkeys(names, 1)
     total = 1
     step = max(1, NUMBERS // (4 * items))
     for exchanged in resampling.signs(FLIPS):
@@ -155,9 +161,9 @@ def permuted(a: Results, b: Results, names: Sequence[str], resampling: Resamplin
 
 
 def sign_flipped(value: float, left_out: Numbers) -> float | None:
-    """p of a difference by flipping the signs of the parts' shares in it; None where it is not defined without one.
+    """The p-value of a difference by flipping the signs of its pseudo-values.
 
-    left_out: the difference without each part [part].
+    left_out: the difference without each part of the items [part]. None if it is not defined without one of them.
     """
     if not np.isfinite(left_out).all():
         return None

@@ -1,4 +1,4 @@
-"""An evaluation: each model's outcome on the data, figures with intervals, differences, and where they come from."""
+"""`evaluate`: run each model on the data, compute figures, intervals and differences, and make the report's record."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,8 @@ from bertcli.evaluate.provenance import model_of, provenance
 from bertcli.files.texts import Text
 from bertcli.model import Model
 
-WORST = 20  # texts that are listed
+# Texts on which a model did worst, as the page lists them.
+WORST = 20
 EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
     **dict.fromkeys(("sts", "pairs", "triplets"), similarity.evaluate),
     "classification": classification.evaluate,
@@ -35,7 +36,7 @@ EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
 
 
 class Evaluation(NamedTuple):
-    """The report of `bertcli evaluate`: a record, and what it does not hold, a curve of each model."""
+    """The report of `bertcli evaluate`: its record, and each model's outcome and curve, which the record lacks."""
 
     data: Labelled
     outcomes: Sequence[Outcome]
@@ -61,7 +62,10 @@ def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command
 
 
 def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
-    """The figures of what models did, on the texts that each could use. Errors: BertcliError if there is none."""
+    """Make the report of the models' outcomes, on the texts that every model could use.
+
+    Errors: BertcliError if there is no such text.
+    """
     kept = np.flatnonzero(np.logical_and.reduce([outcome.usable for outcome in outcomes]))
     if not len(kept):
         raise BertcliError(f"No text of {data.file} could be used by every model.")
@@ -116,7 +120,7 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
 
 
 def _groups(data: Labelled, kept: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
-    """The texts of each group that --by makes, by its name."""
+    """The numbers of the texts in each group of --by, by the group's name; empty without --by."""
     if not data.groups:
         return {}
     members: dict[str, list[int]] = {}
@@ -130,7 +134,7 @@ def _records(figures: Mapping[str, Figure]) -> Record:
 
 
 def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> list[Record]:
-    """The texts that a model did worst on."""
+    """Records of the WORST texts of a model, the worst first; none on which it did well."""
     worst: list[Record] = []
     for i in kept[np.argsort(-outcome.badness[kept], kind="stable")][:WORST].tolist():
         if outcome.badness[i] > 0:
@@ -142,7 +146,7 @@ def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> li
 
 
 def check_bound(record: Record, name: str, bound: float) -> None:
-    """Raise BertcliError if a model's figure is worse."""
+    """Check `--at-least NAME=BOUND`. Errors: BertcliError if a model's figure is worse, missing or not defined."""
     for model in record["models"]:
         if name not in model["metrics"]:
             known = ", ".join(model["metrics"])

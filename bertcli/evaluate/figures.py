@@ -1,4 +1,4 @@
-"""Every figure that `evaluate` reports: what it is, and for which task. How it is computed stands in `metrics`.
+"""The table of all figures that `evaluate` reports: their meaning and their tasks. metrics.py computes them.
 
 In names, K stands for a rank (--k) and TYPE for a type of entities.
 """
@@ -12,7 +12,7 @@ from bertcli.evaluate.options import Evaluate
 
 
 class FigureSpec(NamedTuple):
-    """A figure's meaning in a line, and which way it is better: less_is_better None means neither."""
+    """A figure's meaning in a line. less_is_better: None if neither higher nor lower is better."""
 
     explanation: str
     less_is_better: bool | None = False

@@ -107,7 +107,7 @@ class Features:
             yield Fit(weights, biases, steps, converged, multi_label=True)
 
     def _penalty(self, classes: int, strength: float) -> Numbers:
-        """What |W|² is multiplied with, for each column of theta: nothing for the biases."""
+        """The factor of |W|² for each column of theta: 0 for the biases, which are not penalized."""
         penalty = np.full(self.standard.shape[1], (2 if classes == 2 else 1) / (strength * len(self.standard)))
         penalty[-1] = 0
         return penalty
@@ -155,8 +155,9 @@ def fits(
 def minimum(
     objective: Callable[[Numbers], tuple[float, Numbers]], x: Numbers, tolerance: float, inverse: Inverse
 ) -> tuple[Numbers, int, bool]:
-    """Where a convex function that gives value and gradient is least, the steps to there, and whether it converged.
+    """Minimize a convex function by L-BFGS: the minimum, the number of steps, and True if it converged.
 
+    objective: gives value and gradient.
     inverse: multiplies rows with roughly the inverse of its Hessian, which is the same for each row of x.
     """
     value, gradient = objective(x)
@@ -170,7 +171,8 @@ def minimum(
             move, least = move / 2, least / 2
         change = found[1] - gradient
         if not np.vdot(move, change) > 0:
-            return x, step, False  # what is left to gain is rounding
+            # The gradient no longer falls along the move: what is left to gain is rounding.
+            return x, step, False
         past.append((move, change))
         x, (value, gradient) = x + move, found
     return x, MOST_STEPS, False

@@ -1,4 +1,4 @@
-"""The options of `bertcli evaluate` and `probe`."""
+"""The options of `bertcli evaluate`, some of which `probe` shares; docstrings and `option` texts are their help."""
 
 import math
 from dataclasses import KW_ONLY, fields

@@ -1,4 +1,4 @@
-"""A model's results on labelled texts: arrays that figures are made of, and which texts it did worst on."""
+"""Outcome: a model's results on labelled texts, as an evaluator returns them; figures are functions of its arrays."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -18,10 +18,11 @@ Arrays = Sequence[NDArray[Any]]
 
 
 class Curve(NamedTuple):
-    """Points in a square from 0 to 1, in the order in which they are joined; `ideal`: its diagonal is.
+    """A plot with both axes from 0 to 1: points, joined in this order.
 
-    names: what stands below each point; ranges: from where to where its value may lie; beside: more points, dashed;
-    notes: what is said of each point.
+    across, up: titles of the axes. ideal: draw the diagonal, on which a perfect model's points lie. names: a label
+    below each point. ranges: the interval of each point's value. beside: further lines, dashed. notes: a note on each
+    point.
     """
 
     title: str
@@ -36,7 +37,10 @@ class Curve(NamedTuple):
 
 
 class Details(NamedTuple):
-    """Additions to the figures: those of each label {label, precision, recall, f1, support}, and [true][found]."""
+    """Additions to the figures, each for tasks that have it.
+
+    labels: {label, precision, recall, f1, support} for each label. confusion: counts [true][found].
+    """
 
     labels: Sequence[Mapping[str, Any]] = ()
     confusion: Sequence[Sequence[int]] = ()
@@ -44,7 +48,7 @@ class Details(NamedTuple):
 
 
 class VectorStorage(NamedTuple):
-    """A way to store vectors: the first numbers of each, their type, the bytes that a vector takes."""
+    """A way to store vectors: the first `truncate_dim` numbers of each, as `dtype`, in `bytes` bytes a vector."""
 
     truncate_dim: int
     dtype: str
@@ -56,12 +60,12 @@ class VectorStorage(NamedTuple):
 
 
 def no_details(columns: Names, *arrays: NDArray[Any]) -> Details:
-    """No details: of an evaluator without labels and curves."""
+    """The details of an evaluator without labels and curves: none."""
     return Details()
 
 
 def as_they_are(*arrays: NDArray[Any]) -> Arrays:
-    """Arrays of two models that can be exchanged without a change."""
+    """The `exchangeable` of an outcome whose arrays mean the same for every model: they stay unchanged."""
     return arrays
 
 
@@ -69,14 +73,16 @@ def as_they_are(*arrays: NDArray[Any]) -> Arrays:
 class Outcome:
     """A model's results on each of some texts.
 
-    arrays: with a text on their first axis; the second of a two-dimensional one is named by `columns`. Of these
-    `figures_from(columns, counts, *arrays)` makes the figures [draw] where texts count so often [draw, text], the first
-    of which is the one that a sentence says; `account(columns, *arrays)` says what their intervals need, and
-    `details(columns, *arrays)` more of them. `exchangeable(*arrays)` are arrays that mean the same for every model,
-    such as ranks where similarities have another scale.
-    usable: whether the model could do a text at all. badness: how badly it did, at most 0 where it did well. expected,
-    found: what is true of each text and what the model found, for people. storage: how its vectors are stored. orders:
-    the documents of each query, by its id, with their scores, best first.
+    arrays: [text] or [text, column]; `columns` names the columns.
+    figures_from(columns, counts, *arrays): the figures [draw], where each text counts `counts` [draw, text] times. The
+        first figure is the one that the summary's sentence has.
+    account(columns, *arrays): facts that the figures' intervals need.
+    details(columns, *arrays): labels, confusion matrix, curve.
+    exchangeable(*arrays): arrays that mean the same for every model, for the permutation test; ranks in place of
+        similarities, for one, since similarities of two models have different scales.
+    usable [text]: False where the model gave an error. badness [text]: how badly it did; at most 0 where it did well.
+    expected, found: the true answer and the model's, for people. storage: how its vectors are stored.
+    orders: by a query's id its documents with their scores, best first.
     """
 
     name: str
@@ -95,7 +101,7 @@ class Outcome:
 
 
 class Results:
-    """An outcome on some of its texts: what figures and comparisons are made of."""
+    """An outcome restricted to some of its texts; figures and comparisons are computed from it."""
 
     def __init__(self, outcome: Outcome, texts: NDArray[np.intp]) -> None:
         self.outcome = outcome
@@ -104,7 +110,7 @@ class Results:
         self.arrays = [array[texts] for array in outcome.arrays]
 
     def figures(self, counts: Numbers) -> Figures:
-        """The figures [draw] where these texts count so often [draw, text]."""
+        """The figures [draw], where each text counts `counts` [draw, text] times."""
         return self.outcome.figures_from(self.columns, counts, *self.arrays)
 
     @cached_property
@@ -118,9 +124,9 @@ class Results:
         return self.outcome.details(self.columns, *self.arrays)
 
     def beside(self, other: "Results") -> Callable[[Numbers], Figures] | None:
-        """Make a function of counts [draw, text], of how often the other model's results are taken, that gives figures.
+        """Return a function from choices [draw, text] to figures: 1 takes the other model's result, 0 one's own.
 
-        Where a text counts 0 its own results are taken. None if the two have no figure in common.
+        None if the two outcomes compute different figures. Used by the permutation test.
         """
         columns = [*dict.fromkeys([*self.columns, *other.columns])]
         own, others = (
@@ -138,7 +144,7 @@ class Results:
 
 
 def _with_columns(array: NDArray[Any], has: Names, names: Names) -> NDArray[Any]:
-    """A two-dimensional array with these columns, zeros where it has none of the name; any other array as it is."""
+    """Reorder an array [text, column] from columns `has` to `names`, with zeros for new ones; others stay unchanged."""
     if array.ndim != 2 or [*has] == [*names]:
         return array
     places = {name: i for i, name in enumerate(has)}
@@ -147,21 +153,21 @@ def _with_columns(array: NDArray[Any], has: Names, names: Names) -> NDArray[Any]
 
 
 def mean_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
-    """Figures that are means over texts, from the values of each [text, figure], NaN where a text has none."""
+    """The `figures_from` of figures that are means over texts: values [text, figure], NaN where a text has none."""
     return metrics.means(columns, counts, *values.T)
 
 
 def mean_account(columns: Names, values: Numbers) -> FigureFacts:
-    """Facts that the intervals of such figures need."""
+    """The `account` of figures that are means over texts."""
     return FigureFacts(item_values=dict(zip(columns, values.T, strict=True)))
 
 
 def means_of(values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """The fields of an Outcome whose figures are means over texts, from the values of each [text]."""
+    """The arguments of an Outcome whose figures are means over texts, from each figure's values [text]."""
     table = np.stack([np.asarray(column, np.float64) for column in values.values()], axis=1)
     return {"figures_from": mean_figures, "arrays": [table], "columns": [*values], "account": mean_account}
 
 
 def usable(records: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
-    """True for each record that is no error."""
+    """The `usable` of an outcome [text]: True for each record without an error."""
     return np.array(["error" not in record for record in records], bool)

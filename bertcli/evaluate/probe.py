@@ -1,4 +1,4 @@
-"""Linear probes: what each layer's states say about your labels (Alain and Bengio 2016, arXiv 1610.01644).
+"""Linear probes: predict your labels from each layer's states (Alain and Bengio 2016, arXiv 1610.01644).
 
 A logistic regression reads each layer's states, pooled as `encode` pools them (of a word: the mean of its pieces).
 Texts are in folds; each fold is predicted by a probe of the other folds, whose C the next fold has chosen. Figures are
@@ -54,11 +54,16 @@ from bertcli.tracing.dispatch import Array
 
 logger = logging.getLogger("bertcli")
 
-SEED = 0  # of folds, and of the control's labels
-DRAWS = 10  # of the control's labels
-FEW_TEXTS = 100  # with fewer, an interval of the accuracy is wider than most differences between layers
-STUDENT = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # t at 97.5 % for 3 to 10 folds
-BAR = 8  # cells of a terminal for an accuracy of 1
+# Of the folds, and of the control's labels.
+SEED = 0
+# Random labellings of the control task.
+DRAWS = 10
+# With fewer texts, an interval of the accuracy is wider than most differences between layers.
+FEW_TEXTS = 100
+# Student's t at 97.5 % for 3 to 10 folds, that is for 2 to 9 degrees of freedom.
+STUDENT = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+# Cells of a terminal for an accuracy of 1.
+BAR = 8
 Counting = Callable[[Sequence[Any], str], Iterable[Any]]
 Pooling = tuple[str, ...]  # modes whose vectors are concatenated
 
@@ -67,9 +72,9 @@ Pooling = tuple[str, ...]  # modes whose vectors are concatenated
 
 
 def poolings_of(model: LoadedModel, options: ProbeOptions) -> list[Pooling]:
-    """The poolings that are compared: one, unless a classifier is saved and nothing says which.
+    """The poolings to compare: one, or two if a classifier is saved and neither the options nor the model name one.
 
-    Words are not pooled here: (). Their pieces are averaged by `of_words`.
+    For words it is (), since `of_words` averages their pieces.
     """
     if options.words:
         return [()]
@@ -83,22 +88,26 @@ def poolings_of(model: LoadedModel, options: ProbeOptions) -> list[Pooling]:
 
 
 def _trained_pooling(model: LoadedModel) -> Pooling:
-    """The pooling of a sentence model with one vector a text; empty for every other model."""
+    """The pooling that a sentence model was trained with; () for models without one vector a text."""
     own = model.sentence
     one_vector = not own.ranks and own.late is None and own.sparse is None
     return own.pooling if one_vector else ()
 
 
 def modes_of(poolings: Sequence[Pooling]) -> tuple[str, ...]:
-    """The modes of some poolings, each once."""
+    """The distinct modes of several poolings: each is computed once."""
     return tuple(dict.fromkeys(mode for pooling in poolings for mode in pooling))
 
 
 def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Pooling]) -> EncodeTask:
-    """A task for the states of all layers side by side: of texts [layer · mode · hidden], of words [layer · hidden]."""
+    """An encode task that gives the states of all layers as one vector.
+
+    It is [layer · mode · hidden] for a text; for words, each token has [layer · hidden].
+    """
     # A folder's Dense layers only fit its own pooling, so `plan` gets that one, though they do not run here.
     pooling = "none" if options.words else "auto" if _trained_pooling(model) else "mean"
-    prompt = "" if options.words else None  # words have none
+    # A prompt's tokens would belong to no word.
+    prompt = "" if options.words else None
     encode_options: Any = {"pooling": pooling, "prompt": prompt, **vars(options.reading)}
     task = plan(model, EncodeOptions(**encode_options))
     modes = modes_of(poolings)
@@ -118,9 +127,10 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
 
 
 class LabelledStates(NamedTuple):
-    """Of one text: its number, the states of what is classified in it [item, …], the labels, and what each reads.
+    """The items of one text that are classified: the text itself, or its words.
 
-    A label is the set of names that an item has: one name, or in a multi-label task any number.
+    text: its number. states [item, …]. labels: the names that each item has, one, or in a multi-label task any number.
+    types: the string of each item; equal strings get equal labels in the control task.
     """
 
     text: int
@@ -132,7 +142,7 @@ class LabelledStates(NamedTuple):
 def labelled_states(
     task: EncodeTask, rows: Iterable[Text], labels: Sequence[Any], words: Sequence[Any]
 ) -> Iterator[LabelledStates]:
-    """Each text with its label, or its words with theirs; what cannot be used, or was cut off, is left out."""
+    """Yield the states and labels of each text, or of its words; texts with errors and cut words are left out."""
     for block in results(task, Texts(rows, at_hand=True)):
         for item, states in zip(block.items, block.vectors, strict=True):
             number = item.index
@@ -151,7 +161,7 @@ def names_in(label: Any) -> tuple[str, ...]:
 
 
 def of_words(item: Item, words: Sequence[str], states: Array) -> dict[int, Array]:
-    """The mean of the pieces of every word that has some, by its number."""
+    """The mean of each word's pieces, by the word's number; words that were cut off have none."""
     places = WordPlaces(words)
     pieces: dict[int, list[Array]] = {}
     for side, (start, end), state in zip(item.tokens.sides, item.tokens.offsets, states, strict=True):
@@ -164,7 +174,7 @@ def of_words(item: Item, words: Sequence[str], states: Array) -> dict[int, Array
 
 
 class OverFolds(Figure):
-    """A mean over folds, of which `drawn` are the values [fold]."""
+    """A mean over cross-validation folds with a t interval; `drawn` are the folds' values [fold]."""
 
     least = 0.0
 
@@ -175,24 +185,24 @@ class OverFolds(Figure):
 
     @property
     def reach(self) -> float:
-        """Half the width of the interval: t s / √folds."""
+        """Half the width of the interval: t · s / √folds."""
         folds = len(self.drawn)
         return float(STUDENT[folds - 3] * self.drawn.std(ddof=1) / folds**0.5)
 
     @classmethod
     def of(cls, drawn: Numbers, items: int) -> Self:
-        """The mean of the values of folds, which have so many items together."""
+        """Make the mean of the folds' values; `items` is the number of items in all folds."""
         return cls(float(drawn.mean()), drawn, items)
 
 
 class Gain(OverFolds):
-    """A difference of two shares, over folds."""
+    """A mean over folds of a difference of two shares, which may be negative."""
 
     least = -1.0
 
 
 class Knowledge(NamedTuple):
-    """What the probes of a layer predict of items that they have not seen, and the fits that were made.
+    """The figures of a layer's probes on held-out items, and the fits that were made.
 
     control: accuracy [draw, fold] with labels drawn at random. confusion: how often a label was taken for another
     [true, predicted]; of a multi-label task only its diagonal says anything.
@@ -235,7 +245,7 @@ class Knowledge(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A layer without its control: figures [fold] by name, the C of each fold, confusion, fits."""
+    """A layer's figures before its control task: [fold] by name; the C of each fold, confusion, fits."""
 
     figures: dict[str, Numbers]
     strengths: dict[int, float]
@@ -249,7 +259,7 @@ class Measured(NamedTuple):
 
 
 def folds_of(strata: Whole, folds: int, generator: np.random.Generator) -> Whole:
-    """A fold for each item [item], drawn so that each has as many of every stratum as the others, give or take one."""
+    """Assign a fold to each item [item], stratified: each stratum is spread evenly over the folds."""
     order = generator.permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     numbers = np.empty_like(order)
@@ -258,9 +268,10 @@ def folds_of(strata: Whole, folds: int, generator: np.random.Generator) -> Whole
 
 
 class Probing(NamedTuple):
-    """How probes are made: the labels' names, true labels [item, label], those of the control's draws, items' folds.
+    """The set-up of all probes, the same for every layer.
 
-    control: the number of the item whose labels each item gets [draw, item].
+    names: of the labels. true [item, label]: 1 for the labels an item has. control [draw, item]: the number of the item
+    whose labels each item gets in the control task. folds [item].
     """
 
     names: list[str]
@@ -271,7 +282,7 @@ class Probing(NamedTuple):
 
     @property
     def fold_count(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return int(self.folds.max()) + 1
 
     @property
@@ -281,7 +292,7 @@ class Probing(NamedTuple):
         return max(sets.values()) / len(self.true)
 
     def fits(self, x: Features, true: Numbers, strengths: Sequence[float], tolerance: float) -> Iterator[Fit]:
-        """A probe for each C."""
+        """Fit a probe for each C, lazily: weaker regularization only if it is asked for."""
         if self.multi_label:
             return x.multi_label_fits(true, strengths, tolerance)
         return x.fits(true.argmax(axis=1), len(self.names), strengths, tolerance)
@@ -295,13 +306,16 @@ class Probing(NamedTuple):
         return np.asarray(-np.log(right.clip(np.finfo(np.float64).eps, 1)).sum(axis=1))
 
     def predicted(self, p: Numbers) -> Numbers:
-        """The labels that probabilities speak for [item, label]."""
+        """The predicted labels [item, label]: the likeliest one, or in a multi-label task all above LIKELY."""
         if self.multi_label:
             return np.asarray(p > LIKELY, np.float64)
         return one_hot(p.argmax(axis=1), len(self.names))
 
     def strength(self, x: Array, train: Any, fold: int) -> float:
-        """The C with which a probe of the others to `train` on predicts this fold best; no weaker one does better."""
+        """Choose C: fit on the training folds without `fold`, and take the C with the least loss on `fold`.
+
+        The search goes from strong to weak regularization and stops at the first C that does no better.
+        """
         inner, rest = train & (self.folds == fold), train & (self.folds != fold)
         best, least = STRENGTHS[0], np.inf
         made = self.fits(Features(x[rest]), self.true[rest], STRENGTHS, ROUGH)
@@ -313,7 +327,7 @@ class Probing(NamedTuple):
         return best
 
     def measure(self, x: Array) -> Measured:
-        """Predict each fold of states [item, width] by a probe of the others."""
+        """Cross-validate states [item, width]: predict each fold by a probe fitted on the others."""
         p = np.zeros(self.true.shape)
         strengths, made = dict[int, float](), list[Fit]()
 
@@ -331,7 +345,7 @@ class Probing(NamedTuple):
         return Measured(figures, strengths, product(self.true.T, chosen), made)
 
     def control_task(self, x: Array, strengths: dict[int, float]) -> tuple[Numbers, list[Fit]]:
-        """Accuracy [draw, fold] of the same probes on the control's labels, and their fits."""
+        """The control task: accuracy [draw, fold] of probes with the same C on random labels, and their fits."""
         accuracies, made = np.zeros((len(self.control), self.fold_count)), list[Fit]()
 
         def predict(fold: int) -> None:
@@ -348,14 +362,14 @@ class Probing(NamedTuple):
         return accuracies, made
 
     def layer(self, number: int, x: Array, measured: Measured) -> Knowledge:
-        """What is known of a layer, with its control."""
+        """Add the control task to a measured layer."""
         control, controls = self.control_task(x, measured.strengths)
         accuracy, macro_f1 = (OverFolds.of(measured.figures[name], len(x)) for name in ("accuracy", "macro_f1"))
         fits = [*measured.fits, *controls]
         return Knowledge(number, accuracy, macro_f1, self.majority, control, measured.confusion, fits)
 
     def whole(self, x: Array) -> tuple[Fit, float]:
-        """The probe of all items, and its C: that with the least loss over all folds."""
+        """Fit the probe that is saved, on all items; its C is the one with the least loss over all folds."""
         losses = np.zeros(len(STRENGTHS))
 
         def add(fold: int) -> None:
@@ -375,7 +389,7 @@ class Probing(NamedTuple):
 
 @takes(ProbeOptions)
 def probe(model: LoadedModel, texts: Any, options: ProbeOptions) -> "Probe":
-    """What each layer's states say about the labels: `.layers`, `.best`, `.record`, `.save(file)`.
+    """Linear probes of every layer, trained on these labels: `.layers`, `.best`, `.record`, `.save(file)`.
 
     labels: one for each text; lists of names where a text may have several (multi-label). words: texts are lists of
     words, and labels lists with one for each. save: a .safetensors file for a classifier, the probe of the best layer
@@ -391,7 +405,7 @@ def probe(model: LoadedModel, texts: Any, options: ProbeOptions) -> "Probe":
 def probed(
     model: LoadedModel, texts: Any, options: ProbeOptions, counting: Counting = lambda items, unit: items
 ) -> "Probe":
-    """Probe a model; `counting` passes on texts and layers as they are done. Nothing is written."""
+    """Probe a model as `probe` does, but write nothing; `counting` wraps the loops (progress)."""
     expect_model(model)
     words = [list(words) for words in texts] if options.words else []
     rows = list(from_values(map(" ".join, words) if words else texts, options.pairs))
@@ -472,7 +486,7 @@ def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOption
 
 
 def probing_of(found: Sequence[LabelledStates], options: ProbeOptions) -> Probing:
-    """How probes of these texts are made. Errors: BertcliError for too few labels, or texts."""
+    """Set up the probes of these texts: labels, folds, control. Errors: BertcliError for too few labels or texts."""
     multi_label = not options.words and any(isinstance(label, list) for label in options.labels)
     check_counts([one.labels for one in found], options, multi_label)
     items = [names for one in found for names in one.labels]
@@ -482,7 +496,7 @@ def probing_of(found: Sequence[LabelledStates], options: ProbeOptions) -> Probin
     for row, some in zip(true, items, strict=True):
         row[[numbers[name] for name in some]] = 1
     single = not (options.words or multi_label)
-    # Texts of one label are spread evenly; sentences, and texts with several labels, as they come.
+    # Folds are stratified by label where each text has one; sentences of words and multi-label texts are not.
     strata = true.argmax(axis=1) if single else np.zeros(len(found), np.intp)
     generator = np.random.default_rng(SEED)
     folds = np.repeat(folds_of(strata, options.folds, generator), [len(one.labels) for one in found])
@@ -521,7 +535,7 @@ def check_file(file: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Probe(View):
-    """What every layer knows; `best` is the one whose probes predict most, `shown` the one to look at closer."""
+    """The result of `probe`. best: the layer with the highest accuracy. shown: the layer that is saved and detailed."""
 
     layers: list[Knowledge]
     labels: list[str]
@@ -550,12 +564,12 @@ class Probe(View):
 
     @property
     def count(self) -> int:
-        """How many texts or words were predicted."""
+        """The number of texts or words that were predicted."""
         return len(self.probing.true)
 
     @property
     def multi_label(self) -> bool:
-        """Whether a text may have several labels."""
+        """True if a text may have several labels."""
         return self.probing.multi_label
 
     def save(self, file: str) -> Classifier:
@@ -600,7 +614,7 @@ class Probe(View):
 
     @property
     def compared(self) -> int:
-        """Of how many layers and poolings the saved one is the best: 1 if it was asked for."""
+        """The number of layers and poolings among which the saved one was chosen; 1 if --layer named it."""
         layers = len(self.layers) if self.shown == self.best else 1
         return layers * len(self.poolings)
 
@@ -656,6 +670,6 @@ class Probe(View):
 
 
 def bar(share: float) -> str:
-    """A share of BAR cells, to an eighth of a cell."""
+    """A bar of BAR cells for a share from 0 to 1, drawn to an eighth of a cell."""
     whole, rest = divmod(round(8 * BAR * share), 8)
     return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()

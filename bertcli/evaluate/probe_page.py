@@ -1,4 +1,4 @@
-"""Probes as a web page: the curve over layers with its intervals, the numbers, and where one layer's probe errs."""
+"""The page of `bertcli probe`: accuracy by layer with intervals, the table, and one layer's confusion matrix."""
 
 from bertcli.analysis.layers import state_name
 from bertcli.evaluate.outcome import Curve
@@ -16,7 +16,7 @@ NAMED = 13  # layers at most that have their number in the picture
 
 
 def probe_page(view: Probe, model: str = "") -> str:
-    """The whole page."""
+    """Draw the page."""
     layers, document, chosen = view.layers, view.document(), view.layers[view.shown]
     places = [one.layer / max(1, len(layers) - 1) for one in layers]
     accuracy, majority, control = (

@@ -1,4 +1,4 @@
-"""Where an evaluation comes from: versions, command, models and data with their digests, the options that matter.
+"""The provenance of an evaluation: versions, command, digests of models and data, and the options that matter.
 
 A digest is BLAKE2b of the files' contents, so that whoever has the same files can check that they are the same.
 """
@@ -25,7 +25,7 @@ WITHOUT_EFFECT = ("batch_tokens", "workers", "at_least", "keep_going")  # option
 
 
 def model_of(model: Model) -> Record:
-    """{name, digest, dtypes, engine}: what its files are, and the types in which they store weights."""
+    """The record of a model: {name, digest, dtypes, engine}; digest of its files, dtypes of its stored weights."""
     read = [] if model.folder is None else model.files_read
     stored = sorted({use.dtype for use in model.uses if use.path})
     return {"name": model.name, "digest": digest(read) if read else None, "dtypes": stored, "computed_in": "float32"}
@@ -49,7 +49,7 @@ def provenance(data: Labelled, models: Sequence[Record], options: Evaluate, comm
 
 
 def _data_files(file: str, options: Evaluate) -> list[Path]:
-    """The files of data: one, or those of BEIR's folder; and a run."""
+    """The data files whose contents the digest covers: one file, or those of a BEIR folder, and a run (--run)."""
     if os.path.isdir(file):
         names = ("corpus.jsonl", "queries.jsonl", f"qrels/{options.split}.tsv")
         found = [Path(file, name) for name in names]

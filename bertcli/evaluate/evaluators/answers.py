@@ -1,4 +1,4 @@
-"""answer: answers found in contexts against those that people gave, as the official scripts of SQuAD count them.
+"""Evaluator of `answer`: exact match and F1 against people's answers, as SQuAD's official scripts count them.
 
 Rajpurkar et al. 2016 (1.1) and 2018 (2.0, with questions that have no answer).
 """
@@ -20,12 +20,12 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalized(answer: str) -> str:
-    """In lower case, without punctuation and articles, single spaces."""
+    """Normalize an answer as SQuAD does: lower case, no punctuation, no articles, single spaces."""
     return " ".join(ARTICLES.sub(" ", answer.lower().translate(PUNCTUATION)).split())
 
 
 def exact_match(answer: str, truth: str) -> float:
-    """1 if both are the same once normalized."""
+    """1 if both are equal once normalized, else 0."""
     return float(normalized(answer) == normalized(truth))
 
 
@@ -39,13 +39,13 @@ def f1(answer: str, truth: str) -> float:
 
 
 def best_of(answer: str, truths: Sequence[str]) -> tuple[float, float]:
-    """Exact match and F1, each with the answer of people that suits it best; without any the empty one is right."""
+    """The best exact match and the best F1 over people's answers; if there are none, "" is right."""
     known = truths or [""]
     return max(exact_match(answer, truth) for truth in known), max(f1(answer, truth) for truth in known)
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
-    """Find the best answer to each question; that there is none is one of them where some questions have none."""
+    """Answer each question. If some questions of the data have no answer, the model may give none, too."""
     truths = [row.label for row in data.rows]
     answerable = np.array([*map(bool, truths)])
     records = model.answer(data.texts, no_answer=not answerable.all(), **options.windowed)

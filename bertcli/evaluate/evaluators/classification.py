@@ -1,4 +1,4 @@
-"""classification: true labels against those that a model predicts, and how far its probabilities can be trusted."""
+"""Evaluator of `classification`: predicted against true labels, and the calibration of the probabilities."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -23,7 +23,7 @@ FEWEST_WRONG = 5  # texts: with fewer the resampled intervals of their losses co
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
-    """Predict the likeliest label of each text, or all likely ones where a model's labels do not exclude each other.
+    """Predict the likeliest label of each text, or, with a multi-label model, all labels above LIKELY.
 
     Errors: BertcliError for a model that gives no labels, and for a label that it does not have.
     """
@@ -112,7 +112,7 @@ def _sums(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
 
 
 def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
-    """F1 over all labels, and the share of texts with all labels right, and no others."""
+    """F1 over labels, and accuracy: the share of texts whose set of labels is right."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
     averages = _sums(counts, predicted, true).averages(include_absent=True)
     return {**averages, "accuracy": metrics.mean(right, counts)}
@@ -125,7 +125,7 @@ def multi_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Nu
 
 
 def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
-    """Figures of the labels, and of how far the probabilities [text, label] can be trusted."""
+    """Figures of the predicted labels, and calibration figures of the probabilities p [text, label]."""
     sums = _sums(counts, predicted, true)
     right = (predicted * true).sum(axis=1)
     confidence = p.max(axis=1)
@@ -187,7 +187,7 @@ def single_label_details(columns: Names, p: Numbers, predicted: Numbers, true: N
 
 
 def reliability_curve(confidence: Numbers, right: Numbers) -> Curve:
-    """Accuracy over mean confidence, of each bin that has texts, with its interval and how many texts it has."""
+    """The reliability diagram: accuracy over mean confidence of each bin that has texts, with interval and count."""
     bins = [some[0] for some in metrics.calibration(confidence, right, np.ones((1, len(right))))]
     points: list[tuple[float, float]] = []
     ranges: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""fill-mask and score: how well a masked-language model knows the words that stand in texts."""
+"""Evaluators of `fill-mask` and `score`: rank and loss of the words at masks, and pseudo-perplexity of whole texts."""
 
 from collections.abc import Iterator
 from typing import Any

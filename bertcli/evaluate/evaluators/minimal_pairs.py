@@ -1,4 +1,4 @@
-"""minimal-pairs: which of two texts that differ a little a model finds likelier (BLiMP, CrowS-Pairs, or one's own)."""
+"""Evaluator of `minimal-pairs` (BLiMP, CrowS-Pairs, yours): which of two nearly equal texts a model finds likelier."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""retrieval and rank: whether what queries ask for comes first among all documents, or among some that are reranked."""
+"""Evaluators of `retrieval` (search a corpus) and `rank` (rerank candidates): nDCG, MAP, MRR, recall, precision."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ def ranking_outcome(
     options: Evaluate,
     storage: VectorStorage | None = None,
 ) -> Outcome:
-    """From what each query's documents score; expected and found are ids of documents."""
+    """Make the outcome from the scores of each query's documents; expected and found are ids of documents."""
     cutoffs = options.ranks(data.task)
     gains = [row.label.gains for row in data.rows]
     orders: dict[str, list[tuple[str, float]]] = {}
@@ -67,7 +67,7 @@ def ranking_outcome(
 
 
 class _Search(NamedTuple):
-    """The search for the queries' best documents among vectors that are stored in one way."""
+    """A search for the queries' best documents among vectors of one storage."""
 
     name: str
     storage: VectorStorage
@@ -165,7 +165,7 @@ class _Candidate(NamedTuple):
 
 
 def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
-    """Score what was found with a cross-encoder or late interaction."""
+    """Rerank the candidates of each query, with a cross-encoder or late interaction."""
     relevance = [row.label for row in data.rows]
     texts = data.corpus.texts({id for one in relevance for id in one.found}) if data.corpus else {}
     candidates: list[_Candidate] = []

@@ -1,4 +1,4 @@
-"""sts, pairs, triplets: how well the similarity of two texts' vectors agrees with what people say of the texts."""
+"""Evaluators of `sts`, `pairs` and `triplets`: similarities of texts' vectors against people's judgements."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ FEWEST_OF_A_CLASS = 10  # pairs of each label: with six the resampled intervals 
 
 
 def storages(model: Model, width: int, options: Evaluate) -> Iterator[tuple[str, VectorStorage]]:
-    """The ways to store vectors of this width that are judged, each with its name."""
+    """Yield each storage to evaluate for vectors of this width, with its name (--truncate-dim, --dtype)."""
     several = options.truncate_dim or options.dtype
     for dim in dict.fromkeys([width, *(options.truncate_dim or ())]):
         if dim > width:
@@ -41,7 +41,7 @@ def storages(model: Model, width: int, options: Evaluate) -> Iterator[tuple[str,
 
 
 def as_stored(vectors: Vectors, storage: VectorStorage) -> Vectors:
-    """Vectors [row, width] as they are once they have been stored so: whole steps of int8, ±1 of binary."""
+    """Round vectors [row, width] as a storage does: to steps of int8, to ±1 of binary."""
     values, scales = quantize(vectors[:, : storage.truncate_dim], storage.dtype)
     if storage.dtype == "binary":
         return signs(values, storage.truncate_dim)

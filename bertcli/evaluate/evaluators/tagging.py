@@ -1,4 +1,4 @@
-"""tag: entities found in words, exactly as long and of the same type as they should be, as seqeval's strict mode."""
+"""Evaluator of `tag`: precision, recall and F1 of entities, right in extent and type, as seqeval's strict mode."""
 
 import logging
 import re
@@ -36,7 +36,7 @@ SCHEMES["BILOU"] = SCHEMES["BIOES"]  # L and U are written E and S before entiti
 
 
 class EntitySpan(NamedTuple):
-    """A type, the first word and the one after the last."""
+    """An entity: its type, its first word, and the word after its last."""
 
     type: str
     start: int
@@ -101,7 +101,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 
 def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, there: Numbers) -> Figures:
-    """From how many entities of each type are right, found, there: micro averages, the mean over types, F1 by type."""
+    """Micro averages, macro F1 and F1 by type, from counts [text, type] of entities: right, found, there (true)."""
     sums = metrics.Sums(product(counts, right), product(counts, found), product(counts, there))
     precision, recall, f1 = sums.together.scores
     averages = {"f1": f1, "precision": precision, "recall": recall, "macro_f1": sums.averages()["macro_f1"]}
@@ -136,7 +136,7 @@ def _renamed(row: Text, labels: Sequence[str], names: Mapping[str, str]) -> list
 
 
 def _tags(words: Sequence[str], pieces: Iterable[Any]) -> Tags:
-    """The tag of each word, which is that of its first piece; O for a word without one."""
+    """The tag of each word: that of its first piece; O for a word without pieces."""
     places = WordPlaces(words)
     tags: dict[int, str] = {}
     for piece in pieces:

@@ -1,1 +1,1 @@
-"""Labelled data as rows with what is true of each: tables, CoNLL's columns, SQuAD's json, BEIR's and TREC's files."""
+"""Read labelled data: tables, CoNLL, SQuAD, BEIR and TREC files, as rows with their labels. Begin at data_file.py."""

@@ -1,4 +1,4 @@
-"""A folder as BEIR has it, and TREC's qrels and runs."""
+"""Read a BEIR folder (queries, corpus, qrels) and TREC's qrels and runs; write a run."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ LONGEST_SHOWN = 300  # characters of a document
 
 
 class Corpus:
-    """The documents of corpus.jsonl: read anew whenever they are needed, so that only their ids are in memory.
+    """The documents of corpus.jsonl. They are read again at each use, so that only their ids are in memory.
 
     ids: those of the documents that are used, in the file's order. rows: how many rows the file has. superseded: the
     numbers of rows whose id stands in a later row, too; like BEIR's loader we use the last. Errors: BertcliError for
@@ -59,7 +59,7 @@ class Corpus:
         return {str(document.id): document.text for document in self.documents() if document.id in ids}
 
     def add_texts(self, worst: Iterable[dict[str, Any]]) -> None:
-        """Put the texts of documents behind their ids."""
+        """Add the texts of documents, behind their ids, to the records of the worst queries."""
         entries = [(entry, key) for entry in worst for key in ("expected", "found")]
         texts = self.texts({entry[key] for entry, key in entries})
         for entry, key in entries:
@@ -128,7 +128,7 @@ def _put(
     number: float,
     left_out: LeftOut,
 ) -> None:
-    """Add the number of a query's document; `seen` remembers the places, so that a second one can be refused."""
+    """Add a document's number to a query's; a second number for the same document is an error, which names `seen`."""
     first = seen.setdefault((query, document), place)
     if first != place:
         left_out.add(f"{place}: the query {quoted(query)} and document {quoted(document)} stand in {first}, too.")

@@ -1,4 +1,4 @@
-"""CoNLL's columns: a word a line with its tag, an empty line after each sentence."""
+"""Read CoNLL files: a word a line with its tag, an empty line after each sentence."""
 
 import re
 from collections.abc import Iterator

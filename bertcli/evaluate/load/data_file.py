@@ -1,4 +1,4 @@
-"""DATA of `bertcli evaluate` and `probe`: what it is, by its ending and content, and which file here reads it."""
+"""Read DATA of `bertcli evaluate` and `probe`: choose the reader by the file's ending and content."""
 
 import os
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Labelled data once it is read: rows with what is true of each, and how many could not be used."""
+"""Labelled: the data as it was read, rows with their labels, and the count of rows that could not be used."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ Scores = Mapping[str, float]  # by ids of documents
 
 
 class LeftOut:
-    """Rows that cannot be used: an error at the first, or (keep_going) counted."""
+    """The count of rows that cannot be used; without --keep-going the first one raises."""
 
     def __init__(self, keep_going: bool) -> None:
         self._keep_going = keep_going
@@ -75,7 +75,7 @@ class LabelledText(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """Data with its task, and in a few words why it is this one; `corpus`: what queries look in.
+    """Labelled data with its task, and the reason for this task in a few words. corpus: documents to search.
 
     groups and clusters: what each row belongs to; empty if they were not asked for. note: what should be said of it.
     """

@@ -1,4 +1,4 @@
-"""SQuAD's json, 1.1 and 2.0: articles of paragraphs with questions."""
+"""Read SQuAD's JSON, 1.1 and 2.0: articles of paragraphs with questions."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Labelled texts: which task they are for, told from their fields, and each row as a Text, with what is true of it."""
+"""Read a table of labelled texts (.csv, .jsonl, .parquet …): find its task by its fields, and read each row."""
 
 import json
 import math
@@ -83,7 +83,7 @@ def label(value: Any) -> str | list[str]:
 
 
 class FieldSpec(NamedTuple):
-    """A field of a task's rows: the names that it may have, and what makes a value of what stands there."""
+    """A field of a task's rows: the names that it may have, and the function that reads its value."""
 
     names: tuple[str, ...]
     read: Callable[[Any], Any]
@@ -91,7 +91,7 @@ class FieldSpec(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The name of a task's rows, and their fields: a text, a second one, what is true of them."""
+    """The fields of a task's rows (text, second text, label), and the name of what is counted."""
 
     unit: str
     fields: tuple[FieldSpec, FieldSpec, FieldSpec]

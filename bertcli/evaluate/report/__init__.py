@@ -1,1 +1,1 @@
-"""An evaluation shown: tables on the terminal, Markdown, CSV, and a web page."""
+"""Show an evaluation: tables on the terminal, Markdown and CSV (tables.py), and a web page (page.py)."""

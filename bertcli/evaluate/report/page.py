@@ -1,4 +1,4 @@
-"""An evaluation as a web page: figures with their intervals as a picture, confusion matrix, curves, worst cases."""
+"""The page of `bertcli evaluate`: figures with their intervals, confusion matrix, curves, worst cases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -59,7 +59,7 @@ COLUMNS = (
 
 
 def evaluation_page(evaluation: Evaluation, title: str) -> str:
-    """The whole page."""
+    """Draw the page."""
     record = evaluation.record
     models = record["models"]
     content = [element("p", sentence) for sentence in below(evaluation)]

@@ -1,4 +1,4 @@
-"""An evaluation as tables: on the terminal, as Markdown and as CSV."""
+"""Make the tables of an evaluation, for the terminal, Markdown and CSV."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ MANY = 2  # more models, or ways to store vectors, stand below one another, each
 
 
 def value(figure: Record, form: str = ".4f") -> str:
-    """A figure for people."""
+    """A figure's value as text."""
     return "–" if figure["value"] is None else f"{figure['value']:{form}}"
 
 
@@ -34,7 +34,7 @@ def interval(figure: Record, form: str = ".4f") -> str:
 
 
 def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
-    """A table without columns that say nothing in it."""
+    """Leave out the columns of a table that are `optional` and empty, or `varying` and all equal."""
     table = Table(tuple(columns), lambda record: rows)
     table.add({})
     return table.shown()
