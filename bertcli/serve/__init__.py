@@ -1,4 +1,4 @@
-"""`bertcli serve`: models over HTTP.
+"""`bertcli serve`: models over HTTP, with the routes of OpenAI, Cohere, Ollama and text-embeddings-inference.
 
 run.py          the process: start, signals, end
 app.py          the application: key, body, timeout, errors, log; routes are in `api/`, a file for each API

@@ -1,4 +1,4 @@
-"""Answers as JSON, written by orjson: float32 with as few digits as read back as the same number."""
+"""Write answers as JSON with orjson: float32 with the fewest digits that read back as the same number."""
 
 from collections.abc import Iterator
 from math import isfinite
@@ -10,12 +10,13 @@ import orjson
 from bertcli.errors import damaged
 
 Answer = Any  # what JSON has, and arrays of float32, whole numbers and bytes
-TOGETHER = 2000  # numbers, words and so on: orjson holds the interpreter's lock for less than a millisecond
+# Values written at a time: orjson holds the interpreter's lock for less than a millisecond.
+TOGETHER = 2000
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 def written(answer: Answer) -> bytes:
-    """An answer as JSON. It is written in pieces, between which other threads have their turn.
+    """Write an answer as JSON, in pieces, between which other threads can run.
 
     Errors: BertcliError for a number that is not finite, which orjson would write as null.
     """
@@ -43,7 +44,7 @@ def _pieces(value: Answer) -> Iterator[bytes]:
 
 
 def _groups(values: Any) -> Iterator[list[Any]]:
-    """Consecutive values, as many as are written together; a large one alone."""
+    """Group consecutive values to about TOGETHER numbers and words; a large value is a group by itself."""
     group: list[Any] = []
     size = 0
     for value in values:
@@ -58,7 +59,7 @@ def _groups(values: Any) -> Iterator[list[Any]]:
 
 
 def _size(value: Answer) -> int:
-    """About how many numbers or words there are; counting stops where there are enough."""
+    """The approximate number of numbers and words in a value; counting stops where it is large enough."""
     if isinstance(value, np.ndarray):
         return int(value.size)
     if isinstance(value, str):
@@ -91,7 +92,7 @@ def _is_finite(value: Answer) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What orjson does not take: arrays that are not contiguous, or of a type of their own."""
+    """The `default` of orjson: convert arrays that it does not take, not contiguous or of another type."""
     if isinstance(value, np.ndarray):
         contiguous = np.ascontiguousarray(value)
         return contiguous if contiguous is not value else value.tolist()

@@ -1,6 +1,6 @@
-"""The server: what every route has in common, from the bytes of a request to those of its answer.
+"""The application: key, body, timeout, errors and log of every request.
 
-The routes themselves are in `api/`, a file for each API.
+The routes are in `api/`, a file for each API.
 """
 
 import asyncio
@@ -30,7 +30,8 @@ from bertcli.serve.service import BODIES_HELD, Limits, Service
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 ENDING = Refusal(503, "The server is ending: ask another one.", code="draining")
-CHUNK = 262_144  # bytes of an answer that are sent at a time
+# Bytes of an answer that are sent at a time.
+CHUNK = 262_144
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
 
 
@@ -46,7 +47,7 @@ class LongResponse(Response):
 
 
 class Server(Service):
-    """The application `app`, with what all its requests share."""
+    """The application (`app`) and the state that its requests share (`service`)."""
 
     def __init__(self, models: Sequence[Served], limits: Limits, ready: Callable[[], None] = lambda: None) -> None:
         """ready: called when requests can be answered."""
@@ -168,13 +169,13 @@ class Server(Service):
         return response
 
     def _at_the_door(self, scope: Scope, error: Exception) -> Response:
-        """The answer to a request that no route has seen, or that one has failed to answer."""
+        """The error answer to a request that reached no route, or whose route raised."""
         response = self._refusal(scope["path"], error)
         self._log(Exchange(self, Request(scope)), response)
         return response
 
     def _refusal(self, path: str, error: Exception) -> Response:
-        """The answer that refuses, as the clients of a route read it."""
+        """The error as the answer that a route's clients can read: OpenAI's shape, or that of TEI."""
         refused = self._refused(path, error)
         self.metrics.count("te_request_failure", refused.code or str(refused.status))
         kind = TYPES.get(refused.status, "invalid_request_error")
@@ -185,7 +186,7 @@ class Server(Service):
         return Response(written(answer), refused.status, headers, "application/json")
 
     def _refused(self, path: str, error: Exception) -> Refusal:
-        """What a request is told of an error."""
+        """The refusal for an error: status, message, word for programs."""
         match error:
             case Refusal():
                 return error

@@ -1,8 +1,8 @@
-"""The door: what a request has to pass before anything reads it, and the headers that every answer carries.
+"""Check Host and Origin of each request before its body is read, and add security headers to every answer.
 
-A page on any site can let a browser ask a server on the same machine. Two checks stop that: the Host header must be a
-name of this server (a name of the attacker's may have come to mean 127.0.0.1: DNS rebinding), and a request that a page
-sends must come from our own page, or from an origin that `--cors` names.
+A web page on any site can make a browser send requests to a server on the same machine. Two checks prevent that. The
+Host header must be a name of this server, since an attacker's name may resolve to 127.0.0.1 (DNS rebinding). A request
+that a page sends must come from our own page, or from an origin that `--cors` names.
 """
 
 import re
@@ -15,7 +15,8 @@ from bertcli.serve.requests import Refusal
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 ANY = "*"
-DRAWN = "/pass"  # the one GET that costs something
+# The one GET that computes something: it is checked like a POST.
+DRAWN = "/pass"
 HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -24,7 +25,7 @@ HEADERS = {
 
 
 class Door:
-    """An ASGI application before another one. Errors that the latter raises are answered here, as JSON."""
+    """ASGI middleware: checks requests, and answers errors that the application raises, as JSON."""
 
     def __init__(
         self,
@@ -57,11 +58,12 @@ class Door:
             await self._app(scope, receive, with_headers)
         except Exception as error:
             if begun:
-                raise  # half an answer cannot become another one
+                # The answer has begun: it cannot be replaced by an error.
+                raise
             await self._refusal(scope, error)(scope, receive, with_headers)
 
     def _check(self, scope: Scope) -> None:
-        """Errors: Refused for a Host that is not this server's, and for what another site's page asks."""
+        """Check Host and Origin. Errors: Refused for a Host not of this server, and requests of other sites' pages."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "").lower()
         name = _without_port(host)

@@ -1,4 +1,4 @@
-"""What requests for vectors have in common, whatever their API calls its fields."""
+"""Requests for vectors, for the routes of every API: fields, prompts by role, texts that were cut."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired
@@ -23,7 +23,7 @@ Inputs = str | Listed[str] | Listed[int] | Listed[Listed[int]]
 
 
 class CutText(TypedDict):
-    """A text that was cut: its number, how many tokens it has, and how many of them were read."""
+    """A text that was cut: its number, its tokens, and how many of them were read."""
 
     index: int
     tokens: int
@@ -31,7 +31,7 @@ class CutText(TypedDict):
 
 
 class WithCuts(TypedDict):
-    """An answer that says which texts were cut, if any were."""
+    """Base of answers with a list of the texts that were cut, if any were."""
 
     truncated: NotRequired[list[CutText]]
 
@@ -73,7 +73,7 @@ class VectorRequest(TruncatingRequest):
 
 
 def prompt_of(served: Served, input_type: str | None) -> str | None:
-    """The name of the model's prompt, or of its route, for queries or documents, as clients call these."""
+    """The name of the model's prompt, or of its Router's route, for an `input_type` such as "search_query"."""
     role = (input_type or "").replace("_", ".").rpartition(".")[2].lower()  # search_query, retrieval.query
     if role == "query" and (served.own.late is not None or served.own.routed):
         return role
@@ -81,12 +81,12 @@ def prompt_of(served: Served, input_type: str | None) -> str | None:
 
 
 def listed(value: Any) -> list[Any]:
-    """Several values, of which there may be a single one. Errors: Refused for none, or an empty text alone."""
+    """Make a list of a value or a list. Errors: Refused for an empty list, or an empty text alone."""
     if value in ("", []):
         raise Refusal(400, "There is no text: the input is empty.", code="empty")
     return value if isinstance(value, list) else [value]
 
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:
-    """Those of a vector with others, all of length 1."""
+    """The cosines of a vector with others; all must have length 1."""
     return [float(other.astype(np.float64) @ one) for other in others]

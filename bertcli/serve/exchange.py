@@ -1,4 +1,4 @@
-"""A request on its way: its texts through the stream, and what is to be said of them."""
+"""Exchange: one request, from its limits and its tokens through the stream to the counts of its answer."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -23,15 +23,20 @@ from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
 
 T = TypeVar("T")
-CHARACTERS_OF_COST = 32  # tokenizing so many takes about as long as computing a token of a small model
-MOST_CHARACTERS = 500_000  # of a text: the tokenizers library takes 200 to 450 bytes for each
-CHARACTERS_TOGETHER = 250_000  # that are tokenized at a time, which bounds its memory
-FEW_TOKENS = 1024  # what takes a millisecond, as tokenizing them does, holds up nobody
-SEVERAL = ("candidates", "targets", "choices")  # options that hold several values, each of which costs
+# Characters that take as long to tokenize as a small model takes to compute one token.
+CHARACTERS_OF_COST = 32
+# Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
+MOST_CHARACTERS = 500_000
+# Characters that are tokenized at a time, which bounds the tokenizer's memory.
+CHARACTERS_TOGETHER = 250_000
+# Tokens that take about a millisecond to tokenize or write, which may hold up the event loop.
+FEW_TOKENS = 1024
+# Options with several values, each of which is computed.
+SEVERAL = ("candidates", "targets", "choices")
 
 
 class Usage(TypedDict):
-    """How many tokens were computed, as OpenAI says it."""
+    """The number of tokens computed, with OpenAI's names."""
 
     prompt_tokens: int
     total_tokens: int
@@ -39,9 +44,9 @@ class Usage(TypedDict):
 
 @dataclass(eq=False)
 class Exchange:
-    """A request, and the model for it.
+    """One request, and the model that answers it; a route's function gets it as its first argument.
 
-    cuts: which texts were cut. texts, tokens, predictions: how many were computed.
+    cuts: the texts that were cut. texts, tokens, predictions: numbers of what was computed.
     """
 
     service: Service
@@ -58,7 +63,7 @@ class Exchange:
 
     @property
     def usage(self) -> Usage:
-        """How many tokens were computed, as OpenAI says it."""
+        """The number of tokens computed, with OpenAI's names."""
         return {"prompt_tokens": self.tokens, "total_tokens": self.tokens}
 
     async def answer(self, route: Route, body: dict[str, Any], *, in_thread: bool = False) -> Answer:
@@ -76,7 +81,7 @@ class Exchange:
 
     @property
     def is_short(self) -> bool:
-        """Whether the answer is written in less than a millisecond."""
+        """True if the answer is written in less than a millisecond, and so may be in the event loop."""
         return self.tokens + self.predictions <= FEW_TOKENS
 
     async def values(
@@ -131,7 +136,7 @@ class Exchange:
     # ----------------------------------------------------------------------------------------------- what it may cost
 
     def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> bool:
-        """Refuse what would cost too much before anything is tokenized; whether an option holds several values.
+        """Refuse what would cost too much, before anything is tokenized; return True if an option has several values.
 
         Errors: Refused.
         """
@@ -155,7 +160,7 @@ class Exchange:
                 raise Refusal(422, why, code="too_long")
 
     def _costs(self, task: Task[Any], items: Sequence[Item]) -> list[int]:
-        """How many tokens are computed for each item. Errors: Refused for too many, and for too large an answer."""
+        """The tokens computed for each item. Errors: Refused for too many, and for too large an answer."""
         limits, costs = self.service.limits, [*map(task.cost, items)]
         self._check_tokens(sum(costs))
         predictions = sum(map(task.predictions, items))
@@ -172,7 +177,7 @@ class Exchange:
             raise Refusal(422, why, code="too_many_tokens")
 
     def _wait_for(self, tokens: int) -> None:
-        """Count tokens as waiting. Errors: Refused for more than may wait; where nothing waits, any number may."""
+        """Count tokens as waiting. Errors: Refused for more than may wait; if nothing waits, any number may."""
         service = self.service
         excess = service.waiting + tokens - service.limits.max_queue_tokens
         if service.waiting and excess > 0:
@@ -226,7 +231,7 @@ class Exchange:
 
 
 def tokenized(task: Task[Any], texts: Sequence[Text]) -> list[Item]:
-    """The items of texts, of which some are tokenized at a time."""
+    """Tokenize texts, CHARACTERS_TOGETHER characters at a time."""
     items: list[Item] = []
     some: list[Text] = []
     size = first = 0
@@ -241,12 +246,12 @@ def tokenized(task: Task[Any], texts: Sequence[Text]) -> list[Item]:
 
 
 def busy(seconds: float) -> Refusal:
-    """The refusal of a request that cannot be answered in time; after so many seconds it could be accepted."""
+    """The refusal of a request that cannot be answered in time; a client may retry after `seconds`."""
     wait = max(1, int(seconds + 0.999))
     why = f"Too much is waiting to be done in time: try again in {wait} second{'s' * (wait > 1)}."
     return Refusal(429, why, code="overloaded", retry_after=wait)
 
 
 def _listed(names: str | Sequence[str]) -> Sequence[str]:
-    """Several names, which may be in one text, separated by commas."""
+    """Make a list of names, which may be one text with commas."""
     return names.split(",") if isinstance(names, str) else names

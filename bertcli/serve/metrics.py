@@ -1,4 +1,4 @@
-"""What has been served, as Prometheus reads it, with the names of text-embeddings-inference."""
+"""The metrics of `/metrics` in Prometheus' text format, with the names of text-embeddings-inference."""
 
 import sys
 from bisect import bisect_left
@@ -27,7 +27,7 @@ COUNTERS = {  # with the name of their label
 
 
 class Metrics:
-    """Counts and histograms; `text` shows them."""
+    """The server's counters and histograms; `text` writes them for Prometheus."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {name: Counter() for name in COUNTERS}
@@ -47,7 +47,7 @@ class Metrics:
         self.observe("te_batch_next_tokens", tokens)
 
     def text(self, queued: int) -> str:
-        """All of them, with the number of requests that wait, and the memory of this process."""
+        """All metrics as text, with the number of waiting requests and the memory of this process."""
         lines = [*_shown("te_queue_size", "gauge", "Requests that wait.", {"": queued})]
         memory = resident()
         if memory is not None:
@@ -64,7 +64,7 @@ class Metrics:
 
 
 def _shown(name: str, kind: str, help: str, values: Mapping[str, float]) -> Iterator[str]:
-    """A metric; `values` by what follows its name."""
+    """The lines of one metric; `values` are by the labels that follow its name."""
     yield f"# HELP {name} {help}"
     yield f"# TYPE {name} {kind}"
     for end, value in values.items():
@@ -72,7 +72,7 @@ def _shown(name: str, kind: str, help: str, values: Mapping[str, float]) -> Iter
 
 
 def resident() -> int | None:
-    """Bytes of this process in memory; elsewhere than on Linux the most that there were, None on Windows."""
+    """Bytes of this process in memory; on macOS their maximum so far, on Windows None."""
     try:
         import resource
     except ImportError:

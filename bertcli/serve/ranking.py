@@ -1,4 +1,4 @@
-"""What requests that rank documents have in common, whatever their API calls its fields."""
+"""Requests to rank documents, for the routes of every API: fields, the kind of model, the scores."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ RANKERS = {"rank": "cross-encoder", "late": "late interaction", "encode": "cosin
 
 
 class RerankDocument(BaseModel):
-    """A document."""
+    """A document of a rerank request."""
 
     model_config = ConfigDict(strict=True, frozen=True)
     text: str

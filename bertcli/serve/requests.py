@@ -1,8 +1,8 @@
-"""What requests are made of: JSON, models of pydantic that check it, and the refusal of what does not fit.
+"""Parse requests: JSON, pydantic models that check it, and the refusal (`Refusal`) of what does not fit.
 
-Each API's file declares its requests as subclasses of `RequestModel`. The same classes give OpenAPI's schemas, so what
-is described is what is accepted. pydantic's own messages name Python types, so the messages here are made from the
-schema: "dimensions must be a whole number of at least 1, not 1.5."
+Each API's file declares its requests as subclasses of `RequestModel`. OpenAPI's schemas are made of the same classes,
+so the description and the checks agree. pydantic's own messages name Python types, so the messages here are made from
+the schema: "dimensions must be a whole number of at least 1, not 1.5."
 """
 
 import json
@@ -27,8 +27,10 @@ from bertcli.errors import quoted
 R = TypeVar("R", bound="JsonObject")
 T = TypeVar("T")
 Schema = dict[str, Any]
-LONG_BODY = 65_536  # bytes; less is read in a millisecond
-MOST_VALUES = 2_000_000  # of a body: token ids are the most that there may be
+# Bytes of a body: a shorter one is parsed in a millisecond.
+LONG_BODY = 65_536
+# Most values in a body; the largest number that a request can need are token ids.
+MOST_VALUES = 2_000_000
 SPACE = re.compile(r"[ \t\n\r]*")
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half a pair
 WORDS = {  # how a message calls a type of JSON Schema
@@ -38,7 +40,7 @@ WORDS = {  # how a message calls a type of JSON Schema
 
 
 class Refusal(Exception):
-    """A request that is not answered: its status, why and what to do, the wrong field, a word for programs, headers."""
+    """The error for a refused request: status, message (what is wrong, what to do), field, code, headers."""
 
     def __init__(
         self, status: int, why: str, param: str | None = None, code: str | None = None, retry_after: int | None = None
@@ -53,7 +55,7 @@ def _lower(value: object) -> object:
 
 
 class JsonObject(BaseModel):
-    """A JSON object that is read. Unknown names are ignored, and null is a value that is not given."""
+    """Base of JSON objects in requests. Unknown names are ignored; null counts as not given."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -84,7 +86,7 @@ class TruncatingRequest(RequestModel):
 
 
 def either(*names: str) -> AliasChoices:
-    """The names that clients have for one field; the first one is described."""
+    """The aliases of a field, since clients differ; OpenAPI's description has the first one."""
     return AliasChoices(*names)
 
 
@@ -107,7 +109,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def _read_in_steps(text: str) -> Any:
-    """What a long JSON text holds, value by value: the json module keeps other threads waiting until it is done.
+    """Parse a long JSON text value by value; json.loads would hold the interpreter's lock until it is done.
 
     Errors: ValueError; Refused for more values than any request needs.
     """
@@ -167,7 +169,7 @@ def _no_number(name: str) -> Any:
 
 
 def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. A name that comes twice is an error: one of its values would be dropped, and nobody would know."""
+    """Make a dict of pairs. A name that comes twice is an error, since one of its values would be dropped silently."""
     value = dict(pairs)
     if len(value) < len(pairs):
         raise ValueError("a name comes twice in an object")
@@ -182,7 +184,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_n
 
 
 def validate(cls: type[R], body: Mapping[str, Any]) -> R:
-    """The request that a JSON object is. Errors: Refused, which names the field."""
+    """Check a JSON object and make a request of it. Errors: Refused, which names the field."""
     try:
         return cls.model_validate(body)
     except ValidationError as error:
@@ -190,7 +192,7 @@ def validate(cls: type[R], body: Mapping[str, Any]) -> R:
 
 
 def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationError) -> Refusal:
-    """What a request is told of the first thing that is wrong with it."""
+    """The refusal for the first of pydantic's errors, in our words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     root, prefix, path = _schema_of(cls), "", [str(part) for part in first["loc"]]
     schema = root
@@ -214,7 +216,7 @@ _schema_of = cache(lambda cls: cls.model_json_schema())
 
 
 def _parameters_of(cls: type[BaseModel]) -> type[JsonObject]:
-    """The class of a request's parameters."""
+    """The class of a request's field `parameters`."""
     found: type[JsonObject] = next(
         one for one in get_args(cls.model_fields["parameters"].annotation) if one is not NoneType
     )
@@ -222,20 +224,20 @@ def _parameters_of(cls: type[BaseModel]) -> type[JsonObject]:
 
 
 def _names_of(cls: type[BaseModel]) -> list[tuple[str, ...]]:
-    """The names of each field that has several."""
+    """The aliases of each field that has several."""
     aliases = [field.validation_alias for field in cls.model_fields.values()]
     return [tuple(map(str, alias.choices)) for alias in aliases if isinstance(alias, AliasChoices)]
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
-    """A schema, or the one that it refers to."""
+    """Follow a schema's $ref, if it is one."""
     name = schema.get("$ref", "").rpartition("/")[2]
     found: Schema = root["$defs"][name] if name else schema
     return found
 
 
 def _words(schema: Schema, root: Schema) -> str:
-    """What a value must be, for a message; `root` holds the definitions that a schema refers to."""
+    """Describe a schema in a message: "a whole number of at least 1". root: has the definitions behind $ref."""
     schema = _resolved(schema, root)
     if "anyOf" in schema:
         return " or ".join(_words(one, root) for one in schema["anyOf"] if one.get("type") != "null")

@@ -1,4 +1,4 @@
-"""The routes: what answers which path. Each file in `api/` declares those of one API; no list of the files is kept."""
+"""The table of routes: path to function. Files in `api/` fill it by `@route` when `all_routes` imports them all."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """Paths, and the function that answers a request to them.
+    """Paths, and the function that answers requests to them.
 
-    request: what a POST takes; None for a GET. response: the type of what is answered, for OpenAPI. uses: of a model,
-    best first; none: any model. public: answered without a key.
+    request: the class of a POST's body; None for a GET. response: the answer's type, for OpenAPI. uses: the uses of a
+    model that can answer, best first; none is any model. public: answered without a key.
     """
 
     paths: tuple[str, ...]
@@ -60,15 +60,15 @@ def all_routes() -> list[Route]:
 
 
 def route_at(path: str) -> Route:
-    """The route that has this path."""
+    """Find the route of a path; None if there is none."""
     return next(one for one in ROUTES if path in one.paths)
 
 
 def paths_for(served: Served) -> list[str]:
-    """The routes that a model answers."""
+    """The paths that a model can answer."""
     return [one.paths[0] for one in ROUTES if {*one.uses} & {*served.uses}]
 
 
 def has_openai_errors(path: str) -> bool:
-    """Whether clients of a path read OpenAI's errors; else those of text-embeddings-inference."""
+    """True if clients of a path expect errors in OpenAI's shape, False for that of text-embeddings-inference."""
     return path.startswith(("/v1/", "/v2/", "/embeddings"))

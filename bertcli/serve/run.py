@@ -1,4 +1,4 @@
-"""The server as a process: it begins when a model has computed, and ends when it has answered what it accepted."""
+"""Run the server process: warm up the models, listen, and on a signal answer what was accepted before it ends."""
 
 import ctypes
 import gc
@@ -88,10 +88,10 @@ def _after(seconds: float, function: object) -> None:
 
 
 def keep_memory() -> None:
-    """Let the allocator keep what a batch has used for the next one, in one place for all threads, if it is glibc's.
+    """Make glibc's allocator keep a batch's memory for the next batch, in one arena for all threads.
 
-    By itself it gives memory back after a batch and takes it again, which costs up to a tenth of the batch's time, and
-    each thread's share grows until that thread has had its largest part of a batch, after thousands of requests.
+    By default it returns memory after a batch and requests it again, which costs up to a tenth of the batch's time, and
+    each thread's arena grows to the largest part of a batch that the thread ever had.
     """
     if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
         for setting, size in MALLOC.items():
@@ -99,7 +99,7 @@ def keep_memory() -> None:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Errors: BertcliError."""
+    """Open a listening socket. Errors: BertcliError for an address that cannot be had."""
     # asyncio sends small packets at once only where it sees that the protocol is TCP.
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -118,7 +118,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def listening_at(path: Path) -> socket.socket:
-    """A Unix socket that listens at a path, which only this user may open; one that a dead server left is replaced.
+    """Open a listening Unix socket that only this user may use; a stale one of a dead server is replaced.
 
     Errors: BertcliError.
     """
@@ -144,6 +144,6 @@ def listening_at(path: Path) -> socket.socket:
 
 
 def _answers(path: Path, family: int) -> bool:
-    """Whether a process listens at a Unix socket."""
+    """True if a process listens at a Unix socket."""
     with socket.socket(family, socket.SOCK_STREAM) as client:
         return client.connect_ex(str(path)) == 0

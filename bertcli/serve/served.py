@@ -1,4 +1,4 @@
-"""A model that is served: its names, what it can answer, and what computes a task with certain options."""
+"""Served: an open model with its names, the uses that it has, and a cache of tasks planned with given options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ OWN_RULES = (  # the tasks whose models are told below by more than their head
 
 @cache
 def spec_of_use(use: str) -> TaskSpec:
-    """The task that a use of a model is."""
+    """The spec of the task behind a use."""
     found = spec(TASKS.get(use, use))
     assert found is not None
     return found
@@ -50,17 +50,17 @@ class Served:
         return self.name.rstrip("/").rpartition("/")[2]
 
     def is_called(self, name: str) -> bool:
-        """Whether a request that names this means it: its name, or the last part of it."""
+        """True if a request's model name means this model: its name, or the last part of it."""
         return name in (self.name, self.short)
 
     @cached_property
     def own(self) -> SentenceConfig:
-        """What its sentence-transformers files say."""
+        """The settings in its sentence-transformers files."""
         return self.model.sentence if self.model.path else SentenceConfig()
 
     @cached_property
     def uses(self) -> tuple[str, ...]:
-        """What it can do, by the tasks' names, what it was made for first; of TASKS, too."""
+        """Its uses: names of tasks, and of TASKS, the one that it was made for first."""
         model, own = self.model, self.own
         if model.classifier is not None:
             encodes = own.late is None and own.sparse is None and not own.ranks
@@ -85,13 +85,13 @@ class Served:
         return tuple(dict.fromkeys(uses if own.sparse is not None else [*uses, "encode"]))
 
     def _has_head(self, task: TaskSpec) -> bool:
-        """Whether the model has the head that a task needs."""
+        """True if the model has a prediction head that a task needs."""
         head = task.needs(task.options()).head
         return head is None or head in self.model.heads
 
     @property
     def summary(self) -> str:
-        """What it is for, in a few words."""
+        """Its purpose in a few words, for the log and /info."""
         words = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
         if self.uses[0] == "encode":
             compared = "" if self.own.compared == "cosine" else f", ranked by cosine (its folder: {self.own.compared})"
@@ -100,12 +100,12 @@ class Served:
 
     @property
     def width(self) -> int | None:
-        """How many numbers its vectors have; None for a model that gives none."""
+        """The width of its vectors; None for a model without vectors."""
         made: Any = self.plan("encode") if "encode" in self.uses else None
         return None if made is None else int(made.width)
 
     def plan(self, task: str, side: Literal["left", "right"] | None = None, **options: Any) -> Task[Any]:
-        """What computes a task with these options: the same object for the same ones.
+        """Plan a task with these options; equal options give the same object, since the stream batches by it.
 
         side: where texts are cut, if not where the folder says. Errors: BertcliError.
         """

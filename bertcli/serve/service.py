@@ -1,4 +1,4 @@
-"""What all requests share: the models, the limits, the queue, and the threads beside the event loop."""
+"""Service: the state that all requests share: models, limits, stream, metrics, and threads beside the event loop."""
 
 import asyncio
 import sys
@@ -26,7 +26,7 @@ SECONDS_TO_END = 0.3  # for the batch that runs at the end
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is accepted, how long it may take, and from whom."""
+    """The limits of a server: sizes, times, keys, hosts and origins."""
 
     truncation: Literal["auto", "error"] = "auto"
     max_inputs: int = 2048  # texts of a request
@@ -45,7 +45,7 @@ class Limits:
 
 
 class Service:
-    """The models and what is waiting. `draining`: what has been accepted is answered, and no more is."""
+    """The models, the stream and the counts of what waits. draining: accept no more requests, finish those accepted."""
 
     def __init__(self, models: Sequence[Served], limits: Limits) -> None:
         self.models, self.limits, self.metrics = models, limits, Metrics()
@@ -60,7 +60,7 @@ class Service:
         self._unknown: set[str] = set()  # names of models that are not served
 
     def note(self, line: str) -> None:
-        """A line in the log."""
+        """Write a line to the log, on standard error."""
         with suppress(OSError):  # a closed stderr stops nobody
             print(visible(line), file=sys.stderr, flush=True)
 
@@ -76,7 +76,7 @@ class Service:
 
     @property
     def is_computing(self) -> bool:
-        """Whether a thread still works."""
+        """True if a thread still works."""
         return self._in_pool > 0 or self.stream.is_computing
 
     def end(self) -> None:
@@ -115,7 +115,7 @@ class Service:
         return whole[:1] or [one for one in self.models if one.is_called(name)]
 
     def _fitting(self, models: Sequence[Served], uses: Sequence[str]) -> list[Served]:
-        """The models for the best use that any of them has: those made for it, or else those that can do it, too."""
+        """The models that have the first of `uses` that any model has: made for it, or else able to do it."""
         if not uses:
             return [*models]
         for use in uses:

@@ -47,11 +47,11 @@ class TooLarge(Exception):
 
 
 class Abandoned(Exception):
-    """Nobody waits any more for what is being computed."""
+    """Raised between micro-batches when nobody waits any more for what is being computed."""
 
 
 class Speed:
-    """How many tokens of a model are computed a second, as a running mean; None before anything was computed."""
+    """The speed of a model in tokens a second, as a running mean; None before anything was computed."""
 
     def __init__(self) -> None:
         self.rate: float | None = None
@@ -76,7 +76,7 @@ class Speed:
         self._is_guess = self._is_guess and not full
 
     def seconds(self, tokens: int) -> float:
-        """How long so many tokens take; 0 where it is not known."""
+        """The seconds that so many tokens take; 0 if the speed is not known."""
         return tokens / self.rate if self.rate else 0.0
 
 
@@ -101,7 +101,7 @@ class QueuedTask:
 
     @property
     def waits(self) -> bool:
-        """Whether it has items for a batch."""
+        """True if it has items that no batch has."""
         return self.taken < len(self.items) and not self.future.done()
 
     @property
@@ -111,11 +111,11 @@ class QueuedTask:
 
     @property
     def seconds_left(self) -> float:
-        """How long what no batch has takes."""
+        """The seconds that its items take that no batch has yet."""
         return self.speed.seconds(self.left)
 
     def take(self) -> "BatchItem":
-        """The first item that no batch has, for a batch."""
+        """Take the first item that no batch has."""
         piece, self.begun = BatchItem(self, self.items[self.taken], self.next_cost), self.begun or monotonic()
         self.left -= piece.cost
         self.taken += 1
@@ -123,7 +123,7 @@ class QueuedTask:
 
 
 class BatchItem(NamedTuple):
-    """An item in a batch, and whose it is."""
+    """An item in a batch, and the call that it belongs to."""
 
     call: QueuedTask
     item: Item
@@ -134,7 +134,7 @@ Batch = list[BatchItem]
 
 
 class Running(NamedTuple):
-    """What is being computed: when it should be done, and whether it lets others in before that."""
+    """The computation under way: when it should be done, and whether it lets others in before that."""
 
     until: float
     pauses: bool
@@ -157,7 +157,7 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """How many calls wait for a batch."""
+        """The number of calls that wait for a batch."""
         return sum(call.waits for call in self._calls)
 
     def add(self, call: QueuedTask) -> None:
@@ -178,11 +178,11 @@ class Stream:
 
     @property
     def is_computing(self) -> bool:
-        """Whether its thread has not ended."""
+        """True until its thread has ended."""
         return self._thread.is_alive()
 
     def end(self, timeout: float | None = None) -> bool:
-        """Let the thread end when nothing waits, and wait for it; whether it has ended."""
+        """Let the thread end when nothing waits, and wait for it; True if it has ended."""
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -195,7 +195,7 @@ class Stream:
         return call.left > self._batch_tokens
 
     def _seconds_until_done(self, call: QueuedTask, before: Sequence[QueuedTask]) -> float:
-        """How long a call takes with those before it; beside large ones a small one has half of the time."""
+        """The seconds until a call is done after those before it; a small one has half of the time of large ones."""
         running = max(0.0, self._running.until - monotonic())
         own, ahead = call.seconds_left, running + sum(one.seconds_left for one in before)
         if self._is_large(call):
@@ -303,7 +303,7 @@ class Stream:
 
 
 def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:
-    """What computing gives for each item; if it fails, each is computed alone, so that one error is one item's."""
+    """Compute the value of each item; if that fails, each one alone, so that an error stays with its item."""
     try:
         result = task.compute(Window([replace(item, index=index) for index, item in enumerate(items)], [], START))
     except Exception as error:  # reported in the answer to the request

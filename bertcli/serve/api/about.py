@@ -1,4 +1,4 @@
-"""What the server says of itself: whether it is well, its metrics, and its pages for people."""
+"""The routes about the server: /health, /metrics, and the pages for people, such as /pass."""
 
 import re
 from html import unescape
@@ -78,7 +78,7 @@ async def people_page(exchange: Exchange) -> HTMLResponse:
 
 
 def drawn(html: str) -> HTMLResponse:
-    """A page, with the policy that is written in it as a header, too, and no other page around it."""
+    """Answer with a page; its Content-Security-Policy is a header, too, and no other site may frame it."""
     written = POLICY.search(html)
     policy = f"{unescape(written[1])}; frame-ancestors 'none'" if written else "default-src 'none'"
     return HTMLResponse(html, headers={"Content-Security-Policy": policy})

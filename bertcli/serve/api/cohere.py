@@ -20,7 +20,7 @@ EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 
 
 def _whole_numbers(vector: Array) -> Any:
-    """A vector as int8: scaled so that its largest number is 127 or -127, which leaves cosines as they are."""
+    """Quantize a vector to int8, scaled so that its largest number is 127 or -127: scaling does not change cosines."""
     largest = float(np.abs(vector).max(initial=0.0))
     return np.rint(vector * (127 / largest if largest else 0.0)).astype(np.int8)
 

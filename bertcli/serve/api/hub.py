@@ -1,4 +1,4 @@
-"""What `huggingface_hub.InferenceClient` asks for: a model's own task, at the server's root or at /models/NAME."""
+"""The routes of `huggingface_hub.InferenceClient`: a model's own task, at the server's root or at /models/NAME."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ async def embeddings(exchange: Exchange, request: EmbeddingsRequest) -> Embeddin
 
 
 def in_base64(vector: Array) -> str:
-    """Its numbers as float32, little-endian. openai-python asks for that unless it is told otherwise."""
+    """A vector as base64 of float32, little-endian, which openai-python asks for by default."""
     return b64encode(vector.astype("<f4").tobytes()).decode("ascii")
 
 

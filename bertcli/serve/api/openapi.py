@@ -1,4 +1,4 @@
-"""The server described as OpenAPI 3.1 has it, from the routes themselves."""
+"""The route /openapi.json: OpenAPI 3.1, generated from the routes, their pydantic models and the tasks' records."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ async def description(exchange: Exchange) -> dict[str, Any]:
 
 @cache
 def described() -> dict[str, Any]:
-    """The whole description."""
+    """The whole description as JSON."""
     schemas, components = _schemas()
     components |= {"Error": ERROR, "OpenAIError": OPENAI_ERROR}
     paths: dict[str, Any] = {}
@@ -94,7 +94,7 @@ def _schemas() -> tuple[dict[Key, Schema], dict[str, Schema]]:
 
 
 def _has_type(response: Any) -> bool:
-    """Whether an answer is JSON whose type is declared; the spec of a task says of what its records are."""
+    """True if an answer is JSON with a declared type; a task's records are described from its spec instead."""
     if isinstance(response, TaskSpec):
         return False
     return response is not Any and not (isinstance(response, type) and issubclass(response, Response))
@@ -124,7 +124,7 @@ def _operation(one: Route, path: str, number: int, schemas: Mapping[Key, Schema]
 
 
 def _of_task(task: TaskSpec, use: str) -> Schema:
-    """What a task's route gives: of a text one of the shapes that its options lead to, of several a list of them."""
+    """The schema of a task's answer: for one text any of the shapes that options lead to, for several a list."""
     shapes: list[Schema] = []
     for options in _variations(task, use):
         try:
@@ -141,7 +141,7 @@ def _of_task(task: TaskSpec, use: str) -> Schema:
 
 
 def _variations(task: TaskSpec, use: str) -> Iterator[dict[str, Any]]:
-    """No options, and each one that chooses among few alone: a record's fields may depend on it."""
+    """Yield options to try: none, and each choice of an option by itself, since a record's fields may depend on it."""
     fixed: dict[str, Any] = {"candidates": ("a",)} if use in TASKS and use == "zero-shot" else {}
     yield fixed
     for item in declared(task.options):

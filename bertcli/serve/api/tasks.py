@@ -30,7 +30,7 @@ NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 
 
 class TextsRequest(TruncatingRequest):
-    """Texts, and the options of a task, as Python or transformers call them."""
+    """Texts, and a task's options by their names in Python or in transformers' pipelines."""
 
     inputs: str | Listed[str] | dict[str, Any] | Listed[dict[str, Any]] | Listed[Listed[str]] = Field(
         description="A text, or several; {question, context} for answer, {text, text_pair} for a pair."
@@ -39,7 +39,7 @@ class TextsRequest(TruncatingRequest):
     raw_scores: bool = Field(False, description="The numbers before the softmax or sigmoid.")
 
     def options(self, use: str) -> dict[str, Any]:
-        """Those that are given. Errors: Refused, if candidates are missing."""
+        """The options that the request gives. Errors: Refused, if candidates are missing."""
         parameters: JsonObject | None = self.parameters
         given = {} if parameters is None else parameters.model_dump(exclude_unset=True)
         options = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
@@ -52,7 +52,7 @@ class TextsRequest(TruncatingRequest):
 
 @cache
 def request_model(use: str) -> type[TextsRequest]:
-    """The request for a use of a model, whose parameters are the options of its task."""
+    """Make the request class for a use of a model; its parameters are the options of the task."""
     task = spec_of_use(use)
     fields: dict[str, Any] = {}
     for item in declared(task.options):
@@ -103,7 +103,7 @@ def _text(value: Any, index: int) -> Text:
 
 
 def has_route(task: TaskSpec) -> bool:
-    """Whether a task's records are what its route gives; vectors and rankings have routes of several APIs."""
+    """True if a task gets a route here; vectors and rankings have routes in the files of several APIs."""
     return not task.vectors and task.reads is not DOCUMENTS
 
 

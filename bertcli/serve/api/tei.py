@@ -236,7 +236,7 @@ async def info(exchange: Exchange) -> About:
 
 
 def about(served: Served) -> ServedAbout:
-    """What `/info` says of a model, with the keys of text-embeddings-inference first."""
+    """The record of `/info` about a model, with the keys of text-embeddings-inference first."""
     model, own, use = served.model, served.own, served.uses[0]
     labels = {str(i): label for i, label in enumerate(model.config.labels)}
     by_labels = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
