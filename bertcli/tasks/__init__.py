@@ -1,1 +1,1 @@
-"""What a model is asked to do: a spec for each task, and in compute/ the work that it takes."""
+"""Tasks of a model: a file for each with its spec (options, record, table); compute/ has the code that runs it."""

@@ -68,7 +68,7 @@ LEAD = (
 
 
 def passage(record: Record) -> Passage:
-    """The context with the answers marked, after the question."""
+    """Mark the answers in the context, after the question."""
     spans = record.get("answers", ())
     marks = [mark(span["start"], span["end"], "", span["score"]) for span in spans]
     notes = [f"{cell(span['score'])}  {span['answer'] or 'no answer'}" for span in spans]
@@ -76,12 +76,12 @@ def passage(record: Record) -> Passage:
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """A question about a context."""
+    """Yield a question about a context."""
     yield Example("answer", [QUESTION, "--context", CONTEXT])
 
 
 def shape(record: Record, options: Mapping[str, Any]) -> Any:
-    """As transformers' pipeline: the answer, or several in a list where several are asked for."""
+    """Shape a record as transformers' pipeline does: the answer, or a list if several are requested."""
     return record["answers"][0] if options.get("top_k", 1) == 1 else record["answers"]
 
 

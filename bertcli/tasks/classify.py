@@ -71,7 +71,7 @@ class ClassifyOptions(Reading):
 
 
 def needs(options: ClassifyOptions) -> Needs:
-    """No bundled model can choose among alternatives that it was not made for."""
+    """Return the needs of the options: no bundled model handles candidates or choices."""
     if options.candidates is not None:
         return Needs("classify --candidates", "classifier", None, "-m cross-encoder/nli-distilroberta-base")
     if options.choices is not None:
@@ -108,7 +108,7 @@ COLUMNS = (
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """A review; two texts for what judges pairs; labels and choices of one's own."""
+    """Yield a review; two texts for a model of pairs; candidates; choices."""
     yield Example("classify", text_to_classify(subject))
     candidates = "sports,politics"
     yield Example(f"classify --candidates {candidates}", ["They won."], {"candidates": candidates})
@@ -117,7 +117,7 @@ def examples(subject: Subject) -> Iterator[Example]:
 
 
 def text_to_classify(subject: Subject) -> list[str]:
-    """The arguments of a command whose result is a label or a ranking score."""
+    """Choose the arguments of an example whose result is a label or a ranking score."""
     heads = subject.model.heads
     if subject.ranks:
         return [QUESTION, "--text-pair", CONTEXT]
@@ -127,7 +127,7 @@ def text_to_classify(subject: Subject) -> list[str]:
 
 
 def shape(record: Record, options: Mapping[str, Any]) -> Any:
-    """As transformers' pipelines: labels with their scores; of candidates two lists beside the text."""
+    """Shape a record as transformers' pipelines do: labels with scores; for candidates two lists beside the text."""
     labels = record["labels"]
     if "candidates" not in options:
         return labels

@@ -72,7 +72,7 @@ class EncodeOptions(Prepared):
 
 
 def text_fields(options: Prepared) -> Fields:
-    """What a record says of its text, or of the part of it."""
+    """The fields of a record that describe its text, or the part of it."""
     part: Fields = {} if options.chunk is None else {"chunk": int, "start": int, "end": int}
     return {"index": int, "id?": (str, int), **part, "text": str, "tokens": int, "truncated": bool}
 
@@ -98,18 +98,18 @@ TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", int), BEGINN
 
 
 def text_cells(record: Record) -> Row:
-    """The cells of TEXT_COLUMNS."""
+    """Make the cells of TEXT_COLUMNS."""
     return tuple(record.get(column.name) for column in TEXT_COLUMNS)
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """One, with how the vector begins."""
+    """Yield one row, with the first numbers of the vector."""
     vector = record["embedding"]
     yield *text_cells(record), len(vector), _beginning(vector)
 
 
 def token_rows(record: Record) -> Iterator[Row]:
-    """One for each token."""
+    """Yield a row for each token."""
     for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
         yield record["index"], record.get("id"), token, len(vector), _beginning(vector)
 
@@ -119,7 +119,7 @@ def _beginning(vector: list[float]) -> str:
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """One vector for a text; of late interaction one for each token."""
+    """Yield an example: a vector for a text, or for each token of a late-interaction model."""
     yield Example("encode", [CAT])
     if subject.is_sentence_model("interaction"):
         yield Example("encode --pooling none", [CAT], {"pooling": "none"})

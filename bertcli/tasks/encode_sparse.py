@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @lean_dataclass
 class EncodeSparseOptions(Prepared):
-    """How a text's sparse vector is made; `words`: records have the pieces of the vocabulary beside their numbers."""
+    """Options of sparse vectors; `words`: records have the pieces of the vocabulary beside their ids."""
 
     pairs: Pairs = None
     words: bool = False
 
 
 def record(options: EncodeSparseOptions) -> Fields:
-    """Numbers of the vocabulary's entries, ascending, and their weights."""
+    """Records of a sparse vector: ids of the vocabulary, ascending, and their weights."""
     words: Fields = {"words": [str]} if options.words else {}
     return text_fields(options) | {"indices": [int], "values": [float], **words}
 
@@ -35,14 +35,14 @@ COLUMNS = (*TEXT_COLUMNS, Column("entries", int), Column(f"{HEAVIEST} heaviest")
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """One, with the heaviest pieces."""
+    """Yield one row, with the pieces of the largest weights."""
     heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
     words = "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest)
     yield *text_cells(record), len(record["indices"]), words
 
 
 def has_table(model: "LoadedModel", name: str | None) -> bool:
-    """Whether a prompt's name is that of a route that is a table."""
+    """True if the name of a prompt is also a Router's route to a table of query weights."""
     from bertcli.folder.router import tables  # brings NumPy, which --help does not load
 
     return name is not None and model.sentence.routed and model.layout is not None and name in tables(model.layout)

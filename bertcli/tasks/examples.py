@@ -1,7 +1,7 @@
-"""Examples of commands for a model: a text that suits it, in the manner of its tasks.
+"""Examples of commands that suit a model, with texts in its language and format.
 
-A task's spec has a function that yields an `Example` for each way in which a model may be used with it.
-`bertcli.capabilities` asks all specs and keeps those examples that the model can run.
+A task's spec has a function that yields an `Example` for each use of the task. `bertcli.capabilities` collects them
+from all specs and keeps those that the model can run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ QUESTION, CONTEXT = "How tall is the tower?", "The tower is 330 m high."
 
 
 class Example(NamedTuple):
-    """A command, what follows the model in it, and the options of the task that the model must accept."""
+    """A command, its arguments after the model, and the options of the task that the model must accept."""
 
     command: str  # "encode --sparse"
     arguments: Sequence[str]
@@ -27,9 +27,9 @@ class Example(NamedTuple):
 
 
 class Subject:
-    """A model that examples are wanted for, and what the choice of a text depends on.
+    """A model to make examples for, with the properties that the choice of a text depends on.
 
-    runs: whether it can be used for a task (by name) with these options, as the task's command checks before any work.
+    runs: a function of a task's name and options, true if the task's checks accept the model.
     """
 
     def __init__(self, model: "LoadedModel", runs: Callable[..., bool]) -> None:
@@ -37,7 +37,7 @@ class Subject:
 
     @cached_property
     def tokenizer(self) -> "Tokenizer | None":
-        """The model's tokenizer; None where it has none that can be used."""
+        """The model's tokenizer; None if it has none that can be opened."""
         try:
             return self.model.tokenizer
         except BertcliError:
@@ -45,7 +45,7 @@ class Subject:
 
     @cached_property
     def sentence(self) -> Any:
-        """The model's SentenceConfig; None where its settings do not run."""
+        """The model's SentenceConfig; None if bertcli refuses its settings."""
         try:
             return self.model.sentence
         except BertcliError:
@@ -53,12 +53,12 @@ class Subject:
 
     @cached_property
     def ranks(self) -> bool:
-        """Whether it can rank documents: a cross-encoder, late interaction, sparse vectors."""
+        """True if the model can rank documents: a cross-encoder, late interaction, sparse vectors."""
         return self.runs("rank")
 
     @property
     def mask_token(self) -> str:
-        """The model's mask token; BERT's where it has none."""
+        """The model's mask token; BERT's if it has none."""
         return "[MASK]" if self.tokenizer is None else self.tokenizer.mask_token
 
     def is_sentence_model(self, output: str) -> bool:
@@ -70,7 +70,7 @@ Examples = Callable[[Subject], Iterator[Example]]
 
 
 def accepts(question: Callable[[], object]) -> bool:
-    """Whether a model accepts what is asked of it: the call raises no BertcliError."""
+    """True if the call raises no BertcliError."""
     try:
         question()
     except BertcliError:

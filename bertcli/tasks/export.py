@@ -12,7 +12,7 @@ Precision = Literal["float32", "float16", "int8", "int8-stored"]
 
 @lean_dataclass
 class ExportOptions(Checked):
-    """Which results a graph has, how they are stored, and whether they are checked.
+    """Options of an ONNX graph: its results, the type of its weights, and a check against NumPy.
 
     precision: "float16" and "int8-stored" store weights in fewer bits and compute in float32, "int8" multiplies in 8
     bits, which is faster and less exact. check: run the graph once beside NumPy; in float32, one that differs by more

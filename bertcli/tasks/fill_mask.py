@@ -70,7 +70,7 @@ COLUMNS = (
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """One for each word at each mask."""
+    """Yield a row for each word at each mask."""
     for mask in record["masks"]:
         for word in mask["predictions"]:
             token = word["token"]
@@ -79,12 +79,12 @@ def rows(record: Record) -> Iterator[Row]:
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """A text with one mask."""
+    """Yield a text with one mask."""
     yield Example("fill-mask", [f"She poured a cup of hot {subject.mask_token}."])
 
 
 def shape(record: Record, options: Mapping[str, Any]) -> Any:
-    """As transformers' pipeline: of a single mask its predictions, of several a list of those of each."""
+    """Shape a record as transformers' pipeline does: the predictions of a single mask, or a list of those of each."""
     masks = [mask["predictions"] for mask in record["masks"]]
     return masks[0] if len(masks) == 1 else masks
 

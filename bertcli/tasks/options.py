@@ -1,8 +1,8 @@
-"""How the options of a task, or of a command, are declared: once, for Python and for the command line.
+"""Declare the options of a task or a command once, for Python and for the command line.
 
-A task takes a dataclass, `Model`'s methods take its fields as keywords, and the command line is made of them: of their
-names, types, bounds and help. A field that is no `option` belongs to Python alone; a command has its second texts from
-its input. Nothing here loads NumPy, since `--help` reads it.
+Options are the fields of a dataclass. `Model`'s methods take them as keywords; the command line is made from their
+names, types, bounds and help. A field that is no `option`, such as `pairs`, exists in Python only: a command reads
+second texts from its input. Nothing here imports NumPy, since `--help` needs this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def option(
     read: Callable[[str], Any] | None = None,
     **settings: Any,
 ) -> Any:
-    """A field that is an option, called --like-the-field on the command line unless it has other `names`.
+    """Declare a field as an option, --like-the-field on the command line unless `names` are given.
 
     `metavar` stands for its value in the help, and is "" for a switch. `panel` is the box of the help that shows it, by
     default that of the command's own options. `least`: the smallest number allowed. `read` makes the value of the
@@ -47,12 +47,12 @@ def option(
 
 
 def declared(options: Any) -> list[Field[Any]]:
-    """The fields of a dataclass of options, or of its class, that are options."""
+    """List the fields that are options, in a dataclass or an instance of one."""
     return [item for item in fields(options) if item.metadata]
 
 
 def numbers(example: str) -> Callable[[str], list[int]]:
-    """A reader of whole numbers separated by commas."""
+    """Make a function that reads whole numbers separated by commas."""
 
     def read(text: str) -> list[int]:
         try:
@@ -64,17 +64,17 @@ def numbers(example: str) -> Callable[[str], list[int]]:
 
 
 def separated(text: str) -> list[str]:
-    """The names in a text that separates them by commas."""
+    """Split a text of names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def kinds_of(hint: Any) -> tuple[Any, ...]:
-    """The types of which a value is one."""
+    """List the types in a union."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) -> None:
-    """Refuse a value that is of none of these types; None leaves it to the task or the model. Errors: BertcliError."""
+    """Check an option's type and bound; None passes, as "the model's default". Errors: BertcliError."""
     words = next((kind for kind in kinds if get_origin(kind) is Literal), None)
     if isinstance(value, str) and value in get_args(words):
         return
@@ -88,7 +88,7 @@ def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) ->
 
 
 def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
-    """A method of texts and a task's options, as one that takes these options by name."""
+    """Decorate a method (model, texts, options), so that it takes the options as keywords."""
 
     def decorate(method: Callable[[M, T, W], R]) -> Callable[Concatenate[M, T, P], R]:
         own, of_options = signature(method), signature(options).parameters.values()
@@ -113,9 +113,9 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
 
 
 class Checked:
-    """A dataclass of options.
+    """Base class of options, which are checked when they are made.
 
-    Errors: BertcliError for a value of another type, below its bound, or not one of its words.
+    Errors: BertcliError for a value of another type, below its bound, or not among its choices.
     """
 
     def __post_init__(self) -> None:
@@ -125,10 +125,10 @@ class Checked:
 
 @lean_dataclass
 class Reading(Checked):
-    """How texts are read: where they are cut, how that is reported, how many tokens are computed together, by whom.
+    """Options of all tasks on texts: truncation, errors, the size of batches, worker processes.
 
     truncation: one warning at the end, an error, or nothing. keep_going: a text that cannot be used becomes a Failure
-    in its place. workers: processes, see `bertcli.tasks.compute.run`; None: this one alone.
+    in its place. workers: the number of processes, see `bertcli.tasks.compute.run`; None: only this one.
     """
 
     _: KW_ONLY
@@ -144,13 +144,13 @@ class Reading(Checked):
 
     @property
     def reading(self) -> "Reading":
-        """These options without those of the task."""
+        """A copy of these options only, without a subclass's."""
         return Reading(**{item.name: getattr(self, item.name) for item in fields(Reading)})
 
 
 @lean_dataclass
 class Windows(Reading):
-    """How a text beyond the limit is read; it is never cut."""
+    """Options of tasks that read long texts in overlapping windows, and never cut them."""
 
     _: KW_ONLY
     max_length: int | None = option(
@@ -165,7 +165,7 @@ class Windows(Reading):
 
 @lean_dataclass
 class Prepared(Reading):
-    """How texts are prepared before they are tokenized, and read."""
+    """Options of tasks that give vectors: prompts, and chunks of long texts."""
 
     _: KW_ONLY
     prompt_name: str | None = option(None, "NAME", "Put the model's prompt of this name before each text.")
@@ -202,6 +202,6 @@ class Prepared(Reading):
 
     @property
     def chunk_sizes(self) -> list[int]:
-        """The size of chunks and, if there is one, their overlap."""
+        """The size of chunks and, if it is given, their overlap."""
         chunk: Any = self.chunk
         return [*chunk] if isinstance(chunk, Sequence) and not isinstance(chunk, str) else [chunk]

@@ -61,7 +61,7 @@ class RankOptions(Reading):
 
 
 def record(options: RankOptions) -> Fields:
-    """Best document first; corpus_id is its number in the input."""
+    """Records of ranked documents, best first; corpus_id is a document's number in the input."""
     return {"query": str, "corpus_id": int, "score": float, "text": str}
 
 
@@ -74,7 +74,7 @@ COLUMNS = (
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """A query and two documents, one of which answers it."""
+    """Yield a query and two documents, one of which answers it."""
     yield Example("rank", [QUESTION, CONTEXT, CAT])
 
 

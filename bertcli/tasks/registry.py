@@ -1,7 +1,7 @@
-"""The specs of tasks: options, needs, inputs, record and table of each; and the file of its work.
+"""Find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table.
 
-A task is a file in this folder with a `SPEC`, and a file in compute/; there is no list of them. Specs give the
-commands, the classes for columns of data, Arrow's types, and a server's routes.
+A task is a file in this folder with a `SPEC`, and a file of the same name in compute/; no list names them. Commands,
+`Model`'s methods, `Columns`, Arrow's types and a server's routes are made from the specs.
 """
 
 import sys
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from bertcli.tasks.compute.task import Task
 
 MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence"
-Fields = dict[str, Any]  # of a record, see TaskSpec.record
+Fields = dict[str, Any]  # the names and types of a record's fields, see TaskSpec
 
 
 class InputKind(NamedTuple):
-    """What a task reads: what a text is called, and the field of the options that holds second texts, if any."""
+    """The input of a task: the name of a text, and the field of the options with second texts, if any."""
 
     text: str
     second: str | None = None
-    choices: bool = False  # a text may be followed by what is to be chosen from
+    choices: bool = False  # a text may come with choices
 
 
 TEXTS = InputKind("text", "pairs")
@@ -40,28 +40,32 @@ DOCUMENTS = InputKind("query", "documents")
 
 
 class Needs(NamedTuple):
-    """What a task runs on: a head, the bundled model that has it, or else one that people use for it."""
+    """The requirements of a task: a head, the bundled model that has it, else a popular model to suggest."""
 
-    task: str  # as messages call it
+    task: str  # its name in messages
     head: str | None = None
     sample: str | None = None
     fitting: str = ""
 
 
 def _whole(record: Any, options: Any) -> Any:
-    """A record as it is."""
+    """Return a record unchanged."""
     return record
 
 
 @lean_dataclass
 class TaskSpec:
-    """A task.
+    """The specification of a task.
 
-    options: a dataclass, whose docstring is the help. needs, record, table: of given options. examples: commands that
-    use the task, with a text that suits a model. A record's fields are said as types: str, int, float, bool; [kind] for
-    a list, {name: kind} for a record in it, (kind, kind) for one of several, of which None is null; a name that ends in
-    ? may be absent. The docstring of `record` is that of the method of `bertcli.Model`. `shape` takes a
-    record, or these types of one.
+    options    a dataclass; its docstring is the help of the command
+    needs      a function of the options: the requirements on the model
+    record     a function of the options: the types of a record's fields. Its docstring is that of the method of Model
+    table      a function of the options: the columns of the printed table
+    examples   commands that use the task, with a text that suits a model
+    shape      a function of a record, or of its types, and the options: the answer of a server's pipeline route
+
+    Types of fields are str, int, float, bool, None for null; [type] for a list, {name: type} for a nested record,
+    (type, type) for alternatives. A field whose name ends in ? may be absent.
     """
 
     options: type[Checked]
@@ -71,36 +75,36 @@ class TaskSpec:
     table: Callable[[Any], Table]
     examples: Examples
     panel: str = "Run"  # of --help; "" for one without a command of its own
-    place: int = 0  # in the panel
-    vectors: bool = False  # a text gives a vector, for which there are files of arrays
-    compares: bool = False  # two texts can be compared, which is summed up at the end
-    shape: Callable[[Any, Any], Any] = _whole  # what a server gives of a record, with the options that were given
+    place: int = 0  # the position in the panel
+    vectors: bool = False  # results are vectors, which files of arrays can hold
+    compares: bool = False  # two texts can be compared, with a summary at the end
+    shape: Callable[[Any, Any], Any] = _whole
 
     @property
     def module(self) -> str:
-        """The name of its file, of its method, and of the file of its work."""
+        """The name of the task's file here and in compute/, and of its method."""
         return self.options.__module__.rpartition(".")[2]
 
     @property
     def name(self) -> str:
-        """The name of its command."""
+        """The name of the task's command."""
         return self.module.replace("_", "-")
 
 
 def specs() -> list[TaskSpec]:
-    """The specs of all tasks, in the order in which --help shows them."""
+    """List the specs of all tasks, in the order of --help."""
     found = (_spec_in(module) for module in _modules())
     return sorted(filter(None, found), key=lambda one: one.place)
 
 
 def spec(name: str) -> TaskSpec | None:
-    """The spec of a command or a method; None if that is none of a task."""
+    """Find the spec of a task by the name of its command or method; None if there is no such task."""
     module = name.replace("-", "_")
     return _spec_in(module) if module in _modules() else None
 
 
 def spec_of(options: Checked) -> TaskSpec:
-    """The spec that these options belong to."""
+    """Find the spec that these options belong to."""
     found: TaskSpec = sys.modules[type(options).__module__].SPEC
     return found
 
@@ -114,14 +118,14 @@ def _spec_in(module: str) -> TaskSpec | None:
 
 
 class Work(Protocol):
-    """The file of a task's work."""
+    """The interface of a task's module in compute/."""
 
     def plan(self, model: "LoadedModel", options: Any) -> "Task[Any]":
-        """What makes the results; BertcliError for a model without the head, and for options that do not fit it."""
+        """Check model and options, and make the task. Errors: BertcliError for a missing head, unfit options."""
 
 
 def compute(spec: TaskSpec) -> Work:
-    """The module that does a task's work; it imports NumPy."""
+    """Import a task's module in compute/, which imports NumPy."""
     work: Any = import_module(f"{__package__}.compute.{spec.module}")
     found: Work = work
     return found

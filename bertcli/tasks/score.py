@@ -77,7 +77,7 @@ COLUMNS = (
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """One for every token, and one for all of them."""
+    """Yield a row for every token, and one for the whole text."""
     for token in record["tokens"]:
         yield record["index"], token["token"], token["log_prob"], None, None
     yield record["index"], "(all)", None, record["loss"], record["pseudo_perplexity"]
@@ -94,7 +94,7 @@ OF_PAIRS = (
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """A text whose tokens are masked one after the other."""
+    """Yield a text whose tokens are masked one after the other."""
     yield Example("score", [CAT])
 
 

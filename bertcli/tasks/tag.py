@@ -93,25 +93,25 @@ LEAD = (
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """One for each entity."""
+    """Yield a row for each entity."""
     for entity in record["entities"]:
         yield record["index"], _label(entity), entity["score"], entity["word"], entity["start"], entity["end"]
 
 
 def passage(record: Record) -> Passage:
-    """The text with its entities marked."""
+    """Mark the entities in the text."""
     entities = record.get("entities", ())
     marks = [mark(entity["start"], entity["end"], _label(entity), entity["score"]) for entity in entities]
     return Passage("", record["text"] or "", marks)
 
 
 def redacted_line(record: Record) -> str:
-    """That text as a line; of one that could not be used, nothing."""
+    """Return the redacted text as a line; empty for a text that could not be used."""
     return " ".join(record.get("redacted", "").splitlines())
 
 
 def table(options: TagOptions) -> Table:
-    """Entities, or redacted texts."""
+    """Choose the table: entities, or redacted texts."""
     if options.redact:
         return Table(REDACTED_COLUMNS, "", line_of=redacted_line)
     return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)
@@ -122,12 +122,12 @@ def _label(entity: Mapping[str, Any]) -> str:
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """A text with names in it."""
+    """Yield a text with names in it."""
     yield Example("tag", ["Angela Merkel visited Paris."])
 
 
 def shape(record: Record, options: Mapping[str, Any]) -> Any:
-    """As transformers' pipeline: the entities; the whole record where the redacted text is asked for."""
+    """Shape a record as transformers' pipeline does: the entities; with `redact` the whole record."""
     return record if options.get("redact") else record["entities"]
 
 

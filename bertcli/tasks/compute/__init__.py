@@ -1,1 +1,1 @@
-"""The work of each task, which its spec in the folder above describes."""
+"""The computation of each task; its spec is the file of the same name in the folder above. run.py drives them."""

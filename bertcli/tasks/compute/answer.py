@@ -33,7 +33,7 @@ CONTEXT = 1  # the side of the context, whose question is side 0
 
 
 def plan(model: LoadedModel, options: AnswerOptions) -> RecordTask:
-    """What gives the records; BertcliError for a model without the head."""
+    """Make the task. Errors: BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(options))
     return _Answer(model, options.reading, replace(options, contexts=None))  # which may not pickle
 
@@ -67,11 +67,11 @@ class _Answer(RecordTask):
             )
 
     def _room(self, tokens: Tokens) -> int:
-        """How many tokens of the context a window holds."""
+        """Count the tokens of the context that fit into a window."""
         return self.limit - (len(tokens.ids) - tokens.sides.count(CONTEXT))
 
     def _overlap(self, tokens: Tokens) -> int:
-        """How many tokens of the context a window shares with the next one."""
+        """Count the tokens of the context that a window shares with the next one."""
         overlap = min(self.limit // 2, MOST_OVERLAP) if self.options.stride is None else self.options.stride
         room = self._room(tokens)
         return overlap if overlap < room else room // 2
@@ -103,7 +103,7 @@ class _Answer(RecordTask):
 
 
 def _context(part: Tokens, rows: Numbers) -> "ContextWindow":
-    """The context's tokens of a window; a word's range is that of its tokens in the window."""
+    """Collect the context's tokens in a window; the range of a word covers its tokens in the window only."""
     offsets, numbers = part.offsets, part.words
     places = [place for place, side in enumerate(part.sides) if side == CONTEXT]
     words: dict[int | None, tuple[int, int]] = {}
@@ -120,7 +120,7 @@ def _context(part: Tokens, rows: Numbers) -> "ContextWindow":
 
 
 class ContextToken(NamedTuple):
-    """Where a token of the context lies in it, in characters: its own range, and its word's if it is part of one."""
+    """A token's range of characters in the context, and its word's, if it is part of one."""
 
     start: int
     end: int
@@ -128,7 +128,7 @@ class ContextToken(NamedTuple):
 
 
 class ContextWindow(NamedTuple):
-    """The logits of [CLS] and of the context's tokens [1 + token], and where these tokens lie."""
+    """A window: the logits of [CLS] and of the context's tokens [1 + token], and the tokens' ranges."""
 
     start: Numbers
     end: Numbers
@@ -145,10 +145,10 @@ class Span(NamedTuple):
 
 
 def answers(windows: Sequence[ContextWindow], context: str, options: AnswerOptions) -> list[Span]:
-    """The best answers in all windows, best first.
+    """Choose the best answers in all windows, best first.
 
-    A span is widened to whole words. Where several spans, perhaps of several windows, give the same text (ignoring
-    case), their probabilities are added and the place is that of the first; of logits the best one counts.
+    A span is widened to whole words. If several spans, perhaps of several windows, have the same text (ignoring case),
+    their probabilities are added, and the range is the first one's; of logits the best one counts.
     """
     by_text: dict[str, Span] = {}
     scores = [_scores(window, options.score) for window in windows]
@@ -168,7 +168,7 @@ def answers(windows: Sequence[ContextWindow], context: str, options: AnswerOptio
 
 
 def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
-    """The score of each span from a first token [1 + token] to a last [1 + token]; that from [CLS] is no answer.
+    """Score each span from a first token [1 + token] to a last [1 + token]; the span at [CLS] means no answer.
 
     Probabilities of different windows have different denominators; logits less those of [CLS] can be compared.
     """
@@ -178,7 +178,7 @@ def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
 
 
 def _best_spans(scores: Numbers, options: AnswerOptions) -> list[tuple[int, int]]:
-    """First and last token of the best spans; more of them than are asked for, as some become the same."""
+    """List first and last token of the best spans, more than requested, since some have equal texts."""
     tokens = np.arange(len(scores))
     length = tokens - tokens[:, None]  # less one
     spans = np.argwhere((length >= 0) & (length < (options.max_answer_length or LONGEST_ANSWER)))

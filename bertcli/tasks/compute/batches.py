@@ -1,7 +1,7 @@
-"""Sentences through a model, a micro-batch at a time, and what its heads say of them.
+"""Run sentences through a model and its heads, in micro-batches.
 
-Micro-batches keep a layer's working set inside the processor's cache. What a sentence gets does not depend on them,
-beyond 2e-6 of a vector's largest number.
+Micro-batches keep a layer's working set inside the processor's cache. Results do not depend on how sentences are
+batched, beyond 2e-6 of a vector's largest number.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ R = TypeVar("R")
 Numbers = NDArray[np.float64]
 
 BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, and 1.9 times as fast as 6,000
-# What a server does between the micro-batches of a long computation: it serves others, or raises to stop this one.
+# A server's hook between the micro-batches of a long computation: it serves others, or raises to stop this one.
 between_batches: ContextVar[Callable[[], None] | None] = ContextVar("between_batches", default=None)
 NUMBERS_TOGETHER = 1 << 22  # logits over the vocabulary held at a time: 16 MB, 137 tokens at BERT's vocabulary
 
@@ -49,7 +49,7 @@ def check_needs(model: LoadedModel, needs: Needs) -> None:
 
 
 def check_head(model: LoadedModel, head: str, task: str, fitting: str = "") -> None:
-    """Raise BertcliError saying which heads there are, if the one that a task needs is missing; `fitting` has it."""
+    """Raise BertcliError, with the heads that the model has, if a head is missing; `fitting` is a model to suggest."""
     if getattr(model.network, head, None) is not None:
         return
     heads = ", ".join(f"{name} (for {COMMANDS[name]})" if name in COMMANDS else name for name in model.heads) or "none"
@@ -72,7 +72,7 @@ def check_finite(values: NDArray[Any]) -> None:
 
 
 def micro_batches(indices: Iterable[int], lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Some indices of `lengths`, in groups whose lengths sum to at most `batch_tokens` (or one by one)."""
+    """Group indices of `lengths`, so that each group has at most `batch_tokens` tokens, or a single sentence."""
     batch: list[int] = []
     total = 0
     for index in indices:
@@ -86,7 +86,7 @@ def micro_batches(indices: Iterable[int], lengths: Sequence[int], batch_tokens: 
 
 
 def even_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Micro-batches of about equal size, so many that all cores finish together; shortest texts first."""
+    """Make micro-batches of about equal size, in a number that keeps all cores busy; shortest texts first."""
     total, cores = sum(lengths), thread_count()
     rounds = max(1, -(-10 * total // (9 * cores * batch_tokens)))  # a tenth below the limit, as texts are not cut
     count = max(1, min(rounds * cores, total // LEAST_TOKENS))
@@ -105,7 +105,7 @@ def in_micro_batches(
     run: Callable[[list[int]], Iterable[R]],
     extra_keys: Sequence[Hashable] | None = None,
 ) -> list[R]:
-    """What `run` gives for each sentence, in order; `run` is called with the indices of one micro-batch at a time.
+    """Call `run` with the indices of one micro-batch at a time, and return the result of each sentence, in order.
 
     Of equal sentences with equal `extra_keys` only the first is computed; the others get copies of its result.
     """
@@ -137,7 +137,7 @@ def in_micro_batches(
 def in_packed_batches(
     sentences: Sequence[Sentence], batch_tokens: int | None, run: Callable[[Packed], Iterable[R]]
 ) -> list[R]:
-    """What `run` gives for each sentence, in order; `run` is called with one packed micro-batch at a time."""
+    """Call `run` with one packed micro-batch at a time, and return the result of each sentence, in order."""
     return in_micro_batches(sentences, batch_tokens, lambda batch: run(pack([sentences[i] for i in batch])))
 
 
@@ -145,16 +145,16 @@ def in_packed_batches(
 
 
 def hidden_states(model: LoadedModel, batch: Packed, rows: Integers | None = None) -> Array:
-    """The last layer's output [token, hidden], or only its `rows`; BertcliError if it is not finite."""
+    """Compute the last layer's output [token, hidden], or only `rows` of it. Errors: BertcliError for NaN, infinity."""
     hidden = model.hidden_states(batch, rows)
     check_finite(hidden)
     return hidden
 
 
 def logits(model: LoadedModel, head: str, batch: Packed) -> Array:
-    """What a head says of a batch: classifier [batch, label], token_classifier [token, label], pooler [batch, H] …
+    """Compute a head's output: classifier [batch, label], token_classifier [token, label], pooler [batch, H] …
 
-    BertcliError if it is not finite. That the model has the head is checked before (`check_head`).
+    The caller has checked that the model has the head (`check_head`). Errors: BertcliError for NaN and infinity.
     """
     network = model.network
     values: Array = network.predict(head, hidden_states(model, batch, network.input_rows(head, batch)), batch)
@@ -165,7 +165,7 @@ def logits(model: LoadedModel, head: str, batch: Packed) -> Array:
 def logits_of_each(
     model: LoadedModel, head: str, sentences: Sequence[Sentence], batch_tokens: int | None
 ) -> list[Numbers]:
-    """What a head says of each sentence: [output], or of a head of tokens [token, output]."""
+    """Compute a head's output for each sentence: [output], or [token, output] for a head that reads every token."""
 
     def run(packed: Packed) -> Iterable[Numbers]:
         rows = logits(model, head, packed).astype(np.float64)

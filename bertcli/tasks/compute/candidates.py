@@ -1,4 +1,4 @@
-"""How probable words are at a mask, of one piece or of several."""
+"""Compute the probabilities of words at a mask, of one piece or of several."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -26,7 +26,7 @@ def best_candidates(
     count: int,
     batch_tokens: int | None,
 ) -> list[list[list[Candidate]]]:
-    """The best `count` candidates for every position of every sentence, from the vocabulary or from `targets`.
+    """Find the best `count` candidates for every position of every sentence, in the vocabulary or in `targets`.
 
     For a target of several pieces, the mask is replaced by as many masks, which are filled from left to right:
     log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
@@ -48,7 +48,7 @@ def best_candidates(
 
 
 class _Step(NamedTuple):
-    """A mask replaced by masks for that many pieces, the first ones filled: what the next piece is predicted from."""
+    """The input to predict the next piece of a target: a mask replaced by one for each piece, the first ones filled."""
 
     sentence: int
     position: int
@@ -63,7 +63,7 @@ class _Step(NamedTuple):
 def _chained(
     model: LoadedModel, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
 ) -> Iterator[list[Candidate]]:
-    """Targets of several pieces as candidates for each position of each sentence, in order."""
+    """Score targets of several pieces for each position of each sentence, in order."""
     places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
     ids_of_steps: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
     for place in places:

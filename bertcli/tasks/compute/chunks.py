@@ -1,4 +1,4 @@
-"""Long texts in chunks, parts that are texts of their own, cut between words."""
+"""Cut long texts into chunks, which are encoded like texts; cuts are between words."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from bertcli.tokens import Tokenizer, Tokens
 
 JOINER = "\u200d"  # zero-width: it makes one emoji of several
 SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
-SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # how good a place is for a cut
+SPACE, WORD, CHARACTER, NOWHERE = 3, 2, 1, 0  # the quality of a cut, the larger the better
 
 
 def chunks(
     tokenizer: Tokenizer, prompt: str, chunking: Chunking, text: Text, whole: Tokens
 ) -> list[tuple[Chunk, Tokens]]:
-    """The parts of a text, given its tokens, each with its tokens as a text of its own, after the prompt."""
+    """Yield the chunks of a tokenized text, each tokenized anew, after the prompt."""
     if text.pair is not None:
         raise BertcliError("A pair of texts cannot be cut into chunks: leave out chunk (--chunk), or the pairs.")
     size, overlap = chunking
@@ -37,14 +37,14 @@ def chunks(
 
 
 class _Cut(NamedTuple):
-    """The character before which a text may be cut, and how good that is; white space goes with what follows."""
+    """The character before which a text may be cut, and the quality of that place; white space follows the cut."""
 
     place: int
     quality: int
 
 
 def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Character ranges of parts of at most `limit` tokens each, which overlap in at most `overlap` and leave none out.
+    """Yield character ranges that cover a text, of at most `limit` tokens each, and overlapping by at most `overlap`.
 
     Cuts are where white space begins; in a longer stretch without any, between the tokenizer's words; in a longer word
     between tokens, but not inside what is read as one character, as far as that is possible.
@@ -70,7 +70,7 @@ def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterato
 
 
 def _cuts(text: str, tokens: Tokens) -> Iterator[_Cut]:
-    """Between each token of the text and the next, after all that belongs to the tokens before."""
+    """Yield a cut between each token of the text and the next, after all characters of the tokens before."""
     columns = zip(tokens.offsets, tokens.words, tokens.sides, strict=True)
     of_text = [(start, end, word) for (start, end), word, side in columns if side is not None]
     for (_, place, word), (start, _, next_word) in pairwise(of_text):
@@ -88,7 +88,7 @@ def _cuts(text: str, tokens: Tokens) -> Iterator[_Cut]:
 
 
 def _inside_character(text: str, place: int) -> bool:
-    """Whether what is before and after `place` is read as one character: a letter and its marks, a joined emoji."""
+    """True if `place` lies within what a reader sees as one character: a letter with marks, a joined emoji."""
     before, after = text[place - 1], text[place]
     return (
         unicodedata.category(after).startswith("M")

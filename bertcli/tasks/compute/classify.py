@@ -35,7 +35,7 @@ PLACE = "{}"
 
 
 def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
-    """What gives the records; BertcliError for what the model cannot do."""
+    """Make the task. Errors: BertcliError for options that the model cannot fulfil."""
     reading, top_k = options.reading, options.top_k
     if model.classifier is not None and (options.candidates is not None or options.choices is not None):
         raise BertcliError(
@@ -60,7 +60,7 @@ def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
 
 @lean_dataclass
 class _Labels(RecordTask):
-    """A score for each of these names; the best `top_k` are given."""
+    """A task that scores each of some names, and returns the best `top_k`."""
 
     names: tuple[str, ...]
     top_k: int | None
@@ -69,7 +69,7 @@ class _Labels(RecordTask):
         return len(self.names) if self.top_k is None else min(self.top_k, len(self.names))
 
     def record(self, item: Item, scores: Numbers) -> Record:
-        """From the scores [name] of a text."""
+        """Make a text's record from its scores [name]."""
         best = best_first(scores, self.top_k)
         return {
             **item.named,
@@ -84,19 +84,19 @@ class _Labels(RecordTask):
 
 
 def chosen_head(model: LoadedModel, head: Head | None) -> Head:
-    """The head asked for, else the classifier if there is one, else nsp."""
+    """Choose the head: the requested one, else the classifier if the model has one, else nsp."""
     return head or ("nsp" if "classifier" not in model.heads and "nsp" in model.heads else "classifier")
 
 
 def labels_of(model: LoadedModel, head: Head) -> tuple[str, ...]:
-    """The names of a head's labels, by their index."""
+    """List the names of a head's labels, by index."""
     return NEXT_SENTENCE if head == "nsp" else tuple(model.config.labels)
 
 
 def own_activation(model: LoadedModel) -> str:
-    """What turns this classifier's logits into scores: as its problem_type says, and its number of labels.
+    """Choose the classifier's activation by its problem_type and its number of labels.
 
-    For one label of a cross-encoder, what its files name, as in `rank`.
+    A cross-encoder with one label has the activation that its files name, as in `rank`.
     """
     if model.config.problem_type == "regression":
         return "none"
@@ -133,7 +133,7 @@ class _Classify(_Labels):
 
 @lean_dataclass
 class _Alternatives(_Labels):
-    """The scores are those of the pairs that the text makes with each of `seconds`, one for each name."""
+    """A task that pairs the text with each of `seconds`, and scores the pair for each name."""
 
     batches_per_window = 1  # a text is a pair to compute with every alternative
     head: Literal["classifier", "multiple_choice"]
@@ -148,11 +148,11 @@ class _Alternatives(_Labels):
         return self.seconds[lengths.index(max(lengths))]
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
-        """Of each text in its longest pair, which says how much is cut."""
+        """Tokenize each text in its longest pair, which determines how much is cut."""
         return self._pairs([text.text for text in texts], [self.longest] * len(texts))
 
     def cost(self, item: Item) -> int:
-        """Those of its longest pair, once for each alternative."""
+        """Count the tokens of its longest pair, times the number of alternatives."""
         return len(self.seconds) * len(item.tokens.ids)
 
     def check(self, item: Item) -> None:
@@ -171,7 +171,7 @@ class _Alternatives(_Labels):
 
 
 def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
-    """What classifies texts by candidates: a list, or a string of comma-separated ones.
+    """Make the task of zero-shot classification by candidates: a list, or a string separated by commas.
 
     Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
     """
