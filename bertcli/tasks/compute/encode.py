@@ -35,7 +35,7 @@ SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors
 
 
 def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
-    """The vectors of `Model.encode`; BertcliError for pooling "none" and keep_going, which need blocks."""
+    """Compute the array of `Model.encode`. Errors: BertcliError for pooling "none" and keep_going: they need blocks."""
     if options.pooling == "none":
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     if options.keep_going:
@@ -46,7 +46,7 @@ def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
 
 
 def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
-    """What gives the blocks; BertcliError for options that do not fit together, or the model."""
+    """Make the task. Errors: BertcliError for options that do not fit together, or the model."""
     made, (reading, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
     if made.role is not None and made.role.length is not None and reading.max_length is None:
         reading = replace(reading, max_length=min(made.role.length, model.config.max_tokens))
@@ -76,7 +76,7 @@ class PreparedBlock(WindowResult):
         return f"<{type(self).__name__} of {len(self.items)} texts{first}, {len(self.failures)} failures>"
 
     def values(self) -> Iterable[Record]:
-        """What the record of each item has beside its text."""
+        """Yield the fields of each item's record other than those of its text."""
         raise NotImplementedError
 
     def records(self) -> list[Record]:
@@ -105,29 +105,29 @@ B = TypeVar("B", bound=PreparedBlock)
 
 @lean_dataclass
 class PreparedTask(Task[B]):
-    """A task on texts that are prepared first, of which one may give several items; see `Preparation`."""
+    """A task on texts with a prompt, or in chunks: a text may give several items. See prepared.py."""
 
     chunking: Chunking | None
     left_out: int
 
     @property
     def summary(self) -> str:
-        """How vectors are made, and why, for the user: here how texts are prepared."""
+        """Describe for the user how vectors are made, and why; here: prompt and chunks."""
         left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
         return f"; {quoted(self.prompt)} is prepended to every text{left_out}" if self.prompt else ""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How vectors are made, for a file of them: what JSON can hold."""
+        """The settings that made the vectors, as JSON, for the notes of a file."""
         return {"prompt": self.prompt}
 
     @property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """The width of a vector."""
         raise NotImplementedError
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
-        """A text's item, cut where the task cuts, or one for each of its chunks."""
+        """Make one truncated item for each text, or one for each of its chunks."""
         if self.chunking is None:
             return super().items(numbered)
         from bertcli.tasks.compute.chunks import chunks
@@ -141,7 +141,7 @@ class PreparedTask(Task[B]):
         ]
 
     def check(self, item: Item) -> None:
-        """Raise BertcliError for a text of which nothing is left beside a prompt that is left out."""
+        """Raise BertcliError for a text without tokens to pool besides a prompt that is not pooled."""
         if 0 < self.left_out >= len(item.tokens.ids):
             raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
 
@@ -166,7 +166,7 @@ class Block(PreparedBlock):
 
 @lean_dataclass
 class EncodeTask(PreparedTask[Block]):
-    """Vectors as `plan` has them."""
+    """The task of `encode`: runs the model, and pools as `plan` specifies."""
 
     plan: "Plan"
 
@@ -184,7 +184,7 @@ class EncodeTask(PreparedTask[Block]):
         return {**self.plan.settings, **super().settings}
 
     def predictions(self, item: Item) -> int:
-        """One; of a vector for every token each counts as several, by its numbers."""
+        """Count a vector as one prediction; vectors of tokens by their numbers, as several."""
         return 1 if self.plan.pooling else len(item.tokens.ids) * (1 + self.width // 100)
 
     def compute(self, window: Window) -> Block:
@@ -201,7 +201,7 @@ class EncodeTask(PreparedTask[Block]):
 
     @cached_property
     def token_vectors(self) -> "TokenVectors | None":
-        """What gives the vectors of a late-interaction model's tokens."""
+        """The computation of a late-interaction model's token vectors; None for other models."""
         if self.plan.role is None:
             return None
         from bertcli.tasks.compute.late import TokenVectors
@@ -209,7 +209,7 @@ class EncodeTask(PreparedTask[Block]):
         return TokenVectors(self.model, self.plan.role, self.plan.finish)
 
     def vectors(self, packed: Packed) -> Iterable[Array]:
-        """Vectors of one micro-batch: [width] per text, or [token, width] per text if nothing is pooled."""
+        """Compute the vectors of one micro-batch: [width] per text, or [token, width] if nothing is pooled."""
         plan, network = self.plan, self.model.network
         left_out = 0 if "pooler" in plan.pooling else self.left_out  # the pooler always reads the first
         if plan.only_first_tokens:
@@ -225,7 +225,7 @@ class EncodeTask(PreparedTask[Block]):
         return vectors if plan.pooling else np.split(vectors, packed.offsets[1:-1])
 
     def states(self, packed: Packed) -> list[Array]:
-        """Hidden states [token, hidden] of the layers asked for; later ones are not run."""
+        """Compute hidden states [token, hidden] of the requested layers; later layers do not run."""
         if self.plan.last_layer_only:
             return [hidden_states(self.model, packed)]
         states = {}
@@ -240,7 +240,7 @@ class EncodeTask(PreparedTask[Block]):
 
 @lean_dataclass
 class Plan:
-    """What is computed for each text. Layer 0 is the embeddings' output; empty `pooling` keeps every token."""
+    """The steps from hidden states to a vector. Layer 0 is the embeddings; empty `pooling` keeps every token."""
 
     pooling: tuple[str, ...]
     layers: tuple[int, ...]
@@ -289,17 +289,17 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What has to be the same of vectors that are compared, by the names of the options."""
+        """The settings that must be equal for two vectors to be comparable, by the names of the options."""
         values = ",".join(self.pooling) or "none", list(self.layers), self.normalize, self.width
         return dict(zip(SETTINGS, values, strict=True))
 
     @property
     def only_first_tokens(self) -> bool:
-        """Whether only [CLS] of the last layer is used."""
+        """True if only the last layer's [CLS] is used, so that the layer computes nothing else."""
         return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
 
     def finish(self, vectors: Array) -> Array:
-        """Dense layers, truncation of dimensions, normalization, in this order; see cut_last."""
+        """Apply Dense layers, truncation of dimensions and normalization, in this order; see cut_last."""
         for layer in self.dense:
             vectors = layer(vectors)
         vectors = vectors if self.cut_last else vectors[:, : self.width]
@@ -308,16 +308,16 @@ class Plan:
 
 
 def unit(vectors: Array) -> Array:
-    """x / |x| for every row; a zero vector stays zero."""
+    """Normalize every row, x / |x|; a zero vector stays zero."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, SMALLEST_LENGTH), dtype=np.float32)
 
 
 def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Array:
-    """One vector per sentence [sentence, hidden] from packed rows [token, hidden], special tokens included.
+    """Pool packed rows [token, hidden] to one vector per sentence [sentence, hidden], special tokens included.
 
-    The first `left_out` tokens of each do not count. Without any token, as in an empty text of a static model, the
-    vector is zero.
+    The first `left_out` tokens of each do not count. A sentence without tokens, such as an empty text of a static
+    model, has the zero vector.
     """
     some = offsets[:-1] + left_out < offsets[1:]
     first, last = offsets[:-1][some] + left_out, offsets[1:][some]
@@ -357,7 +357,7 @@ def _refuse_projection(model: LoadedModel) -> None:
 
 
 def _check_made_for_vectors(model: LoadedModel) -> None:
-    """Raise BertcliError for a checkpoint that is made for something else, where no pooling is asked for."""
+    """Raise BertcliError for a checkpoint that is made for another task, unless a pooling is given."""
     own = model.sentence
     if own.sparse is not None:
         raise BertcliError(
@@ -375,7 +375,7 @@ def _check_made_for_vectors(model: LoadedModel) -> None:
 
 
 def _modes(options: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
-    """The kinds of pooling to concatenate, none to keep every token; of what role those are; and why, for the user."""
+    """Choose the pooling modes (none: keep every token), the role in late interaction, and the reason, for the user."""
     pooling = options.pooling or "auto"
     if pooling == "auto":
         return own.pooling_or_default, None, own.reason
@@ -394,7 +394,7 @@ def _modes(options: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...
 
 
 def _width(pooled: int, dense: "Sequence[Dense]", truncate_dim: int | None) -> int:
-    """How many numbers come of so many through Dense layers, cut as asked for."""
+    """Compute the width of a vector after Dense layers and truncation."""
     if dense and dense[0].weight.shape[1] != pooled:
         raise BertcliError(
             f"This checkpoint's Dense layer takes vectors of length {dense[0].weight.shape[1]}, but this pooling "
@@ -409,7 +409,7 @@ def _width(pooled: int, dense: "Sequence[Dense]", truncate_dim: int | None) -> i
 
 
 def layer_numbers(layer: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """Layer numbers from 0 to `count`, from numbers that may be negative."""
+    """Convert layer numbers, which may be negative, to 0 to `count`."""
     numbers = tuple(layer) if isinstance(layer, Iterable) else (layer,)
     if not numbers:
         raise BertcliError("layer (--layer) is empty: give at least one, such as -1.")

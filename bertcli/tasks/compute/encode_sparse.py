@@ -1,4 +1,4 @@
-"""encode --sparse: a text's weight of every entry of the vocabulary, most of them 0.
+"""encode --sparse (SPLADE): a weight for every entry of the vocabulary, most of them 0.
 
     w_v = max_t ln(1 + relu(x_tv)),   x = MLM(hidden state of token t), special tokens included
 
@@ -33,7 +33,7 @@ from bertcli.tracing.dispatch import Array
 
 
 def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
-    """What gives the blocks; BertcliError for a model without the head, and for options as in encode."""
+    """Make the task. Errors: BertcliError for a model without the head, and for options as in encode."""
     layers = None if model.path is None else model.sentence.tokens
     if layers is not None and layers.sparse is not None:
         reading, prompt, chunking, _ = prepare(model, options)
@@ -51,7 +51,7 @@ def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[Spars
 
 @lean_dataclass
 class SpladeTask(SparseTask):
-    """Sparse vectors whose tokens are pooled like that."""
+    """The task of SPLADE: runs the MLM head, and pools over a text's tokens."""
 
     pooling: SparsePooling
 
@@ -75,7 +75,7 @@ class SpladeTask(SparseTask):
             yield largest(indices, weights[indices], self.pooling.max_active)
 
     def _weights(self, hidden: Array, packed: Packed) -> Array:
-        """The weight of each entry [vocabulary] from the hidden states of one text [token, hidden]."""
+        """Compute the weights [vocabulary] of one text from its hidden states [token, hidden]."""
         step = max(1, NUMBERS_TOGETHER // self.model.config.vocab_size)
         weights = np.zeros(self.model.config.vocab_size, np.float64)
         for first in range(0, len(hidden), step):

@@ -53,7 +53,7 @@ NETWORK_WEIGHTS = (".index.json", ".safetensors", ".bin")
 
 
 class Exported(NamedTuple):
-    """What was written, and how far its numbers are from NumPy's; None if that was not asked for."""
+    """The file that was written, and the largest difference from NumPy's numbers; None if it was not checked."""
 
     file: Path
     bytes: int
@@ -182,9 +182,9 @@ def difference(options: "GraphResults", file: Path) -> float:
 
 @contextmanager
 def _draft_of(folder: Path, what: str) -> Iterator[Path]:
-    """A folder to write in, on the same disk as the final one; at the end its files are moved to their places there.
+    """Yield a temporary folder on the same disk as `folder`; at the end its files are moved there.
 
-    If something goes wrong, it disappears with whatever is in it. Errors: BertcliError for an OSError, naming `what`.
+    After an error it is removed with all its files. Errors: BertcliError for an OSError, naming `what`.
     """
     with writing(what):
         existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
@@ -205,7 +205,7 @@ def _draft_of(folder: Path, what: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class GraphResults:
-    """A model and what a graph of it gives: a head's logits, a sentence's vector, a pair's score, or hidden states."""
+    """A model and the results of its graph: a head's logits, a sentence's vector, a pair's score, hidden states."""
 
     model: LoadedModel
     head: str | None = None
@@ -236,7 +236,7 @@ class GraphResults:
         return cls(model, default if head is None and pooling is None else None)
 
     def numpy(self, batch: Packed) -> dict[str, Array]:
-        """The results for a batch as NumPy computes them."""
+        """Compute the results of a batch with NumPy."""
         results = self._watchable(batch)
         if self.head == "qa":
             results = dict(zip(ANSWER, results["logits"].T, strict=True))
@@ -250,7 +250,7 @@ class GraphResults:
         return results
 
     def export(self, opset: int, stored: Stored = "float32") -> onnx_file.Export:
-        """The graph of these results, its weights stored like that."""
+        """Make the graph of these results; `stored` is the type of its weights."""
         if self.plan is None and self.head is None and self.scored is None:
             self.model.note_layers_after("in the graph")
         after = self.plan.dense if self.plan else self.scored.layers if self.scored else ()
@@ -281,7 +281,7 @@ class GraphResults:
         return {HIDDEN: hidden, **pooled}
 
     def _metadata(self) -> dict[str, str]:
-        """What a program that opens the file may want to know; a folder's name, not where it lies."""
+        """The metadata of the file; it has the name of the model's folder, not its path, which is private."""
         model = self.model
         metadata = {"source": visible(model.path.name if Path(model.name).exists() and model.path else model.name)}
         if model.path is not None and (model.path / "config.json").exists():
@@ -299,7 +299,7 @@ class GraphResults:
 
 
 def _vector(exporter: Exporter, plan: Plan, hidden: OnnxValue, pooler: OnnxValue | None) -> OnnxValue:
-    """Pooling, Dense layers, truncation of dimensions, normalization, as `Plan.finish` has them."""
+    """Add pooling, Dense layers, truncation of dimensions and normalization to the graph, as `Plan.finish` does."""
     x = pooler if pooler is not None else rules.pooled(hidden, plan.pooling)
     for layer in plan.dense:
         x = exporter.applied(layer, x)

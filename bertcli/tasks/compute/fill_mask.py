@@ -41,7 +41,7 @@ def plan(model: LoadedModel, options: FillMaskOptions) -> RecordTask:
 
 
 def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
-    """A text with its own masks to be predicted; BertcliError if it has none, or if some were cut off."""
+    """Find the masks in a text. Errors: BertcliError if it has none, or if some were cut off."""
     name, mask = model.tokenizer.mask_token, model.tokenizer.mask_id
     if item.tokens.lost_masks:
         raise BertcliError(
@@ -74,7 +74,7 @@ class _FillMask(RecordTask):
             )
 
     def cost(self, item: Item) -> int:
-        """The text once; and once for each mask and piece of a longer target, or for each beginning kept (joint)."""
+        """Count the text once, and once for each mask and piece of a longer target, or for each beam (joint)."""
         masks = item.tokens.ids.count(self.model.tokenizer.mask_id)
         steps = sum(len(target) for target in self.targets or () if len(target) > 1)
         if self.joint:
@@ -84,7 +84,7 @@ class _FillMask(RecordTask):
         return len(item.tokens.ids) * (1 + masks * steps)
 
     def predictions(self, item: Item) -> int:
-        """Each has the text with the word in it, and counts once for each 1,000 characters of that."""
+        """Count the predictions: each repeats the text, and counts once for each 1,000 characters of it."""
         masks = item.tokens.ids.count(self.model.tokenizer.mask_id)
         return masks * self.top_k * (1 + len(item.text.text) // 1000)
 
@@ -128,7 +128,7 @@ class _FillMask(RecordTask):
 
 
 class MaskSpan(NamedTuple):
-    """Where a mask is written: in the text (side 0) or its pair, from one character to before another."""
+    """The range of characters of a mask in the text (side 0) or its pair (side 1), end exclusive."""
 
     start: int
     end: int
@@ -136,7 +136,7 @@ class MaskSpan(NamedTuple):
 
 
 def mask_spans(item: Item, positions: Sequence[int], mask: str) -> list[MaskSpan]:
-    """Where the masks at these tokens are written, without the spaces around it that a mask token may include."""
+    """Find the characters of the masks at these tokens, without the spaces that a mask token may include."""
     sides, offsets = item.tokens.sides, item.tokens.offsets
     spans = []
     for position in positions:

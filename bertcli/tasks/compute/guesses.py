@@ -1,4 +1,4 @@
-"""A text once for each of its tokens, with that token masked, and how probable what stands there is."""
+"""Mask each token of a text in turn, and compute its log-probability, for `score`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from bertcli.tokens import Tokens
 
 
 class Guess(NamedTuple):
-    """A sentence to compute, and the true ids at its positions to be predicted."""
+    """A masked sentence, and the true ids at its masked positions."""
 
     sentence: MaskedSentence
     truth: list[int]
 
 
 def guesses(model: LoadedModel, tokens: Tokens, within_word: bool = False) -> list[Guess]:
-    """The text once for each of its tokens but [CLS] and [SEP], with that token masked.
+    """Make a copy of the text for each of its tokens except [CLS] and [SEP], with that token masked.
 
     within_word: the later pieces of its word are masked, too, so that they do not give it away.
     Source: Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring".
@@ -35,7 +35,7 @@ def guesses(model: LoadedModel, tokens: Tokens, within_word: bool = False) -> li
 
 
 def scored(model: LoadedModel, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
-    """Of each guess the log-probabilities of what is true."""
+    """Compute the log-probabilities of the true ids of each guess."""
     sentences, truths = [guess.sentence for guess in some], [guess.truth for guess in some]
     found = log_probabilities(model, sentences, truths, batch_tokens)
     return [

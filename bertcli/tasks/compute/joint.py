@@ -1,4 +1,4 @@
-"""Words for all masks of a text together."""
+"""Fill all masks of a text together, by beam search (fill-mask --joint)."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,14 +14,14 @@ BEAM = 20  # fillings kept after each mask; at least four times as many as are w
 
 
 class Filling(NamedTuple):
-    """A sentence whose first masks are filled, with which words, and the log-probability of all of them."""
+    """A beam: a sentence whose first masks are filled, the words, and their joint log-probability."""
 
     sentence: MaskedSentence
     words: tuple[Target, ...]
     log_probability: float
 
     def at(self, position: int, before: MaskedSentence) -> MaskedSentence:
-        """To be predicted next: the mask at `position` of the sentence as it was before."""
+        """Make the sentence to predict next, with the mask at `position`."""
         return self.sentence._replace(positions=(position + len(self.sentence.ids) - len(before.ids),))
 
     def grown(self, position: int, word: Candidate) -> "Filling":
@@ -30,7 +30,7 @@ class Filling(NamedTuple):
 
 
 def beam_width(count: int) -> int:
-    """How many beginnings are kept after each mask where `count` fillings are asked for."""
+    """Choose the number of beams for `count` requested fillings."""
     return max(BEAM, 4 * count)
 
 

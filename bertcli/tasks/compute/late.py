@@ -29,14 +29,14 @@ logger = logging.getLogger("bertcli")
 
 @lean_dataclass
 class TokenVectors:
-    """What gives the vectors of queries' tokens, or of documents'; `finish`: what follows the network, [token, …]."""
+    """Computes token vectors of queries, or of documents; `finish` applies the layers after the network."""
 
     model: LoadedModel
     role: Role
     finish: Callable[[Array], Array]
 
     def of(self, texts: Sequence[Tokens], batch_tokens: int | None) -> tuple[list[Tokens], list[Array]]:
-        """Of each text the tokens that are scored, and their vectors [token, width]."""
+        """Return the scored tokens of each text, and their vectors [token, width]."""
         lengths = [len(tokens.ids) for tokens in texts]
         filled = [self.filled(tokens) for tokens in texts]
 
@@ -56,11 +56,11 @@ class TokenVectors:
         return kept, [rows[places] for rows, places in zip(vectors, scored, strict=True)]
 
     def scored(self, filled: Tokens) -> list[int]:
-        """Which tokens of a filled text are scored."""
+        """List the positions of an expanded text's tokens that are scored."""
         return [i for i, id in enumerate(filled.ids) if i >= self.role.left_out and id not in self._skipped]
 
     def filled(self, tokens: Tokens) -> Tokens:
-        """The text as the network reads it."""
+        """Expand a query with expansion tokens, as the network reads it."""
         missing = self.role.filled - len(tokens.ids)
         if missing <= 0:
             return tokens
@@ -68,7 +68,7 @@ class TokenVectors:
 
     @cached_property
     def _fill(self) -> int:
-        """The id of what queries are filled up with."""
+        """The id of the expansion token."""
         token, tokenizer, most = self.role.token, self.model.tokenizer, self.model.config.max_tokens
         masked = not self.role.attended and family(self.model.config.model_type).zero_masked_embeddings
         if masked or tokenizer.fills_left:
@@ -103,7 +103,7 @@ def _some(tokens: Tokens, places: Sequence[int]) -> Tokens:
 
 
 class Matching(NamedTuple):
-    """What a query's tokens found in a document: the products, whose sum is the score, and with which piece each is."""
+    """The match of a query's tokens: each one's largest product, and the document's piece; their sum is the score."""
 
     products: list[float]
     pieces: list[str]

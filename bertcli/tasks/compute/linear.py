@@ -1,4 +1,4 @@
-"""The logits of labels, from a classifier of your own (`bertcli/classifier.py`) or else the model's own head.
+"""Compute the logits of labels, with an attached classifier (bertcli/classifier.py) or else the model's own head.
 
 v = pool(states after layer N)        one vector a text
 logits = W v + b
@@ -31,7 +31,7 @@ def check_label_head(model: LoadedModel, head: str, task: str) -> None:
 
 
 def label_reading(model: LoadedModel, head: str, max_length: int | None) -> tuple[int | None, str]:
-    """Where texts are cut, and the prompt put before them: as they were when the classifier was made."""
+    """Return max_length and prompt: those the classifier was made with, if one is attached."""
     classifier = model.classifier
     if head != "classifier" or classifier is None:
         return max_length, query_prompt(model)
@@ -39,7 +39,7 @@ def label_reading(model: LoadedModel, head: str, max_length: int | None) -> tupl
 
 
 def label_logits(model: LoadedModel, head: str, batch: Packed) -> Numbers:
-    """The logits of a batch [text, label]; BertcliError if they are not finite."""
+    """Compute the logits of a batch [text, label]. Errors: BertcliError for NaN and infinity."""
     if head != "classifier" or model.classifier is None:
         return logits(model, head, batch).astype(np.float64)
     return _linear(model, batch)
@@ -48,7 +48,7 @@ def label_logits(model: LoadedModel, head: str, batch: Packed) -> Numbers:
 def label_logits_of_each(
     model: LoadedModel, head: str, sentences: Sequence[Sentence], batch_tokens: int | None
 ) -> list[Numbers]:
-    """The logits of each text [label]."""
+    """Compute the logits of each text [label]."""
     if head != "classifier" or model.classifier is None:
         return logits_of_each(model, head, sentences, batch_tokens)
 

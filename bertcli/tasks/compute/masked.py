@@ -1,4 +1,4 @@
-"""What a model predicts for some tokens of sentences, over its vocabulary."""
+"""Compute a masked language model's predictions at some tokens of sentences, over its vocabulary."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from bertcli.tracing.dispatch import Array
 
 
 class MaskedSentence(NamedTuple):
-    """A sentence (packable as it is) and the positions in it that are to be predicted, ascending."""
+    """A sentence, which `pack` accepts, and the positions in it to predict, ascending."""
 
     ids: Sequence[int]
     segments: Sequence[int]
     positions: Sequence[int]
 
     def replaced(self, position: int, ids: Sequence[int], predicted: Sequence[int] = ()) -> "MaskedSentence":
-        """The sentence with other pieces in one place; those at `predicted` are to be predicted."""
+        """Replace the token at a position by other pieces; those at `predicted` are predicted next."""
         segments = [self.segments[position]] * len(ids)
         return MaskedSentence(
             [*self.ids[:position], *ids, *self.ids[position + 1 :]],
@@ -59,7 +59,7 @@ def log_probabilities(
 
 
 def _over_vocabulary(model: LoadedModel, hidden: Array, packed: Packed) -> Iterator[tuple[Array, float]]:
-    """For each hidden state its logits over the vocabulary and their log Σ exp; computed some at a time."""
+    """Yield each hidden state's logits over the vocabulary, and their log Σ exp; computed some at a time."""
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     for start in range(0, len(hidden), step):
         logits = model.network.predict("mlm", hidden[start : start + step], packed)

@@ -1,4 +1,4 @@
-"""Word pieces that are close to each other in the embedding space."""
+"""neighbors: the word pieces nearest to a word in the embedding space."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

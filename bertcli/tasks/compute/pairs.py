@@ -1,4 +1,4 @@
-"""score of pairs: which of two texts that differ a little a model finds likelier, by sums of log-probabilities.
+"""Score minimal pairs: which of two similar texts is likelier for a model, by sums of log-probabilities.
 
     pll           all tokens, each masked by itself                             Salazar et al. 2020
     within-word   with the later pieces of a word masked, too                   Kauf and Ivanova 2023, arXiv 2305.10588
@@ -23,7 +23,7 @@ from bertcli.tokens import Tokens
 
 @lean_dataclass
 class PairsTask(RecordTask):
-    """The two texts of a pair, each scored by itself."""
+    """A task that scores the two texts of a pair separately."""
 
     batches_per_window = 1  # each token of a text makes another sentence to compute
     metric: Metric

@@ -1,4 +1,4 @@
-"""How texts are prepared for the tokenizer: with a prompt, long ones in chunks (`chunks`)."""
+"""Prepare texts for the tokenizer: put a prompt before them, and cut long ones into chunks (chunks.py)."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Chunking(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """How texts are read, and what is done to them before; `left_out`: tokens at the beginning that are not pooled."""
+    """The options of reading, the prompt, the chunks; `left_out`: tokens at the beginning that are not pooled."""
 
     reading: Reading
     prompt: str
@@ -25,7 +25,7 @@ class Preparation(NamedTuple):
 
 
 def prepare(model: LoadedModel, options: Prepared) -> Preparation:
-    """How texts are prepared, by the options, else with the checkpoint's own prompt.
+    """Choose prompt and chunks: the options', else the checkpoint's default prompt.
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """

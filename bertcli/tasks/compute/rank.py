@@ -46,7 +46,7 @@ LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal sco
 
 
 def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Texts:
-    """The pairs to rank: a query with each document; or as many queries as documents, those of one standing together.
+    """Make the pairs to rank: a query with each document; or one query for each document, equal ones adjacent.
 
     Documents are ranked among those of the same query. Errors: BertcliError for no documents.
     """
@@ -58,7 +58,7 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 
 
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
-    """What scores the pairs; BertcliError for a model that scores none."""
+    """Make the task. Errors: BertcliError for a model that cannot score pairs."""
     own = SentenceConfig() if model.path is None else model.sentence
     if options.combine is not None:
         return CombinedRankTask.of(model, options, options.combine)
@@ -90,7 +90,7 @@ def _check_template(model: LoadedModel) -> None:
 
 
 def with_query(query: str, documents: Texts) -> Texts:
-    """The pairs of a query with each document, whose place and error they keep."""
+    """Pair a query with each document; place and error are the document's."""
     return replace(documents, change=lambda text: text._replace(text=query, pair=None if text.error else text.text))
 
 
@@ -173,7 +173,7 @@ class RankTask(RecordTask):
             yield {**record, LOGIT: logit}
 
     def logits(self, items: list[Item]) -> Iterator[float]:
-        """What pairs are ordered by, each pair's score before the activation."""
+        """Yield each pair's score before the activation, by which they are sorted."""
         for logits in logits_of_pairs(self.model, [item.tokens for item in items], self.reading.batch_tokens):
             yield float(logits[0])
 
@@ -191,7 +191,7 @@ class ApartRankTask(RankTask):
 
     @cached_property
     def _warned(self) -> set[str]:
-        """Queries that were said to be cut: once each."""
+        """Queries whose truncation was reported: each is reported once."""
         return set()
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
@@ -211,7 +211,7 @@ class ApartRankTask(RankTask):
             )
 
     def compared(self, items: list[Item]) -> Iterator[tuple[Any, Any, Item]]:
-        """What is compared of each document's query and of the document, and the document."""
+        """Yield the vectors of each document's query and of the document, and the document."""
         texts = list(dict.fromkeys(item.text.text for item in items))
         queries = self.queries.window([Text(text) for text in texts], 0)
         for text, item in zip(texts, queries.items, strict=True):
@@ -226,7 +226,7 @@ class ApartRankTask(RankTask):
 
 
 def _of_queries(options: RankOptions) -> dict[str, Any]:
-    """How queries are read: how long they may be is their own, and what is cut is said by `check` and `compared`."""
+    """The options for queries: the model's own limit, and no warning, since `check` and `compared` report cuts."""
     return {**vars(options.reading), "max_length": None, "keep_going": False, "truncation": "silent"}
 
 
@@ -337,7 +337,7 @@ def _product(query: SparseVector, document: SparseVector) -> float:
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
-    """Each query's records, best first, and after them what could not be used."""
+    """Yield each query's records, best first, then those of documents that could not be used."""
     for _, some in groupby(records, key=lambda record: record["query"]):
         rows = sorted(some, key=lambda record: int(record["corpus_id"]))  # the order that ties keep
         scored = [record for record in rows if "error" not in record]
@@ -346,5 +346,5 @@ def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
 
 
 def _shown(records: list[Record]) -> list[Record]:
-    """Records as they are given out."""
+    """Remove the field that only sorts records."""
     return [{name: value for name, value in record.items() if name != LOGIT} for record in records]

@@ -1,4 +1,4 @@
-"""Entities taken out of a text: each is replaced by its label in brackets, or by a word of the user's."""
+"""Redact a text: replace each entity by its label in brackets, or by a given word (tag --redact)."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Found(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """Characters that are replaced together; `longest`: those of the entity that gives the label."""
+    """A range of characters to replace; `longest`: the length of the entity that gives the label."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ class Hidden(NamedTuple):
 
 
 class Redaction(NamedTuple):
-    """What is replaced: entities of these labels (None: of any but O, which is no entity), of at least this score.
+    """The entities to replace: of these labels (None: any but O, which is no entity), with at least this score.
 
     word: what replaces them; None: their label in brackets.
     """
@@ -34,7 +34,7 @@ class Redaction(NamedTuple):
     threshold: float | None = None
 
     def of(self, text: str, found: Iterable[Found]) -> str:
-        """The text with what is found replaced; the spaces around it stay.
+        """Replace the entities in a text; the spaces around them stay.
 
         Entities that overlap are one replacement, with the label of the longest; so are those of one label that adjoin,
         and pieces of one entity with the space between them.
@@ -51,7 +51,7 @@ class Redaction(NamedTuple):
 
 
 def _together(text: str, found: Iterable[Found]) -> list[Hidden]:
-    """What is replaced, in the order of the text."""
+    """Join entities that overlap or adjoin into ranges to replace, in the order of the text."""
     hidden: list[Hidden] = []
     for one in sorted(found):
         covered = text[one.start : one.end]

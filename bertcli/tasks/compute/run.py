@@ -53,7 +53,7 @@ def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R
 
 
 def _worker_count(task: Task[R], texts: Texts) -> int:
-    """How many processes compute; "auto": one for every group of cores whose threads work well together."""
+    """Choose the number of processes; "auto": one for every group of cores whose threads work well together."""
     count = task.reading.workers
     movable = task.model.as_stored and bool(sys.executable) and not getattr(sys, "frozen", False)
     if count == "auto":
@@ -69,7 +69,7 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
 
 
 def _counted(task: Task[R], computed: Generator[R, None, None], progress: Progress) -> Generator[R, None, None]:
-    """The results with the progress of the run so far, which begins at `progress`."""
+    """Yield the results with the progress of the run so far, which begins at `progress`."""
     with closing(computed):
         for result in computed:
             progress = progress.after(result.progress)
@@ -96,7 +96,7 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
 
 
 def _read(task: Task[R], group: Group) -> tuple[Group, Window]:
-    """A group, and its texts as the task reads them."""
+    """Tokenize a group of texts to a window."""
     return group, task.window(group.texts, group.first)
 
 

@@ -25,7 +25,7 @@ from bertcli.tasks.score import SPEC, ScoreOptions
 
 
 def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
-    """What gives the records; BertcliError for a model without the head."""
+    """Make the task. Errors: BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(options))
     if options.compare:
         return PairsTask(model, options.reading, options.metric)
@@ -43,7 +43,7 @@ class _Score(RecordTask):
             self._guesses(item)
 
     def cost(self, item: Item) -> int:
-        """The text once for each of its tokens."""
+        """Count the text once for each of its tokens."""
         return len(item.tokens.ids) * (len(item.tokens.ids) if self.target is None else 1)
 
     def records(self, items: list[Item]) -> Iterator[Record]:
@@ -77,7 +77,7 @@ def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]]) -> 
 
 
 def _true_ids(model: LoadedModel, item: Item, target: str) -> list[int]:
-    """Ids of the true sentence, aligned with those of the text, from which they may differ only at its masks."""
+    """Tokenize the true sentence. Errors: BertcliError if it differs from the text elsewhere than at its masks."""
     tokenizer = model.tokenizer
     (truth,) = tokenizer.encode([target], [item.text.pair])
     (whole,) = tokenizer.encode([item.text.text], [item.text.pair])

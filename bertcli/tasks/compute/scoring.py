@@ -1,4 +1,4 @@
-"""The logit of a pair of texts, where modules of sentence-transformers give it and not a classifier of the network."""
+"""Compute the logits of pairs for cross-encoders that score with sentence-transformers modules, not with a head."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,11 +29,11 @@ class Scoring(NamedTuple):
 
     @property
     def outputs(self) -> int:
-        """How many logits there are."""
+        """The number of logits."""
         return len(self.layers[-1].weight)
 
     def logits(self, model: LoadedModel, packed: Packed) -> Numbers:
-        """Those of each pair [sentence, output]; BertcliError if they are not finite."""
+        """Compute the logits [sentence, output]. Errors: BertcliError for NaN and infinity."""
         logits = self.of(hidden_states(model, packed), packed)
         check_finite(logits)
         return logits.astype(np.float64)
@@ -47,7 +47,7 @@ class Scoring(NamedTuple):
 
 
 def scoring(model: LoadedModel) -> Scoring | None:
-    """What gives the logit of a pair, if modules do.
+    """Read the scoring of a cross-encoder made of modules; None for a model with a classification head.
 
     Logits of the next token come from its row in a table: their difference is that of the rows, as one layer.
     Errors: BertcliError for a token that the table does not have.
@@ -68,7 +68,7 @@ def scoring(model: LoadedModel) -> Scoring | None:
 
 
 def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
-    """A cross-encoder's logits of each pair: of the modules after its network, or of the classifier in it."""
+    """Compute a cross-encoder's logits of each pair, with its modules or its classification head."""
     scored = scoring(model)
     if scored is None:
         return logits_of_each(model, "classifier", sentences, batch_tokens)

@@ -81,7 +81,7 @@ def found(
 
 
 def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
-    """The options that make a query's vector as stored ones were made, of which the settings are known.
+    """Adjust the options, so that a query's vector is made with the settings of the stored ones.
 
     An option that is given must say the same. Errors: BertcliError naming one that does not.
     """
@@ -114,14 +114,14 @@ def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
 
 
 def stored_texts(stored: StoredVectors) -> Texts | None:
-    """The texts that stand with vectors in a Parquet file."""
+    """Read the texts beside the vectors in a Parquet file; None if it has none."""
     if "text" not in stored.arrays:
         return None
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
 
 
 def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | None:
-    """How the vectors were made; those of another model are refused, and it is noted where the file does not say it."""
+    """Read the settings that made the vectors; refuse another model's, and log if the file has no settings."""
     own, other, settings = (
         signature(model.name, model.files_read),
         stored.notes.get(MODEL),

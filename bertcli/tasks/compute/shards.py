@@ -1,7 +1,7 @@
-"""One of several parts of all texts (--shard), which have as many texts as each other.
+"""Choose the texts of a shard (--shard I/N): contiguous parts with equal numbers of texts.
 
-Results are the same bytes as those of a run without shards, because windows are those of all texts: one that lies
-across a border is computed for the shards on both sides, each of which gives out the results of its own texts.
+Results are the same bytes as without shards, because windows are cut as without them: a window across a border is
+computed by the shards on both sides, and each returns the results of its own texts.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=WindowResult)
 
 
 def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: int, count: int) -> Iterator[Group]:
-    """The windows of all texts that a shard has texts of.
+    """Yield the windows that contain texts of a shard.
 
     Where texts stand together a shard begins with the first ones that begin there.
     """

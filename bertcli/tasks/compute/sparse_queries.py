@@ -1,4 +1,4 @@
-"""encode --sparse of queries where a model has a table for them: no pass of its network is run.
+"""encode --sparse of queries with a Router's table of weights (inference-free SPLADE): the network does not run.
 
 w_v = table_v if piece v occurs in the query, else 0; special tokens do not count
 """
@@ -26,7 +26,7 @@ LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
 
 
 def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQueries":
-    """What gives the blocks, by the route that `prompt_name` names."""
+    """Make the task, with the table of the route that `prompt_name` names."""
     assert options.prompt_name is not None
     if options.chunk is not None:
         raise BertcliError("A query has one vector: leave out chunk (--chunk).")
@@ -55,12 +55,12 @@ class SparseQueries(SparseTask):
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The table's own."""
+        """The tokenizer in the table's folder."""
         return Tokenizer.open(Layout.of(tables(self._layout)[self.route]))
 
     @cached_property
     def weights(self) -> Array:
-        """Of every id [vocabulary]."""
+        """The weights [vocabulary]."""
         table = read_table(tables(self._layout)[self.route])
         pieces = table.weights if isinstance(table.weights, dict) else ()
         weights = table.by_id({piece: self.tokenizer.id_of(piece) for piece in pieces})
@@ -98,6 +98,6 @@ class SparseQueries(SparseTask):
 
 
 def _bare(tokens: Tokens) -> Tokens:
-    """The tokens of a text without those put around it."""
+    """Remove the special tokens around a text."""
     own = [i for i, side in enumerate(tokens.sides) if side is not None]
     return replace(tokens, ids=[tokens.ids[i] for i in own], segments=[tokens.segments[i] for i in own])

@@ -1,4 +1,4 @@
-"""Sparse vectors: of each text the entries of the vocabulary whose weight is not 0."""
+"""Sparse vectors, and the base class of tasks that give them: the vocabulary entries whose weight is not 0."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class SparseTask(PreparedTask[SparseBlock]):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Whose vocabulary the entries are of."""
+        """The tokenizer whose vocabulary the entries belong to."""
         return self.model.tokenizer
 
     def vectors(self, items: Sequence[Item]) -> list[SparseVector]:

@@ -59,7 +59,7 @@ class _Tag(RecordTask):
 
     @property
     def overlap(self) -> int:
-        """How many tokens of a window are in the next one, too."""
+        """The number of tokens that a window shares with the next one."""
         return self.limit // 4 if self.stride is None else self.stride
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
@@ -154,7 +154,7 @@ class _Labeled(NamedTuple):
     pieces: Sequence[Piece]
 
     def goes_on_from(self, before: "_Labeled") -> bool:
-        """Whether the two are one entity: the same tag, and no B- that begins a new one."""
+        """True if both belong to one entity: equal tags, and no B- that begins a new one."""
         return not self.label.startswith("B-") and self.tag == before.tag
 
     @property
@@ -164,7 +164,7 @@ class _Labeled(NamedTuple):
 
 
 def continues(piece: str, text: str, start: int, end: int, prefix: str | None) -> bool:
-    """Whether the piece that stands for text[start:end] belongs to the word before it.
+    """True if the piece for text[start:end] belongs to the word before it.
 
     A tokenizer that marks such pieces with a prefix (WordPiece: ##) makes them longer than their text. Others do not
     say: then it does if it neither begins the text nor has a space before it.
@@ -207,7 +207,7 @@ def _labeled(
 
 
 def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
-    """The probabilities [label] of a word from those of its pieces."""
+    """Merge the probabilities of a word's pieces to the word's [label]."""
     if aggregation == "average":
         return np.asarray(rows.mean(axis=0))
     return np.asarray(rows[rows.max(axis=1).argmax() if aggregation == "max" else 0])
@@ -236,7 +236,7 @@ def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
 
 
 def merged_pieces(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
-    """The same where every piece is an entity: of one that is in two windows, the likelier label."""
+    """Merge windows in which every piece is an entity: a piece in two windows has the likelier label."""
     likeliest: dict[int, Entity] = {}
     for entity in (entity for window in windows for entity in window):
         if entity.position not in likeliest or entity.score > likeliest[entity.position].score:

@@ -1,4 +1,4 @@
-"""The words that are asked for at a mask, as a vocabulary spells them."""
+"""Find the ids of the words that `fill-mask --targets` scores."""
 
 import logging
 from collections.abc import Iterable

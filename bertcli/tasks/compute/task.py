@@ -1,4 +1,4 @@
-"""Texts on their way through a task: read with certain options, tokenized in windows, turned into results.
+"""Base class of tasks: tokenize texts in windows, and compute the result of each window. run.py drives it.
 
 Windows make it possible to sort texts by length without holding a whole file.
 """
@@ -23,7 +23,7 @@ logger = logging.getLogger("bertcli")
 
 
 class Progress(NamedTuple):
-    """How far a run has got: windows and texts done, texts cut, tokens lost by that, texts that could not be used."""
+    """The progress of a run: windows and texts done, texts truncated, tokens lost, texts that could not be used."""
 
     windows: int = 0
     texts: int = 0
@@ -60,7 +60,7 @@ class Window(NamedTuple):
 
 @lean_dataclass
 class WindowResult:
-    """What a task makes of a window; in the results it gives out, `progress` is that of the run so far."""
+    """The result of a window; `progress` is the window's; in results that `run.results` yields, the run's so far."""
 
     progress: Progress
 
@@ -69,7 +69,7 @@ class WindowResult:
         raise NotImplementedError
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> Self:
-        """The same result where it was computed by another process, whose tokenizer stays there."""
+        """Attach a tokenizer to the tokens of a result that another process has computed."""
         return self
 
 
@@ -92,18 +92,18 @@ class Records(WindowResult):
 
 @lean_dataclass
 class Task(Generic[R]):
-    """What is done with texts, a window at a time; it pickles as its model's path and its options.
+    """A task: tokenizes and computes texts, a window at a time. Pickles as its model's path and its options.
 
-    Making one checks all that can be wrong before the first text. Errors: BertcliError for an impossible max_length.
+    The constructor checks everything that does not depend on a text. Errors: BertcliError for an impossible max_length.
     """
 
     batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: LoadedModel
     reading: Reading
-    prompt: str = field(default="", kw_only=True)  # what is put before a text, or before the first of a pair
+    prompt: str = field(default="", kw_only=True)  # put before a text, or before the first of a pair
 
     def __post_init__(self) -> None:
-        _ = self.limit  # an error now, not at the first text
+        _ = self.limit  # raises an error now rather than at the first text
 
     @cached_property
     def limit(self) -> int:
@@ -120,16 +120,16 @@ class Task(Generic[R]):
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether a text may have no tokens: a network needs one."""
+        """True if a text may have no tokens, as for a static model; a network needs at least one."""
         return not self.model.config.contextual
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
-        """What the network sees of each text."""
+        """Tokenize the texts, with the prompt, and truncate them."""
         first = [self.prompt + text.text for text in texts]
         return self.model.tokenizer.encode(first, [text.pair for text in texts], self.limit)
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
-        """What is computed for these texts, each with its number: one item for a text, or several."""
+        """Tokenize numbered texts: one item for each text, or several."""
         tokenized = self.tokens([text for _, text in numbered])
         return [Item(index, text, tokens) for (index, text), tokens in zip(numbered, tokenized, strict=True)]
 
@@ -137,19 +137,19 @@ class Task(Generic[R]):
         """Raise BertcliError for a text that the task cannot use."""
 
     def cost(self, item: Item) -> int:
-        """How many tokens are computed for an item: what a server accepts and puts into a batch is counted by it."""
+        """Count the tokens that are computed for an item; a server limits requests and batches by it."""
         return len(item.tokens.ids)
 
     def predictions(self, item: Item) -> int:
-        """How many predictions the answer for an item holds, for a server's limit; a long one counts as several."""
+        """Count the predictions in an item's answer, for a server's limit; a long one counts as several."""
         return 1
 
     def compute(self, window: Window) -> R:
-        """The result of a window, with its progress."""
+        """Compute the result of a window, with its progress."""
         raise NotImplementedError
 
     def window(self, group: Sequence[Text], first: int) -> Window:
-        """Tokenized texts, the first of which is number `first` of the run.
+        """Tokenize a group of texts to a window; the first text is number `first` of the run.
 
         Errors: BertcliError for something that is not a text, a text that the task cannot use, and (truncation
         "error") one that is too long; with keep_going each of these texts is a failure instead.
@@ -214,16 +214,16 @@ def merged(
     failures: Iterable[Failure],
     failed: Callable[[Failure], Record] = Failure.record,
 ) -> list[Record]:
-    """The records of items, with those of failures at their places."""
+    """Merge the records of items and of failures, in the order of the texts."""
     computed = zip((item.index for item in items), records, strict=True)
     every = [*computed, *((failure.index, failed(failure)) for failure in failures)]
     return [record for _, record in sorted(every, key=itemgetter(0))]
 
 
 def query_prompt(model: LoadedModel) -> str:
-    """What a cross-encoder's files put before every query, the first text of a pair; it is said in a note.
+    """Return the prompt that a cross-encoder's files put before every query, the first text of a pair, and log it.
 
-    Nothing where a chat template has a place of its own for it.
+    Empty if the chat template inserts the prompt itself.
     """
     prompt = "" if model.layout is None else model.layout.query_prompt
     chat = bool(prompt) and model.tokenizer.chat is not None
@@ -234,9 +234,9 @@ def query_prompt(model: LoadedModel) -> str:
 
 
 def length_limit(model: LoadedModel, max_length: int | None) -> int:
-    """The number of tokens at which texts are cut: `max_length`, else the model's own limit.
+    """Return the number of tokens at which texts are truncated: `max_length`, else the model's own limit.
 
-    That is the limit of a sentence model, else the tokenizer's, and at most the number of positions.
+    The model's limit is its max_seq_length, else the tokenizer's, and at most the number of positions.
     """
     positions = model.config.max_tokens
     if max_length is None:
@@ -252,7 +252,7 @@ def length_limit(model: LoadedModel, max_length: int | None) -> int:
 
 
 def warn_of_cuts(progress: Progress, limit: int, see: str) -> None:
-    """One warning for all texts that were cut; `see` names the options that affect this."""
+    """Log one warning for all texts that were truncated; `see` names the options that affect this."""
     _, texts, cut, lost, _ = progress
     cuts = f"{cut:,} of {number_of(texts, 'text')} had more than {number_of(limit, 'token')} and lost {lost:,}"
     logger.warning("%s (see %s).", cuts, see)

@@ -1,4 +1,4 @@
-"""tokenize: what the network sees of a text."""
+"""tokenize: the tokens, ids, segments and offsets of a text, as the network gets them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Processes that compute windows for another one: how they are started, what they share of its cores, how they end."""
+"""Worker processes that compute windows (`workers`): start them, divide the cores among them, end them."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ MOST_ON_WINDOWS = 61  # processes: a ProcessPoolExecutor cannot wait for more th
 
 @contextmanager
 def worker_processes(work: Callable[[Group], R], count: int) -> Iterator[Submit[R]]:
-    """A function that has one of up to `count` processes do this work, which is pickled; they end with the block.
+    """Yield a function that submits `work` to one of up to `count` processes, which end with the context.
 
     Each process waits at a pipe whose other end is held only here, so that it closes also if this process is killed.
     Errors: BertcliError if a process cannot be started, or dies.
@@ -61,7 +61,7 @@ def worker_processes(work: Callable[[Group], R], count: int) -> Iterator[Submit[
 
 
 def _environment(share: int) -> dict[str, str]:
-    """The variables of a worker: the kernel in use here, its share of the threads, no modules from this folder."""
+    """Make a worker's environment: OpenBLAS' kernel, its share of the threads, no modules from this folder."""
     kernel = blas.kernel()
     warnings = (os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker")  # where it cleans up after a killed parent
     return {
@@ -113,7 +113,7 @@ _work: Callable[[], Callable[[Group], Any]]
 
 
 def _set_up(parent: "Connection", work: bytes, share: int, divided_for: int) -> None:
-    """Make this process a worker with `share` threads, which divides its work as all do."""
+    """Set up this process as a worker with `share` threads; it divides work for `divided_for` threads, as all do."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -124,7 +124,7 @@ def _set_up(parent: "Connection", work: bytes, share: int, divided_for: int) -> 
 
 
 def _end_with(parent: "Connection") -> None:
-    """End this process as soon as the parent is gone or wants no more, even in the middle of a window."""
+    """End this process as soon as the parent has closed its end of the pipe, even in the middle of a window."""
     try:
         parent.recv_bytes()
     except (EOFError, OSError):
