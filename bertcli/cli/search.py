@@ -279,6 +279,8 @@ def _search_files(
         if any(os.path.exists(target) and name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
             raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
     queries = _queries(where)
+    for file in filter(os.path.isfile, where.queries or ()):
+        logger.warning("%r is taken as a query; to search in it, write -i before it, or quote the pattern.", file)
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.search_files import Passages, files_of
 
@@ -289,9 +291,11 @@ def _search_files(
     of_texts = EncodeOptions(**{item.name: getattr(options, item.name) for item in fields(options) if item.init})
     of_texts = replace(of_texts, workers=of_texts.workers or "auto")
     passages = Passages(opened, names, of_texts, where.column, files.index)
-    found = passages.hits(queries, where.top_k, files.hybrid, reranker)
+    # One file may have all of the best hits, so that names need more of them.
+    count = len(passages.parts) if files.files_with_matches and reranker is None else where.top_k
+    found = passages.hits(queries, count, files.hybrid, reranker)
     if files.files_with_matches:
-        records = [record for hits in found for record in files_of(hits)]
+        records = [record for hits in found for record in files_of(hits, where.top_k)]
         write_results(records, output, _Names((Column("query"), Column("file"), Column("score", float)), ""))
         return
     hits = [hit for of_query in found for hit in of_query]

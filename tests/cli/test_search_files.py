@@ -159,8 +159,17 @@ def test_search_files_with_matches_prints_names(folder: Path) -> None:
     both = ("-i", "notes.txt", "-i", "menu.jsonl", "--column", "dish", "-l")
     assert bertcli("search", "the dog ran home", *both).out == "notes.txt\n"
     assert bertcli("search", "zq gargle wombat", *both).out == ""
+    Path("dogs.txt").write_text("The dog ran home.\n" * 20, encoding="utf-8")
+    assert bertcli("search", "the dog ran home", "-i", "dogs.txt", *both).out == "dogs.txt\nnotes.txt\n"
+    assert bertcli("search", "the dog ran home", "-i", "dogs.txt", *both, "--top-k", "1").out == "dogs.txt\n"
     (record,) = hits("the dog ran home", *both)
     assert (record["file"], [*record]) == ("notes.txt", ["query", "file", "score"])
+
+
+def test_search_files_warns_of_a_pattern_that_the_shell_resolved(folder: Path) -> None:
+    result = bertcli("search", "dog", "-i", "menu.csv", "notes.txt", "--column", "dish")
+    assert "Warning: 'notes.txt' is taken as a query; to search in it, write -i before it" in result.err
+    assert "\n\nnotes.txt\n" in result.out  # the second query, above its hits
 
 
 def test_search_files_prints_lines_around_a_hit(folder: Path) -> None:

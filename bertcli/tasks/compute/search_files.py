@@ -209,13 +209,13 @@ class Passages:
         return [*chosen.values()]
 
 
-def files_of(hits: Sequence[Hit]) -> list[Record]:
-    """Records {query, file, score}: the files that have a hit which is near, best first, by their best one."""
+def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
+    """Records {query, file, score} of the first `top_k` files that have a hit which is near, by their best one."""
     best: dict[str, Hit] = {}
     for hit in hits:
         if hit.near:
             best.setdefault(hit.part.file, hit)
-    return [{"query": hit.query, "file": file, "score": hit.score} for file, hit in best.items()]
+    return [{"query": hit.query, "file": file, "score": hit.score} for file, hit in [*best.items()][:top_k]]
 
 
 def _of_documents(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
