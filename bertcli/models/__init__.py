@@ -1,1 +1,1 @@
-"""One file a family; `registry.py` finds them."""
+"""Model families, one file each; registry.py finds them. Parts that several share are in network/."""

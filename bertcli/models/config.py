@@ -1,4 +1,4 @@
-"""What the configurations of all families share: config.json's keys as fields, read and checked.
+"""The base class of all configurations: config.json's keys as fields, read and checked.
 
 A family's configuration is a frozen dataclass whose fields are config.json's own keys with the defaults
 of the family's code. A field says which values it may have, and a size of which axis it is. Keys that are not fields
@@ -55,14 +55,14 @@ def theta(default: float) -> Any:
 
 
 def eps(default: float) -> Any:
-    """Field: what a norm adds to the variance."""
+    """Field: the epsilon that a norm adds to the variance."""
     return number(default, 1e-30, 0.1)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The keys that all families have, as BERT calls them, and what the package asks any configuration for."""
+    """The keys of all families, under BERT's names, and the properties that the package reads from a configuration."""
 
     vocab_size: int = count(30522, "V", needed=True)
     hidden_size: int = count(768, "H", needed=True)
@@ -107,19 +107,19 @@ class Config:
 
     @classmethod
     def key(cls, name: str) -> str:
-        """What config.json calls a field; newer files, where older ones have other names."""
+        """Return a field's name in config.json, the newer one if there are two."""
         return next((key for key, field_name in cls.names.items() if field_name == name), name)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Size of every axis by its symbol."""
+        """Map every axis' symbol to its size."""
         by_axis = {item.metadata.get("axis"): getattr(self, item.name) for item in fields(self)}
         by_axis["D"] = by_axis["H"] // by_axis["A"]
         return {axis: by_axis[axis] for axis in AXES if axis in by_axis}
 
     @property
     def has_projection(self) -> bool:
-        """Whether embeddings are projected to the width of the layers."""
+        """True if embeddings are projected to the width of the layers."""
         return self.sizes.get("E", self.sizes["H"]) != self.sizes["H"]
 
     @property
@@ -129,17 +129,17 @@ class Config:
 
     @property
     def max_tokens(self) -> int:
-        """The longest text the model has positions for."""
+        """The number of tokens in the longest text that the model has positions for."""
         return self.sizes["P"]
 
     @property
     def has_segments(self) -> bool:
-        """Whether the model reads segment ids; without, what a tokenizer says of them is ignored."""
+        """True if the model reads segment ids; otherwise the tokenizer's are ignored."""
         return False
 
     @property
     def segment_count(self) -> int:
-        """How many segments there are; a model without them has one, and every token is of segment 0."""
+        """The number of segments; 1 for a model without segments, where every token has segment 0."""
         return self.sizes["T"] if self.has_segments else 1
 
     @property
@@ -149,7 +149,7 @@ class Config:
 
     @property
     def idle_parameters(self) -> int:
-        """How many parameters a token does not use, because it goes to a few experts only."""
+        """Count the parameters that a token does not use, because it is routed to a few experts only."""
         return 0
 
     def check_input(self, batch: int | None, sequence: int | None) -> None:
@@ -163,11 +163,11 @@ class Config:
             raise BertcliError(f"A batch size of {batch} is not possible; it must be 1 to {MOST_SENTENCES:,}.")
 
     def with_stored(self, stored: Mapping[str, Any]) -> Self:
-        """The same with settings that a family stores as tensors (`StoredTensor` by name)."""
+        """Return a copy with settings that a family stores as tensors (`StoredTensor` by name)."""
         return self
 
     def stored_path(self, path: str) -> str:
-        """The path of the layer as which a layer that stands for several is stored."""
+        """Return the path in the file's numbering, for a layer whose weights several layers share."""
         return path
 
     @classmethod
@@ -231,7 +231,7 @@ def agreed(data: Mapping[str, Any], key: str, other: str) -> None:
 
 
 def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A value of config.json that must be a list of texts."""
+    """Check that a value of config.json is a list of texts."""
     value = data.get(key) or []
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise BertcliError(f"{key} is {quoted(value)}, which is not a list of texts.")
@@ -248,9 +248,9 @@ KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
 
 
 def check_fields(record: Any, title: str, key: Callable[[str], str] = str) -> None:
-    """Raise BertcliError for a field of a dataclass that has no value of its kind, or one that it does not allow.
+    """Raise BertcliError for a field of a dataclass with a value of another type, or out of its range.
 
-    `key` gives what config.json calls a field.
+    `key` maps a field to its name in config.json.
     """
     for item in fields(record):
         kind, value = (

@@ -1,4 +1,4 @@
-"""DeBERTa-v2 and v3 (He et al. 2021): attention looks at what tokens are and, apart from that, how far apart they are.
+"""DeBERTa-v2 and v3 (He et al. 2021): disentangled attention to the content and the relative position of tokens.
 
 A score has three terms: content to content, content to position, and position to content.
 """
@@ -43,7 +43,7 @@ class Embeddings(Module):
 
 
 class Relative(NamedTuple):
-    """What every layer needs to know of relative positions; its attention adds them as keys and as queries"""
+    """The inputs that all layers share for relative positions: their embeddings, as keys and as queries"""
 
     embeddings: Array  # [bucket, hidden], of the buckets that the batch's distances have
     query_positions: Integers
@@ -213,37 +213,37 @@ class DebertaConfig(Config):
 
     @property
     def has_relative_norm(self) -> bool:
-        """Whether a norm comes after the embeddings of relative positions."""
+        """True if a norm follows the embeddings of relative positions."""
         return self.norm_rel_ebd == "layer_norm"
 
     @property
     def farthest(self) -> int:
-        """How many relative positions there are in each direction."""
+        """The number of relative positions in each direction."""
         return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings
 
     @property
     def content_to_position(self) -> bool:
-        """Whether queries look at relative positions."""
+        """True if scores have the term content to position (c2p)."""
         return "c2p" in self.pos_att_type
 
     @property
     def position_to_content(self) -> bool:
-        """Whether relative positions look at keys."""
+        """True if scores have the term position to content (p2c)."""
         return "p2c" in self.pos_att_type
 
     @property
     def has_position_key(self) -> bool:
-        """Whether relative positions have a projection to keys of their own."""
+        """True if relative positions have their own projection to keys."""
         return self.content_to_position and not self.share_att_key
 
     @property
     def has_position_query(self) -> bool:
-        """Whether relative positions have a projection to queries of their own."""
+        """True if relative positions have their own projection to queries."""
         return self.position_to_content and not self.share_att_key
 
     @property
     def convolutions(self) -> tuple[bool, ...]:
-        """Of every layer, whether a convolution comes after it."""
+        """True for each layer that a convolution follows."""
         return tuple(self.conv_kernel_size > 0 and n == 0 for n in range(self.num_hidden_layers))
 
 

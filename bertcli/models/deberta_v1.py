@@ -14,7 +14,7 @@ from bertcli.network.module import part, parts
 
 
 class SelfAttention(deberta.SelfAttention):
-    """The same without biases of keys"""
+    """DeBERTa-v2's attention without biases of keys"""
 
     key: Linear = part(outputs="H", inputs="H", bias=False)
     position_key: Linear | None = part(when="has_position_key", outputs="H", inputs="H", bias=False)

@@ -101,7 +101,7 @@ class EsmConfig(RotaryConfig):
 
     @property
     def inverse_frequencies(self) -> tuple[tuple[float, ...], ...]:
-        """Of every layer, how fast each pair of a head turns."""
+        """Rotary inverse frequencies of each layer's heads."""
         if not self.stored_frequencies:
             return super().inverse_frequencies
         return (self.stored_frequencies,) * self.num_hidden_layers

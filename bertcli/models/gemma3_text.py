@@ -100,13 +100,13 @@ class GemmaConfig(LocalConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A padding token that is null is none, not the default."""
+        """Read a pad_token_id of null as no padding token, not as the default."""
         none = {"pad_token_id": -1} if data.get("pad_token_id", 0) is None else {}
         return {**super().from_older_keys(data), **none}
 
     @property
     def embedding_factor(self) -> float:
-        """By how much embeddings are scaled."""
+        """The factor on the embeddings."""
         return float(self.hidden_size**0.5)
 
     @property

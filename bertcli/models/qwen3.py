@@ -76,7 +76,7 @@ class Qwen3Config(LocalConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Without windows where their size is null, and without keys that say what transformers does not do."""
+        """Drop windows whose size is null, and keys that transformers ignores."""
         causal = data.get("is_causal", True)
         for key in BOTH_WAYS:
             if data.get(key) and causal is not False:

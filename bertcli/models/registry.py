@@ -1,7 +1,7 @@
-"""The families that run: which of them a config.json is about, and a variant is of.
+"""Find the family of a config.json, or of a variant's name.
 
-This folder has a file for each. They are imported one after the other until one says that it is the one asked for; no
-list of them is kept anywhere.
+Each file of this folder is a family. Files are imported one after the other until one has the model_type; no list names
+them.
 """
 
 import re
@@ -34,9 +34,9 @@ ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of 
 
 
 class TensorSlice(NamedTuple):
-    """A tensor's name, without prefix, and which of its equal parts, along the first axis, a parameter is.
+    """A tensor's name, without prefix, and the number of the equal part, along the first axis, that a parameter is.
 
-    `of_head`: the parts are those of each head, which lie one after the other.
+    `of_head`: each head's rows are divided into the parts, and heads follow each other.
     """
 
     name: str
@@ -45,7 +45,7 @@ class TensorSlice(NamedTuple):
     of_head: bool = False
 
     def cut(self, whole: Array, heads: int) -> Array:
-        """The part of a whole tensor that the parameter is; `heads` counts the attention heads."""
+        """Cut the parameter out of the whole tensor; `heads` is the number of attention heads."""
         if self.parts == 1:
             return whole
         groups = heads if self.of_head else 1
@@ -73,7 +73,7 @@ class Family:
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
 
     def tensor_slices(self, path: str) -> list[TensorSlice]:
-        """Where files may hold the parameter at a path of the network, by what they call it."""
+        """List the tensors, or slices of tensors, that may hold the parameter at a path of the network."""
         for pattern, *names in self.names:
             match = re.fullmatch(pattern, path)
             if match:
@@ -81,7 +81,7 @@ class Family:
         return []
 
     def head_tensor_prefix(self, head: str) -> str | None:
-        """How names in files begin for a head's own first layer; None for a head that is in no files."""
+        """Return the prefix of the names of a head's first layer in files; None for a head that no file has."""
         for layer in ("transform", "dense", "output"):
             for place in self.tensor_slices(f"{head}.{layer}.weight"):
                 return place.name.removesuffix("weight")
@@ -117,7 +117,7 @@ def _tensor_slice(name: str) -> TensorSlice:
 
 
 def families(likely: str = "bert") -> Iterator[Family]:
-    """Every family; the likely file first, then BERT's. A file is imported when it is its turn."""
+    """Yield every family, the likely one first, then BERT's; a file is imported when it is reached."""
     names = [module.name for module in iter_modules([str(Path(__file__).parent)])]
     for name in sorted(names, key=lambda name: (name != likely, name != "bert", name)):
         member = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
@@ -126,7 +126,7 @@ def families(likely: str = "bert") -> Iterator[Family]:
 
 
 def family(model_type: str) -> Family:
-    """The family of a model_type; BertcliError for one that does not run."""
+    """Find the family of a model_type. Errors: BertcliError for one that is not supported."""
     for member in families(str(model_type).replace("-", "_")):
         if isinstance(model_type, str) and model_type in member.types:
             return member
@@ -135,13 +135,13 @@ def family(model_type: str) -> Family:
 
 
 def parse_config(data: Mapping[str, Any]) -> Config:
-    """The configuration from config.json's own keys; BertcliError for what does not run, or makes no sense."""
+    """Parse config.json's keys to a configuration. Errors: BertcliError for an unsupported family or invalid values."""
     model_type = _model_type(data)
     return family(model_type).config.parse({**data, "model_type": model_type})
 
 
 def _model_type(data: Mapping[str, Any]) -> Any:
-    """What config.json calls its model, or what the names of its classes say; BERT's oldest files have neither."""
+    """Return config.json's model_type, else the one its architectures imply; BERT's oldest files have neither."""
     model_type, classes = data.get("model_type"), texts(data, "architectures")
     if model_type in (None, "bert") and ALIBI & {key for key, value in data.items() if value is not None}:
         return "jina_bert"
@@ -168,7 +168,7 @@ def variant_config(name: str) -> Config:
 
 
 def named_heads(config: Config, member: Family) -> tuple[str, ...]:
-    """The heads of the classes that config.json names, with the pooler where they read it."""
+    """List the heads of config.json's architectures, with the pooler if they read it."""
     classes = config.architectures
     heads = [head for head in member.head_names if any(name.endswith(ARCHITECTURES[head]) for name in classes)]
     if {"rtd", "mlm"} <= {*heads}:  # a class for pre-training that tells replaced tokens predicts none

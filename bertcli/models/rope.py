@@ -1,5 +1,6 @@
-"""What families with rotary positions have in common: rope_parameters of config.json, by which keys ever, and which
-tokens a layer sees.
+"""Configurations of families with rotary positions or windows: rope_parameters under older and newer keys, layer_types.
+
+engine/rope.py has the formulas.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope
 
 
 class RotaryConfig(Config):
-    """What families with rotary positions share. Their files may call positions "absolute" or "rope"; they are neither.
+    """A configuration with rotary positions. position_embedding_type is not read: files have "absolute" or "rope".
 
     A key has θ in older files, with a default; a family with several has a Rope for each type of layer.
     """
@@ -38,7 +39,7 @@ class RotaryConfig(Config):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With rope_parameters from whichever keys of a file say them."""
+        """Collect rope_parameters from the file's older or newer keys."""
         stated, scaling = _object(data, "rope_parameters"), _object(data, "rope_scaling")
         several, ropes = len(cls.theta_keys) > 1, {}
         kind = stated.get("rope_type", stated.get("type"))
@@ -82,12 +83,12 @@ class RotaryConfig(Config):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Of every layer, its type."""
+        """The type of each layer."""
         return (GLOBAL,) * self.num_hidden_layers
 
     @cached_property
     def ropes(self) -> tuple[Rope, ...]:
-        """Of every layer, how it turns."""
+        """The RoPE settings of each layer."""
         one, *_ = self.theta_keys
         own = {kind: Rope(rope_theta=default) for kind, (_, default) in self.theta_keys.items()}
         own |= dict(self.rope_parameters)
@@ -99,17 +100,17 @@ class RotaryConfig(Config):
 
     @cached_property
     def inverse_frequencies(self) -> tuple[Frequencies, ...]:
-        """Of every layer, how fast each pair of a head turns."""
+        """Rotary inverse frequencies of each layer's heads."""
         return tuple(rope.inverse_frequencies(self.sizes["D"], self.sizes["P"]) for rope in self.ropes)
 
     @property
     def rope_scaling(self) -> tuple[float, ...]:
-        """Of every layer, by how much turned queries and keys are scaled."""
+        """The factor on cosines and sines of each layer."""
         return tuple(rope.scaling(self.sizes["P"]) for rope in self.ropes)
 
 
 class LocalConfig(RotaryConfig):
-    """What families have in common of whose layers some see only tokens near by."""
+    """A configuration in which some layers have sliding-window attention."""
 
     layer_types: tuple[str, ...] = ()
 
@@ -130,32 +131,32 @@ class LocalConfig(RotaryConfig):
                 raise BertcliError(f"layer_types has {quoted(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
 
     def is_local(self, layer: int) -> bool:
-        """Whether a layer sees only tokens near by where layer_types does not say."""
+        """True for a layer with a window, if the file has no layer_types."""
         raise NotImplementedError
 
     @property
     def radius(self) -> int:
-        """How far apart tokens may be in local layers."""
+        """The largest distance of two tokens in layers with a window."""
         raise NotImplementedError
 
     @property
     def causal(self) -> bool:
-        """Whether a token sees only itself and those before it."""
+        """True if a token sees only itself and earlier tokens."""
         return False
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Of every layer, whether its attention is global or local."""
+        """The type of each layer: global or local attention."""
         return self.layer_types or tuple(LOCAL if self.is_local(n) else GLOBAL for n in range(self.num_hidden_layers))
 
     @property
     def window_left(self) -> tuple[int | None, ...]:
-        """Of every layer, how far back a token sees; None: to the beginning."""
+        """The number of positions that a token sees before it, for each layer; None: all."""
         return tuple(self.radius if kind == LOCAL else None for kind in self.kinds)
 
     @property
     def window_right(self) -> tuple[int | None, ...]:
-        """Of every layer, how far on a token sees; None: to the end."""
+        """The number of positions that a token sees after it, for each layer; None: all."""
         return tuple(0 if self.causal else distance for distance in self.window_left)
 
 

@@ -1,4 +1,4 @@
-"""Static embeddings (model2vec, StaticEmbedding): a token's vector is its row of a table, whatever stands around it."""
+"""Static embeddings (model2vec, StaticEmbedding): a token's vector is its row of a table, without any context."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property

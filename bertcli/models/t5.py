@@ -136,12 +136,12 @@ class T5Config(Config):
 
     @property
     def has_own_bias(self) -> bool:
-        """Whether every layer has a bias of distances of its own."""
+        """True if every layer has its own bias of distances (UMT5)."""
         return self.model_type == "umt5"
 
     @property
     def has_shared_bias(self) -> bool:
-        """Whether all layers have the same bias of distances."""
+        """True if all layers share one bias of distances (T5, mT5)."""
         return not self.has_own_bias
 
     @property

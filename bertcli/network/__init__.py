@@ -1,1 +1,1 @@
-"""What models are made of: how a model is declared (`module.py`), its ops, its layers, its heads."""
+"""The parts of models: how a model is declared (module.py), the ops, layers, and heads. Families are in models/."""

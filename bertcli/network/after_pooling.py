@@ -1,4 +1,4 @@
-"""The layers that may follow the pooling of a sentence model, as torch.nn has them."""
+"""Layers after the pooling of a sentence model, equal to torch.nn's. sentence/layers.py reads them."""
 
 from bertcli.network.module import Module, parameter, setting
 from bertcli.network.ops import linear, norm

@@ -1,4 +1,7 @@
-"""The ops in which it matters where tokens stand, and how far apart, as in `ops`. BERT needs none of them."""
+"""Ops that depend on positions, beyond those in ops.py: relative biases, RoPE, windows, convolutions. BERT uses none.
+
+engine/positions.py computes them.
+"""
 
 from math import sqrt
 
@@ -25,7 +28,7 @@ def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
 
 @op("batch head query key, head query key -> batch head query key", work=1, over="x")
 def add_bias(x: Array, bias: Array) -> Array:
-    """x + bias, the same for every sentence, written over x."""
+    """x + bias, one bias for all sentences, written over x."""
     return positions.add_to_scores(x, bias)
 
 

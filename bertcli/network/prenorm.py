@@ -1,6 +1,6 @@
-"""Layers with norms before them (Xiong et al. 2020) and rotary positions: decoders, and encoders made of them.
+"""Pre-norm layers (Xiong et al. 2020) with rotary positions: decoders, and encoders made from them.
 
-Their last layer's output goes through a norm, too. What differs between families is which norms there are.
+The last layer's output goes through a norm as well. Families differ in their norms.
 """
 
 from collections.abc import Iterator

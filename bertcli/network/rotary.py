@@ -1,7 +1,7 @@
-"""What newer families are made of: rotary positions (Su et al. 2021) and gated feed-forward layers (Shazeer 2020).
+"""Parts of newer families: rotary positions (Su et al. 2021), gated feed-forward layers (Shazeer 2020).
 
-A key head may serve several query heads (Ainslie et al. 2023): there are M / D of them, with D numbers each. In causal
-attention a token sees only itself and those before it.
+Grouped-query attention: a key head may serve several query heads (Ainslie et al. 2023); there are M / D of them, with D
+numbers each. In causal attention a token sees only itself and earlier tokens.
 """
 
 from bertcli.engine.packing import AttentionBlock, Packed

@@ -1,4 +1,4 @@
-"""A model's twin, which a tracer runs in its place: the same tree with traced parameters."""
+"""Make a model's twin, which a tracer runs instead of the model: the tree with traced parameters."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
@@ -12,9 +12,9 @@ M = TypeVar("M", bound=Module)
 def twins(
     module: Module, path: str = "", names: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, Module | Parameter, Module | Parameter]]:
-    """(path, module or Parameter, the same of a twin), as in `walk`: what a tracer runs instead.
+    """Yield (path, module or Parameter, its twin) for a tree, in the order of `walk`, for `Tracer.register`.
 
-    A twin is the same tree with traced parameters, and in each place a module of its own.
+    In the twin a module that is used at several paths is a separate object at each.
     """
     other = _twin(module, path, names or {}, {})
     for (place, item), (_, twin) in zip(walk(module, path, names), walk(other, path, names), strict=True):
@@ -22,7 +22,7 @@ def twins(
 
 
 def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str]) -> M:
-    """`homes` are the paths at which arrays, by their ids, were found first."""
+    """Copy a tree with traced parameters; `homes` maps an array's id to the first path where it occurs."""
     prefix = f"{path}." if path else ""
     values: dict[str, Any] = {}
     for item in fields_of(type(module)):
