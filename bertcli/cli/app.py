@@ -1,4 +1,4 @@
-"""The application: its commands, functions whose parameters are groups of options, as functions that Typer runs."""
+"""The application: make Typer commands of functions whose parameters are groups of options, and report their errors."""
 
 import logging
 import shlex
@@ -61,7 +61,7 @@ HELP = ("-h", "--help")
 
 @cache
 def application(word: str = "") -> typer.Typer:
-    """The application with what a command line that begins with this word needs, so that it begins sooner.
+    """Make the application with the commands that a command line beginning with `word` needs, to start sooner.
 
     That is the command of that name alone; for help the names and summaries of all, which cannot be run; otherwise all.
     """
@@ -141,10 +141,10 @@ def bert(
 
 
 class CommandGroup(TyperGroup):
-    """The application, which knows what was meant by a command's other names."""
+    """The group of all commands, which answers a wrong or old command name with the right one."""
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        """The command of this name; one of another name is refused with the name it has here."""
+        """Find a command by its name; a name known from elsewhere is refused with the name it has here."""
         if args and args[0] not in self.commands and args[0] in MEANT_COMMANDS:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {MEANT_COMMANDS[args[0]]!r}?")
         return super().resolve_command(ctx, args)
@@ -162,7 +162,7 @@ class Command(TyperCommand):
         formatter.write(whole(self, ctx))
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """The arguments that are left. Wrong usage is a typer.BadParameter."""
+        """Parse arguments and return those that are left. Wrong usage is a typer.BadParameter."""
         options = {name for parameter in self.params for name in parameter.opts}
         if not ctx.resilient_parsing:  # as it is for shell completion
             for word in args[: args.index("--") if "--" in args else None]:
@@ -250,7 +250,7 @@ def _parameters(group: Any) -> Iterator[Parameter]:
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
-    """The group with these values. Wrong usage is a typer.BadParameter."""
+    """Make a group of options from the values of its fields. Wrong usage is a typer.BadParameter."""
     chosen: dict[str, Any] = {}
     for field in fields(group):
         if not field.init:
@@ -323,7 +323,7 @@ def _one_line(text: str) -> str:
 
 
 class _StderrHandler(logging.Handler):
-    """`Note: …` and `Warning: …` on standard error."""
+    """Log handler that writes `Note: …` and `Warning: …` to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = "Warning" if record.levelno >= logging.WARNING else "Note"

@@ -8,7 +8,7 @@ from bertcli.tasks.options import option
 
 
 def classifier_option() -> Any:
-    """The file that `bertcli probe --save` wrote."""
+    """Declare the option --classifier: a file that `bertcli probe --save` wrote."""
     return option(None, "FILE", "A classifier for this model, made by bertcli probe --save, in place of its own head.")
 
 
@@ -23,6 +23,6 @@ class LabelModelOptions(ModelOptions):
 
 
 def refuse_several(models: list[str] | None, classifier: str | None) -> None:
-    """A classifier fits one model. Wrong usage is a typer.BadParameter."""
+    """Refuse several models with a classifier, which fits one. Wrong usage is a typer.BadParameter."""
     if classifier is not None and len(models or ()) > 1:
         raise wrong("--classifier", "a classifier is for one model: give -m once.")

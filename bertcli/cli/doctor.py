@@ -66,7 +66,7 @@ def doctor(options: DoctorOptions) -> None:
 
 
 def _speeds(model: str, offline: bool) -> list[dict[str, Any]]:
-    """The times of a model in both engines; empty, with a note, where ONNX Runtime cannot run it."""
+    """Measure a model in both engines; empty, with a note, if ONNX Runtime cannot run it."""
     from bertcli.loaded_model import LoadedModel
 
     opened = LoadedModel.load(model, offline=offline, progress=True, text=False, engine="auto")

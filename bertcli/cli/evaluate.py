@@ -131,7 +131,7 @@ def evaluate(
 
 
 def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
-    """The models one after the other, so that only one is in memory."""
+    """Open the models one after the other, so that only one is in memory."""
     from bertcli.model import Model
 
     given: list[str | None] = [*(models.model or ())] or [os.environ.get("BERTCLI_MODEL") or None]
@@ -154,7 +154,7 @@ def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
 
 
 def _write(evaluation: "Evaluation", file: str) -> None:
-    """Write the report as the file's ending says, and say so."""
+    """Write the report in the format of the file's ending, and report the file on stderr."""
     from bertcli.evaluate.load.beir import run_of
     from bertcli.evaluate.report.page import evaluation_page
     from bertcli.evaluate.report.tables import documents

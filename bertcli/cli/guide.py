@@ -1,4 +1,4 @@
-"""bertcli guide: the manual, which travels with the package as Markdown in `bertcli/guide/`."""
+"""`bertcli guide`: print the manual, Markdown files in `bertcli/guide/` that are part of the package."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -73,6 +73,6 @@ def topics() -> dict[str, Path]:
 
 
 def _summary(file: Path) -> str:
-    """What a page is about: its first heading, after the topic's name."""
+    """A page's summary: its first heading, after the topic's name."""
     with file.open(encoding="utf-8") as lines:
         return next(lines).strip().removeprefix("# ")

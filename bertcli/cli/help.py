@@ -130,7 +130,7 @@ BRIEF = {
 
 
 def whole(command: Any, ctx: typer.Context) -> str:
-    """Everything about a command: usage, purpose, examples, what it does, every option."""
+    """The page of `--help`: usage, purpose, examples, description, every option."""
     width = _width()
     summary, *paragraphs = _paragraphs(command.help)
     lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
@@ -150,7 +150,7 @@ def whole(command: Any, ctx: typer.Context) -> str:
 
 
 def short(command: Any, ctx: typer.Context) -> str:
-    """What one needs to begin: usage, purpose, an example, and the most used options with a line each."""
+    """The page of `-h`: usage, purpose, an example, and the most used options with a line each."""
     width = _width()
     summary, *paragraphs = _paragraphs(command.help)
     lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
@@ -212,7 +212,7 @@ def _width() -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A text in lines; no name is broken, as in --text-pair."""
+    """Wrap a text to lines; names such as --text-pair are not broken."""
     return TextWrapper(width, break_long_words=False, break_on_hyphens=False).wrap(" ".join(text.split()))
 
 
@@ -245,7 +245,7 @@ def _commands(group: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _row(parameter: Any) -> tuple[str, str]:
-    """The names of an argument or an option, and what it is about."""
+    """The names of an argument or an option, and its description."""
     text = " ".join((parameter.help or "").split())
     if _is_argument(parameter):
         return str(parameter.metavar), text
@@ -259,7 +259,7 @@ def _row(parameter: Any) -> tuple[str, str]:
 
 
 def _described(rows: Iterable[tuple[str, str]], width: int, names: int = OPTION) -> Iterator[str]:
-    """Names in a column, and beside them what they are about; a name that is too long has a line of its own."""
+    """Lines of names in a column with their descriptions beside; a name that is too long has a line of its own."""
     indent = " " * (names + 2)
     for name, text in rows:
         lines = _wrapped(text, width - len(indent)) or [""]
@@ -271,7 +271,7 @@ def _described(rows: Iterable[tuple[str, str]], width: int, names: int = OPTION)
 
 
 def _brief(name: str, text: str, width: int, names: int = OPTION) -> str:
-    """A name and what it is about in one line: as much of the first sentence as fits, cut where a clause ends."""
+    """A name and its description in one line: as much of the first sentence as fits, cut where a clause ends."""
     room = width - max(names, len(name) + 2) - 2
     sentence = text.partition(". ")[0].rstrip(".")
     for end in CLAUSES:

@@ -71,7 +71,7 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
 def _show(
     found: dict[str, Any], what: str, name: str, lines: list[tuple[str, str]], format: Literal["table", "json"]
 ) -> None:
-    """The record, or its lines and the commands."""
+    """Print the record in a format for programs, or its lines and the commands for people."""
     if format == "json":
         _print(found)
         return

@@ -1,4 +1,4 @@
-"""How a command line says what a task reads: texts, questions with contexts, a query with documents."""
+"""Groups of input options by what a task reads: texts, questions with contexts, a query with documents."""
 
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @lean_dataclass
 class SingleTexts(InputOptions):
-    """Single texts: there is nothing to pair them with."""
+    """The input options of a task that reads single texts: those of pairs are not offered."""
 
     text_pair: None = field(default=None, init=False)
     pair_column: None = field(default=None, init=False)
@@ -29,7 +29,7 @@ class _LabelJob(Job):
 
 @lean_dataclass
 class _LinesOutput(OutputOptions):
-    """Where results go, of which each may be a text."""
+    """The output options of a task whose results may be printed as plain lines of text."""
 
     format: Literal["table", "json", "jsonl", "text"] = option(  # type: ignore[assignment]
         "table", "FORMAT",
@@ -45,7 +45,7 @@ class _SingleJob(Job):
 
 @lean_dataclass
 class _Questions(InputOptions):
-    """Questions, and the contexts that hold their answers."""
+    """The input options of `answer`: questions, and the contexts that hold their answers."""
 
     texts: list[str] | None = argument(None, "[QUESTION]...", "Questions; if none, one per line from standard input.")
     column: str | None = option(None, "NAME", "The field that holds the question. (default: question)")
@@ -78,7 +78,7 @@ class _QuestionsJob(Job):
 
 @lean_dataclass
 class _Documents(SingleTexts):
-    """A query and the documents to rank; or rows that hold both."""
+    """The input options of `rank`: a query and documents, or rows that hold both."""
 
     texts: list[str] | None = argument(
         None, "[QUERY] [DOCUMENT]...", "The query, and the documents; if none, one per line from standard input."

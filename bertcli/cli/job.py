@@ -1,4 +1,4 @@
-"""What the run commands share: options, the model, the texts, and where results go, which may be resumed."""
+"""Job and CommandRun: open texts and model of a run command (encode, classify, …), and write its results resumably."""
 
 import logging
 import os
@@ -50,7 +50,7 @@ ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 @lean_dataclass
 class Job:
-    """The options of every run command, one parameter of its function."""
+    """The options that every run command takes, as one group: input, model, output, work."""
 
     texts: InputOptions
     model: ModelOptions
@@ -67,7 +67,7 @@ class Job:
         options: Mapping[str, Any],
         endings: tuple[str, ...],
     ) -> "CommandRun[W]":
-        """Open the texts and the model; a result that cannot be written, or resumed, is refused before any work.
+        """Open texts and model, and refuse, before any work, an output that cannot be written or resumed.
 
         `needs` says what model runs where none is given, `task_options` are the task's, `options` more of the command
         that affect the results. Wrong usage is a typer.BadParameter.
@@ -114,7 +114,7 @@ class Job:
 
 @lean_dataclass
 class CommandRun(Generic[W]):
-    """A run command at work: its texts and its model are open."""
+    """A run command at work, with its texts and its model open; it writes the results."""
 
     command: str
     task_options: W
@@ -280,7 +280,7 @@ def _engine_of_run(file: str) -> Literal["numpy", "onnx"] | None:
 
 
 def files_of(source: "Texts") -> list[Path] | None:
-    """The files the texts come from; None where they cannot be read a second time."""
+    """The files that the texts come from; None if they cannot be read a second time (stdin)."""
     if source.files is None or not all(Path(file).is_file() for file in source.files):
         return None
     return [Path(file) for file in source.files]
@@ -299,14 +299,17 @@ def set_threads(work: ThreadOptions) -> None:
 
 
 def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "LoadedModel":
-    """The model asked for, or the bundled sample, with a note on stderr. Wrong usage is a typer.BadParameter."""
+    """Open the model of the options, or the bundled sample, with a note on stderr.
+
+    Wrong usage is a typer.BadParameter.
+    """
     from bertcli.loaded_model import LoadedModel
 
     return open_as(LoadedModel, options, sample, engine)
 
 
 def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
-    """The same, as a `Model`, which has the tasks as methods, or another kind of LoadedModel."""
+    """Open a model as `open_model` does, as an instance of `kind`, a subclass of LoadedModel such as `Model`."""
     if engine and engine.engine != "onnx":
         refuse(
             engine,
@@ -320,7 +323,7 @@ def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOpt
 
 
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
-    """Print records, or write them to the output file, and say so."""
+    """Print records, or write them to the output file and report it on stderr."""
     from bertcli.files.record_writer import write_records
 
     write_records(records, output.format, output.output, table)
@@ -335,7 +338,7 @@ def read_texts(
     keep_going: bool = False,
     called: str = "text",
 ) -> "Texts":
-    """The texts asked for: arguments, files (none of which may be the output), or stdin.
+    """Open the texts of the options: arguments, files (none of which may be the output), or stdin.
 
     `called` is the word for a text in messages. Wrong usage is a typer.BadParameter.
     """

@@ -1,4 +1,4 @@
-"""What the command of a task takes beside the task's own options."""
+"""CommandExtras: base of the options that a task's command has beside the task's own (vectors.py, pairs.py)."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 @lean_dataclass
 class CommandExtras:
-    """The options of a command beside those of its task: none."""
+    """The extras of a command without any; subclasses add options and override what they change."""
 
     def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
-        """The spec, job and options with what these change of them. Wrong usage is a typer.BadParameter."""
+        """Return spec, job and options as these extras change them. Wrong usage is a typer.BadParameter."""
         return spec, job, options
 
     def settings(self, options: Any) -> dict[str, Any]:
-        """What of these affects the results, by the names on the command line."""
+        """The extras that affect the results, by their names on the command line: --resume compares them."""
         return by_name(self)
 
     def endings(self, table: Table, options: Any) -> tuple[str, ...]:
-        """How the names of files may end that hold the results."""
+        """The endings of files that can hold the results."""
         return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if table.on_page else ()))
 
     def write(self, run: "CommandRun[Any]", task: "Task[Any]", table: Table) -> None:
-        """Write what a task makes of the texts."""
+        """Run the task on the texts, and write its results."""
         from bertcli.tasks.compute.run import results
 
         run.write(partial(results, task), table)

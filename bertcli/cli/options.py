@@ -1,4 +1,4 @@
-"""Options in groups, declared as those of the tasks are: the groups that several commands share."""
+"""The groups of options that several commands share (model, input, output, work), declared as tasks declare theirs."""
 
 import logging
 from collections.abc import Callable, Container
@@ -27,7 +27,7 @@ def argument(
 
 
 def models_here(begun: str) -> list[str]:
-    """The names of models that need no download and begin so: what a shell offers in their place."""
+    """Shell completion: the models that need no download and whose names begin with `begun`."""
     from bertcli.folder.cache import cache_folder, cached
     from bertcli.folder.hub import SAMPLES
 
@@ -70,7 +70,7 @@ def id_column_option() -> Any:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """I and N in I/N."""
+    """Parse I/N of --shard."""
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) < MANY):
         raise ValueError(f"give I/N with 0 ≤ I < N, such as 0/7 to 6/7, not {text}.")

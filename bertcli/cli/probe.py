@@ -97,7 +97,7 @@ def probe(
 
 
 def _save(view: "Probe", file: str, model: str) -> None:
-    """Write the classifier, and say what it is and how it is used."""
+    """Write the classifier, and report on stderr its layer and the command that uses it."""
     made = view.save(file)
     say_written(file)
     layer = f"layer {made.layer}" if made.layer else "the embeddings"

@@ -10,7 +10,7 @@ _asked: list[int] = []
 
 
 def heed_signals() -> None:
-    """From now on they end the process as an error does, so that half-written files are removed."""
+    """Let signals end the process by an exception, so that half-written files are removed."""
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # not in the background
         signal.signal(signal.SIGINT, _end)
     signal.signal(signal.SIGTERM, _end)
@@ -20,7 +20,7 @@ def heed_signals() -> None:
 
 
 def asked_to_end() -> int | None:
-    """The exit status if one came: whatever error follows (an import that fails half-way) follows from it."""
+    """The exit status if a signal came, else None. A later error, such as a half-done import, is its consequence."""
     return _asked[0] if _asked else None
 
 
@@ -41,7 +41,7 @@ def open_closed_streams() -> None:
 
 
 def leave_streams() -> None:
-    """Discard what a closed stream no longer takes: Python would try again at exit, and complain."""
+    """Discard buffered output of a closed stream, which Python would try to write again at exit, with an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

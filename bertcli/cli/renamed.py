@@ -1,4 +1,4 @@
-"""Names that a user may know from an earlier version, or from elsewhere, and what is meant by them."""
+"""Tables of option and command names from earlier versions or other tools, with the name to use instead."""
 
 # Of an option that a command no longer has: what to write instead.
 OLD_OPTIONS: dict[tuple[str, str], str] = {

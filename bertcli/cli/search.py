@@ -1,4 +1,4 @@
-"""bertcli search: the texts nearest to a query, in files of text, or among the vectors in a file."""
+"""`bertcli search`: find the texts nearest to a query, in files of text, or among the vectors in a file."""
 
 import logging
 import os
@@ -315,7 +315,7 @@ class _Names(Table):
 
 @lean_dataclass
 class _Lines(Table):
-    """Hits as `file:line: score text`, with lines of the file around them, as grep has them."""
+    """Print hits as `file:line: score text`, with lines of the file around them, as grep does."""
 
     hits: "Sequence[Hit]" = ()
     context: int = 0

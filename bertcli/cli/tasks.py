@@ -1,4 +1,4 @@
-"""A command of every task's spec."""
+"""Make the command of a task from its spec: its groups of options, and the function that runs it."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from bertcli.tasks.registry import TaskSpec, compute
 
 
 def groups_of(spec: TaskSpec) -> dict[str, Any]:
-    """The groups of options of a spec's command, by what `run` calls them."""
+    """The groups of options of a task's command, by the names of `run`'s parameters."""
     more: type[CommandExtras] = LabelOptions if spec.reads.choices else CommandExtras
     if spec.vectors:
         from bertcli.cli.vectors import StorageOptions
@@ -24,7 +24,7 @@ def groups_of(spec: TaskSpec) -> dict[str, Any]:
 
 
 def run(spec: TaskSpec, job: Job, options: Any, more: CommandExtras) -> None:
-    """Run a task on the texts asked for."""
+    """Run a task on the texts of the options, and write its results."""
     spec, job, options = more.adjust(spec, job, options)
     table = spec.table(options)
     format: str = job.output.format  # which a task that gives texts has one more of

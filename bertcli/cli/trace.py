@@ -57,7 +57,7 @@ class TraceOptions:
 
     @property
     def draws_pass(self) -> bool:
-        """Whether the pass is written as a page."""
+        """True if the pass is written as a page."""
         return self.output is not None
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
@@ -129,7 +129,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
 
 
 def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> None:
-    """Run a pass with real numbers, of the text or of so many random sentences and tokens; show what is asked for."""
+    """Run a pass with numbers, of the text or of random tokens of this size, and print or write it."""
     from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass
     from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs

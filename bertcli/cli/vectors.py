@@ -1,4 +1,4 @@
-"""How the vectors of a run are stored: what `bertcli encode` takes beside its task's options."""
+"""The options of `bertcli encode` about stored vectors (file, type, arrays), beside its task's options."""
 
 import json
 import logging
@@ -87,7 +87,7 @@ class StorageOptions(CommandExtras):
             super().write(run, task, table)
 
     def _form(self, run: CommandRun[Any], task: "PreparedTask[Any]") -> "VectorForm":
-        """How the vectors of a task are stored."""
+        """The VectorForm that these options choose for a task's vectors."""
         from bertcli.files.inputs import gives_ids
         from bertcli.files.resumable_output import signature
         from bertcli.files.vector_reader import MODEL, SETTINGS

@@ -1,4 +1,4 @@
-"""A command of every view's spec (`views/`), and where a view goes: printed, into a file, or onto a page."""
+"""Make the command of a view from its spec (`views/`), and print its result or write it as a record or a page."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ V = TypeVar("V", bound="View")
 
 
 def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> "Texts":
-    """The texts asked for, counted if they are at hand. A file that cannot be written is refused before any work."""
+    """Open the texts of the options, and refuse an output that cannot be written before any work."""
     from bertcli.files.texts import Texts
 
     set_threads(threads)
@@ -121,7 +121,7 @@ class BothModels(ModelOptions):
 
 
 def groups_of(spec: ViewSpec) -> dict[str, Any]:
-    """The groups of options of a spec's command, by what `run` calls them."""
+    """The groups of options of a view's command, by the names of `run`'s parameters."""
     common = {"threads": ThreadOptions, "options": spec.options}
     output = OutputOptions if spec.each else DocumentOptions
     if spec.reads == "two texts":
@@ -133,7 +133,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
 
 
 def run(spec: ViewSpec, **groups: Any) -> None:
-    """Measure a view, and show it."""
+    """Run a view's `measure`, and print or write its result."""
     if spec.reads == "texts":
         _of_texts(spec, **groups)
     elif spec.reads == "two texts":
