@@ -94,8 +94,10 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
         return sized
     sizes = ("--vocab-size", "--num-labels", "--set")
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
-    wanted = options.load_arguments(MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s.")
-    return LoadedModel.load(**wanted, heads=analyzed.heads, text=False)
+    arguments = options.load_arguments(
+        MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s."
+    )
+    return LoadedModel.load(**arguments, heads=analyzed.heads, text=False)
 
 
 @lean_dataclass
@@ -136,7 +138,7 @@ class ParamsOptions:
             raise wrong("--formulas", "they can be shown for only one model; leave out --versus.")
 
 
-def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions) -> None:
+def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOptions) -> None:
     """Count the parameters of a model, module by module.
 
     bertcli params --variant base --formulas
@@ -153,33 +155,33 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, wanted: ParamsOptions
     Rows add up to the total, and tied tensors are counted once. A variant or a config needs no weights. --batch-size
     with --seq-len adds the memory of such a pass.
     """
-    wanted.refuse_contradictions(analyzed)
-    if wanted.plot is not None:
+    options.refuse_contradictions(analyzed)
+    if options.plot is not None:
         from bertcli.analysis.params.plot import check_plot
 
-        check_plot(wanted.plot)
-    if wanted.tensors:
+        check_plot(options.plot)
+    if options.tensors:
         document = _tensors(model, analyzed)
     else:
         models = [analyzed_model(model, analyzed)]
-        if wanted.versus is not None:
-            models.append(_other_model(wanted.versus, model, analyzed))
-        document = _counted(models, analyzed, wanted)
+        if options.versus is not None:
+            models.append(_other_model(options.versus, model, analyzed))
+        document = _counted(models, analyzed, options)
     from bertcli.report.documents import print_document
 
-    print_document(document, wanted.format)
+    print_document(document, options.format)
 
 
-def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, wanted: ParamsOptions) -> "Document":
+def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, options: ParamsOptions) -> "Document":
     """The rows of a model, which --plot also draws, or those of two side by side."""
     from bertcli.analysis.params import params
     from bertcli.analysis.params.summary import summary_document
 
-    collapse = len(models) > 1 if wanted.collapse is None else wanted.collapse
+    collapse = len(models) > 1 if options.collapse is None else options.collapse
     summaries = [
         params(
-            model, depth=wanted.depth, style=wanted.style, collapse=collapse, seq_len=analyzed.seq_len,
-            batch_size=analyzed.batch_size, dtype=wanted.dtype,
+            model, depth=options.depth, style=options.style, collapse=collapse, seq_len=analyzed.seq_len,
+            batch_size=analyzed.batch_size, dtype=options.dtype,
         )
         for model in models
     ]  # fmt: skip
@@ -187,12 +189,12 @@ def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, wanted: Par
         from bertcli.analysis.params.compare import comparison
 
         return comparison(*summaries)
-    if wanted.plot is not None:
+    if options.plot is not None:
         from bertcli.analysis.params.plot import plot
 
-        plot(summaries[0], wanted.plot)
-        say_written(wanted.plot)
-    return summary_document(summaries[0], wanted.formulas)
+        plot(summaries[0], options.plot)
+        say_written(options.plot)
+    return summary_document(summaries[0], options.formulas)
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":

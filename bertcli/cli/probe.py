@@ -37,7 +37,7 @@ class DataOptions:
 
 
 def probe(
-    data: DataOptions, model: ModelOptions, threads: ThreadOptions, wanted: ProbeOptions, output: DocumentOptions
+    data: DataOptions, model: ModelOptions, threads: ThreadOptions, options: ProbeOptions, output: DocumentOptions
 ) -> None:
     """Linear probes: what each layer's states know about your labels; train a classifier from them.
 
@@ -65,8 +65,8 @@ def probe(
     set_threads(threads)
     if data.input is None:
         raise wrong("--input", "give a file of labelled texts (-i).")
-    if wanted.save is not None and ending_of(wanted.save) != CLASSIFIER:
-        raise wrong("--save", f"{wanted.save} is no {CLASSIFIER} file. {INSTEAD_OF_FOLDER}")
+    if options.save is not None and ending_of(options.save) != CLASSIFIER:
+        raise wrong("--save", f"{options.save} is no {CLASSIFIER} file. {INSTEAD_OF_FOLDER}")
     if output.output is not None:
         check_output(output.output, (PAGE, ".json"))
     from bertcli.evaluate.load.data_file import read
@@ -75,8 +75,8 @@ def probe(
     from bertcli.report.progress import counted
 
     columns = {name: value for name, value in vars(data).items() if name != "input"}
-    asked = Evaluate(task="tag" if wanted.words else "classification", keep_going=wanted.keep_going, **columns)
-    labelled = read(data.input, asked, any_tag=wanted.words)
+    asked = Evaluate(task="tag" if options.words else "classification", keep_going=options.keep_going, **columns)
+    labelled = read(data.input, asked, any_tag=options.words)
     rows, left_out = [row for row in labelled.rows if row.label != ""], labelled.left_out
     for row in labelled.rows:
         if row.label == "":
@@ -86,14 +86,14 @@ def probe(
     opened = open_model(model, MASKED_SAMPLE)
     texts: Any = Texts(rows, at_hand=True, count=len(rows))
     labels = [row.label for row in rows]
-    if wanted.words:
+    if options.words:
         texts, labels = ([label[i] for label in labels] for i in range(2))
     view = probed(
-        opened, texts, replace(wanted, labels=labels), lambda items, unit: counted(items, "probe", unit, len(items))
+        opened, texts, replace(options, labels=labels), lambda items, unit: counted(items, "probe", unit, len(items))
     )
     show_document(view, output, lambda view: probe_page(view, opened.name))
-    if wanted.save is not None:
-        _save(view, wanted.save, opened.name)
+    if options.save is not None:
+        _save(view, options.save, opened.name)
 
 
 def _save(view: "Probe", file: str, model: str) -> None:

@@ -80,21 +80,21 @@ def show_each(
         say_written(output.output)
 
 
-def show_document(view: V, wanted: DocumentOptions, page: Callable[[V], str]) -> None:
+def show_document(view: V, output: DocumentOptions, page: Callable[[V], str]) -> None:
     """One view of everything as a page or a JSON file, or printed."""
     from bertcli.report.documents import print_document
     from bertcli.report.terminal import as_json
 
-    if wanted.output is None and wanted.format == "table":
+    if output.output is None and output.format == "table":
         view.print()
-    elif wanted.output is None:
-        print_document(view.document(), wanted.format)
+    elif output.output is None:
+        print_document(view.document(), output.format)
     else:
         from bertcli.files.resumable_output import save
 
-        draws = ending_of(wanted.output) == PAGE
-        save(wanted.output, page(view).encode() if draws else as_json(view.record) + b"\n")
-        say_written(wanted.output)
+        draws = ending_of(output.output) == PAGE
+        save(output.output, page(view).encode() if draws else as_json(view.record) + b"\n")
+        say_written(output.output)
 
 
 # -------------------------------------------------------------------------------------------------- what a view reads
