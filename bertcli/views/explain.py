@@ -6,12 +6,12 @@ from typing import Literal
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
-from bertcli.views.options import Asked
+from bertcli.views.options import TargetOptions
 from bertcli.views.registry import ViewSpec, sample_for
 
 
 @lean_dataclass
-class ExplainOptions(Asked):
+class ExplainOptions(TargetOptions):
     """Occlusion: which words speak for a result, and which against it.
 
     bertcli explain "I loved every minute of it."

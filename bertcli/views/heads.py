@@ -8,12 +8,12 @@ from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import MASKED_SAMPLE
-from bertcli.views.options import Asked
+from bertcli.views.options import TargetOptions
 from bertcli.views.registry import ViewSpec, sample_for
 
 
 @lean_dataclass
-class HeadsOptions(Asked):
+class HeadsOptions(TargetOptions):
     """Attention heads: where each looks, and what the result loses without it.
 
     bertcli heads "The cat sat on the mat." "It rained."

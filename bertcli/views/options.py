@@ -1,4 +1,4 @@
-"""The options that several views share: maximum length (`Cut`) and the target (`Asked`)."""
+"""The options that several views share: maximum length (`Cut`) and the target (`TargetOptions`)."""
 
 from dataclasses import KW_ONLY
 
@@ -16,7 +16,7 @@ class Cut(Checked):
 
 
 @lean_dataclass
-class Asked(Cut):
+class TargetOptions(Cut):
     """The target: a label, a word at a mask, or the cosine with a text. None: the predicted label, or the best word.
 
     Errors: BertcliError for more than one of them. compute/target.py computes the result.

@@ -5,12 +5,12 @@ from typing import Literal
 
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
-from bertcli.views.options import Asked
+from bertcli.views.options import TargetOptions
 from bertcli.views.registry import ViewSpec, sample_for
 
 
 @lean_dataclass
-class PatchOptions(Asked):
+class PatchOptions(TargetOptions):
     """Activation patching: which layer and token carry the difference between two texts.
 
     bertcli patch "The [MASK] of Rome is old." "The [MASK] of Paris is old."

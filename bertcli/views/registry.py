@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, SENTIMENT_SAMPLE
-from bertcli.views.options import Asked, Cut
+from bertcli.views.options import Cut, TargetOptions
 
 # A text that contains this is for the bundled model with a masked-language-model head.
 MASK = "[MASK]"
@@ -46,7 +46,7 @@ class ViewSpec:
         return self.options.__module__.rpartition(".")[2]
 
 
-def sample_for(options: Asked, texts: Sequence[str]) -> str:
+def sample_for(options: TargetOptions, texts: Sequence[str]) -> str:
     """The bundled model that can compute the target: a sentence model, a masked language model, or a classifier."""
     if options.versus is not None:
         return SENTENCE_SAMPLE

@@ -21,7 +21,7 @@ from bertcli.views.compute.heads import changes_without, measures, silencing
 from bertcli.views.compute.heads import draw as heads_page
 from bertcli.views.compute.parts import HEADS, PartWatcher
 from bertcli.views.compute.target import result_of, sentence_of
-from bertcli.views.options import Asked
+from bertcli.views.options import TargetOptions
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
@@ -75,8 +75,8 @@ def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made:
 def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     tokens = tokens_of(model, TEXTS[0])
-    sentence = sentence_of(model, tokens, TEXTS[0], Asked())
-    result = result_of(model, sentence, Asked())
+    sentence = sentence_of(model, tokens, TEXTS[0], TargetOptions())
+    result = result_of(model, sentence, TargetOptions())
     one, other = (changes_without(model, result, sentence, batch_tokens) for batch_tokens in (1, 10_000))
     np.testing.assert_allclose(one, other, atol=1e-5)
 

@@ -50,8 +50,8 @@ def test_patch_equals_hooks_in_pytorch(family: str, tmp_path: Path) -> None:
             assert np.ptp(expected) > 1e-3
 
 
-def patching(model: Model, a: str, b: str, asked: options.Asked | None = None) -> Patching:
-    asked = asked or options.Asked()
+def patching(model: Model, a: str, b: str, asked: options.TargetOptions | None = None) -> Patching:
+    asked = asked or options.TargetOptions()
     both = [sentence_of(model, tokens_of(model, text), text, asked) for text in (a, b)]
     result = result_of(model, both[0], asked)
     first, second = (run_of(model, result, one) for one in both)
@@ -62,7 +62,7 @@ def patching(model: Model, a: str, b: str, asked: options.Asked | None = None) -
 def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_path: Path) -> None:
     head = next((head for head in ("mlm", "classifier") if head in FAMILIES[family].heads), "model")
     model = bertcli.load(folder_of(tmp_path / family, family, head))
-    asked = options.Asked(versus="a dog sat") if head == "model" else None
+    asked = options.TargetOptions(versus="a dog sat") if head == "model" else None
     a, b = texts_of(model) if head == "mlm" else (text.format(mask="tea") for text in (A, B))
     run = patching(model, a, b, asked)
     whole = [(i, i) for i in range(len(run.base.sentence.ids))]

@@ -17,7 +17,7 @@ from bertcli.views.compute.diff import Diff
 from bertcli.views.compute.heads import silencing
 from bertcli.views.compute.parts import HEADS, PartWatcher
 from bertcli.views.compute.target import TokenizedText, result_of, sentence_of
-from bertcli.views.options import Asked
+from bertcli.views.options import TargetOptions
 
 TEXT = "the good king drank hot tea and a dog sat"
 
@@ -56,8 +56,8 @@ def test_views_of_families_explain_words_as_passes_one_by_one(labels: Model) -> 
     (found,) = bertcli.explain(labels, TEXT)
     assert [word.word for word in found.words] == TEXT.split()
     tokens = tokens_of(labels, TEXT)
-    sentence = sentence_of(labels, tokens, TEXT, Asked())
-    result = result_of(labels, sentence, Asked())
+    sentence = sentence_of(labels, tokens, TEXT, TargetOptions())
+    result = result_of(labels, sentence, TargetOptions())
     for word in found.words:
         places = [i for i, (a, b) in enumerate(tokens.offsets) if a < word.end and b > word.start]
         ids = [labels.tokenizer.mask_id if i in places else id for i, id in enumerate(tokens.ids)]
@@ -82,8 +82,8 @@ def test_views_of_families_heads_are_silenced_from_their_layer_on(labels: Model)
     assert len(found.heads) == labels.config.num_hidden_layers * labels.config.num_attention_heads
     assert all(0 < row.entropy <= np.log(len(tokens_of(labels, TEXT).ids)) for row in found.heads)
     tokens = tokens_of(labels, TEXT)
-    sentence = sentence_of(labels, tokens, TEXT, Asked())
-    result = result_of(labels, sentence, Asked())
+    sentence = sentence_of(labels, tokens, TEXT, TargetOptions())
+    result = result_of(labels, sentence, TargetOptions())
     states = list(labels.network.states(pack([tokens])))
     for row in found.heads:
         layer, head = row.layer - 1, row.head - 1  # people count from 1

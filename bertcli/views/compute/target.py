@@ -25,7 +25,7 @@ from bertcli.tasks.compute.scoring import scoring
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
-from bertcli.views.options import Asked
+from bertcli.views.options import TargetOptions
 
 if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
@@ -54,7 +54,7 @@ class Target(NamedTuple):
     probability: Callable[[float], float] | None = None
 
 
-def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
+def preparing(model: "LoadedModel", asked: TargetOptions) -> Callable[[str], str]:
     """A function that prepends the model's prompt: a sentence model's for a cosine, or else a cross-encoder's."""
     if asked.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
@@ -63,7 +63,7 @@ def preparing(model: "LoadedModel", asked: Asked) -> Callable[[str], str]:
     return lambda text: prompt + text
 
 
-def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -> TokenizedText:
+def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: TargetOptions) -> TokenizedText:
     """Make a TokenizedText of tokens, with the position of its mask if the target is a word.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
@@ -77,7 +77,7 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: Asked) -
     return TokenizedText(tokens.ids, tokens.segments, positions[0])
 
 
-def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
+def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: TargetOptions) -> bool:
     """True if the target is a word at a mask: one is named, or nothing is named and the text has a mask."""
     if asked.word is not None or asked.label is not None or asked.versus is not None:
         return asked.word is not None
@@ -86,7 +86,7 @@ def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: Asked) -> bool:
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
-def result_of(model: "LoadedModel", sentence: TokenizedText, asked: Asked) -> Target:
+def result_of(model: "LoadedModel", sentence: TokenizedText, asked: TargetOptions) -> Target:
     """The Target for these options; a label or word that they do not name is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
