@@ -22,11 +22,16 @@ from bertcli.serve.served import Served
 from bertcli.serve.service import Limits
 
 INTERRUPTED = 130
-TURN = 0.0005  # seconds for which a thread that wants the interpreter waits: reading requests takes it between products
-HEED = 0.5  # seconds: on Windows a signal is handled only when the main thread stops waiting
-MALLOC = {-8: 1, -1: 64 << 20, -3: 32 << 20}  # M_ARENA_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
-SECONDS_TO_ANSWER = 1  # after `drain`, for the 503s and for clients that read slowly
-SECONDS_TO_END = 1.5  # after `drain`, for all of that and the threads
+# Seconds until a thread that waits for the interpreter gets it: requests are read between a batch's products.
+TURN = 0.0005
+# Seconds: on Windows a signal is handled only when the main thread stops waiting.
+HEED = 0.5
+# M_ARENA_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h.
+MALLOC = {-8: 1, -1: 64 << 20, -3: 32 << 20}
+# Seconds after `drain` for the 503s and for clients that read slowly.
+SECONDS_TO_ANSWER = 1
+# Seconds after `drain` for all of that and for the threads to end.
+SECONDS_TO_END = 1.5
 
 
 def serve(

@@ -24,10 +24,14 @@ from bertcli.tasks.compute.batches import between_batches
 from bertcli.tasks.compute.task import START, Records, Task, Window
 
 Value = Any  # of one item: a record, a vector, vectors of tokens; or the exception that computing it raised
-SHARE_OF_TIME = 0.8  # of a request's time that a new request may be expected to take: speeds are estimates
-FULL = 0.5  # a batch with this share of `batch_tokens` shows how fast the model is; a smaller one is slower than that
-TELLING = 64  # tokens: fewer take as long as these
-NEWEST = 0.2  # weight of the newest batch in the running mean
+# A request is accepted if it is expected to take at most this share of its timeout: speeds are estimates.
+SHARE_OF_TIME = 0.8
+# Share of `batch_tokens` from which a batch shows the model's speed; smaller ones are slower.
+FULL = 0.5
+# Tokens: fewer take as long as these.
+TELLING = 64
+# Weight of the newest batch in the running mean.
+NEWEST = 0.2
 
 
 class Busy(Exception):

@@ -17,9 +17,12 @@ from bertcli.evaluate.outcome import Curve, Details, Names, Outcome, usable
 from bertcli.files.texts import Text
 from bertcli.model import Model
 
-COVERAGES = (50, 80, 90)  # percent
-LIKELY = 0.5  # what a label of several at once needs
-FEWEST_WRONG = 5  # texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30)
+# Percent of the texts, the most confident ones, for accuracy@50% and the like.
+COVERAGES = (50, 80, 90)
+# Probability above which a multi-label model's label counts as predicted.
+LIKELY = 0.5
+# Wrong texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30).
+FEWEST_WRONG = 5
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:

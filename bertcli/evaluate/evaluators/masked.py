@@ -20,7 +20,8 @@ from bertcli.tasks.compute.guesses import Guess, scored
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Record, RecordTask
 
-DEEPEST = 100  # a word beyond this rank counts as not found
+# A word beyond this rank counts as not found.
+DEEPEST = 100
 
 
 # ----------------------------------------------------------------------------------------------------------- fill-mask

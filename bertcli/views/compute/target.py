@@ -54,21 +54,21 @@ class Target(NamedTuple):
     probability: Callable[[float], float] | None = None
 
 
-def preparing(model: "LoadedModel", asked: TargetOptions) -> Callable[[str], str]:
+def preparing(model: "LoadedModel", options: TargetOptions) -> Callable[[str], str]:
     """A function that prepends the model's prompt: a sentence model's for a cosine, or else a cross-encoder's."""
-    if asked.versus is not None:
+    if options.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
     else:
-        prompt = "" if asked.word is not None else label_reading(model, chosen_head(model, None), None)[1]
+        prompt = "" if options.word is not None else label_reading(model, chosen_head(model, None), None)[1]
     return lambda text: prompt + text
 
 
-def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: TargetOptions) -> TokenizedText:
+def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, options: TargetOptions) -> TokenizedText:
     """Make a TokenizedText of tokens, with the position of its mask if the target is a word.
 
     Errors: BertcliError for several masks, or none where a word is asked about.
     """
-    if not _asks_for_word(model, tokens, asked):
+    if not _asks_for_word(model, tokens, options):
         return TokenizedText(tokens.ids, tokens.segments)
     mask = model.tokenizer.mask_token
     positions = [i for i, id in enumerate(tokens.ids) if id == model.tokenizer.mask_id]
@@ -77,28 +77,28 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, asked: TargetOp
     return TokenizedText(tokens.ids, tokens.segments, positions[0])
 
 
-def _asks_for_word(model: "LoadedModel", tokens: Tokens, asked: TargetOptions) -> bool:
+def _asks_for_word(model: "LoadedModel", tokens: Tokens, options: TargetOptions) -> bool:
     """True if the target is a word at a mask: one is named, or nothing is named and the text has a mask."""
-    if asked.word is not None or asked.label is not None or asked.versus is not None:
-        return asked.word is not None
+    if options.word is not None or options.label is not None or options.versus is not None:
+        return options.word is not None
     if model.classifier is not None:
         return False
     return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
 
 
-def result_of(model: "LoadedModel", sentence: TokenizedText, asked: TargetOptions) -> Target:
+def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOptions) -> Target:
     """The Target for these options; a label or word that they do not name is the one the model predicts here.
 
     Errors: BertcliError for a missing head, and an unknown label or word.
     """
-    if asked.versus is not None:
-        return _cosine(model, asked.versus)
+    if options.versus is not None:
+        return _cosine(model, options.versus)
     if sentence.mask is not None:
-        return _log_probability(model, sentence, asked.word)
+        return _log_probability(model, sentence, options.word)
     scored = None if model.classifier is not None else scoring(model)
-    if scored is not None and asked.label is None:
+    if scored is not None and options.label is None:
         return Target("score", "the score", lambda sentences: scored.logits(model, pack(sentences))[:, 0])
-    return _log_odds(model, sentence, asked.label)
+    return _log_odds(model, sentence, options.label)
 
 
 def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) -> Target:
