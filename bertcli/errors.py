@@ -29,7 +29,7 @@ class _Short(reprlib.Repr):
 
 
 class _ShortJson(_Short):
-    """The same, with null, true and false as in JSON."""
+    """A value's repr, shortened, with null, true and false as in JSON."""
 
     def repr_NoneType(self, value: None, level: int) -> str:
         return "null"
@@ -47,7 +47,7 @@ def quoted(value: object) -> str:
 
 
 def quoted_object(value: object) -> str:
-    """The same for a value passed in by Python code."""
+    """Quote a value passed in by Python code, as `quoted` does."""
     return _python.repr(value)
 
 
@@ -57,7 +57,7 @@ def number_of(count: int, noun: str) -> str:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """What to choose instead of a name that is not known: the most similar names, or any where none is similar."""
+    """Suggest names in place of an unknown one: the most similar ones, or any if none is similar."""
     from difflib import get_close_matches  # only for mistakes
 
     names = [*choices]
@@ -66,7 +66,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What another library says went wrong, without the lines that say where in it, and without a final dot."""
+    """Return the first line of another library's error, without its location and without a final dot."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 

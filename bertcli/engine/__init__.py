@@ -1,4 +1,4 @@
-"""How NumPy is made fast. Where a pass is watched is in `tracing/`, ONNX Runtime in `onnx/`.
+"""Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `onnx/`.
 
     kernels   softmax, norms, activations, products packing   no padding; attention and batches in pieces for the cache
     threads   how many, and how they share a pass   padded    batches as users pass them

@@ -36,14 +36,14 @@ class FileVectors(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What made the vectors: the model's signature (name and digest), and how."""
+    """The origin of vectors: the model's signature (name and digest), and the settings."""
 
     model: str
     settings: Mapping[str, Any]
 
 
 def read_index(file: str, made: Made) -> dict[str, FileVectors]:
-    """What an index holds, by the files' digests; nothing where there is no such file yet.
+    """Read the entries of an index, by the files' digests; none if the index does not exist yet.
 
     Errors: BertcliError for a file that is no index or damaged, and for one whose vectors were made otherwise.
     """

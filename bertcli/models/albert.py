@@ -67,7 +67,7 @@ class AlbertConfig(BertConfig):
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """Of every layer, which of the stored layers it is."""
+        """The number of the stored layer that each layer shares."""
         together = self.num_hidden_layers / self.num_hidden_groups
         return tuple(int(n / together) for n in range(self.num_hidden_layers))
 

@@ -121,7 +121,7 @@ class JinaBertConfig(BertConfig):
 
     @property
     def slopes(self) -> tuple[tuple[float, ...], ...]:
-        """Of every layer, by how much a score falls with each token between, by head.
+        """ALiBi's slopes for each layer, by head: how much a score falls with each position of distance.
 
         2^(-8k/n), k = 1, 2 ... n, for n heads; if n is no power of two, those of the power before it, then every second
         of those of the power after it.

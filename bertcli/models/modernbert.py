@@ -145,7 +145,7 @@ class ModernBertConfig(LocalConfig):
 
     @property
     def attention_norms(self) -> tuple[bool, ...]:
-        """Of every layer, whether a norm comes before its attention."""
+        """True for each layer with a norm before its attention."""
         return tuple(n > 0 for n in range(self.num_hidden_layers))
 
 

@@ -177,18 +177,18 @@ class NomicBertConfig(RotaryConfig):
 
     @property
     def expert_layers(self) -> tuple[bool, ...]:
-        """Of every layer, whether it has experts."""
+        """True for each layer with experts."""
         every = self.moe_every_n_layers
         return tuple(every > 0 and n % every == 1 for n in range(self.num_hidden_layers))
 
     @property
     def gated_layers(self) -> tuple[bool, ...]:
-        """Of every layer, whether its feed-forward layer is gated."""
+        """True for each layer with a gated feed-forward layer."""
         return tuple(self.is_gated and not has_experts for has_experts in self.expert_layers)
 
     @property
     def plain_layers(self) -> tuple[bool, ...]:
-        """Of every layer, whether its feed-forward layer is BERT's."""
+        """True for each layer with BERT's feed-forward layer."""
         return tuple(not (self.is_gated or has_experts) for has_experts in self.expert_layers)
 
     @property

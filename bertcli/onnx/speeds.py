@@ -226,7 +226,7 @@ def _written(times: Mapping[str, Times]) -> dict[str, dict[str, float]]:
 
 
 def _read(kept: Any) -> dict[str, Times]:
-    """What `_written` wrote. Errors: ValueError, TypeError or AttributeError for anything else."""
+    """Parse times that `_written` has converted. Errors: ValueError, TypeError, AttributeError for anything else."""
     found: dict[str, Times] = {}
     for name, some in kept.items():
         found[name] = {}

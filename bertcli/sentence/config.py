@@ -65,7 +65,7 @@ class SentenceConfig(NamedTuple):
 
     @property
     def interaction(self) -> "LateInteraction | None":
-        """How tokens of queries and documents are compared: of late interaction, and of bge-m3."""
+        """The settings of late interaction, a ColBERT model's or bge-m3's; None for other models."""
         return self.tokens.interaction if self.tokens is not None else self.late
 
     @property

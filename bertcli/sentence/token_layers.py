@@ -26,7 +26,7 @@ class TokenLayers(NamedTuple):
 
     @property
     def interaction(self) -> LateInteraction | None:
-        """How queries and documents are read, if there is a layer for late interaction."""
+        """The settings of queries and documents, if there is a layer for late interaction; else None."""
         return None if self.late is None else LateInteraction(ROLE, ROLE, mean=True)
 
 

@@ -62,7 +62,7 @@ class Subject:
         return "[MASK]" if self.tokenizer is None else self.tokenizer.mask_token
 
     def is_sentence_model(self, output: str) -> bool:
-        """Whether the folder's settings say that it gives this: "interaction", "gives_sparse", "ranks", …."""
+        """True if a property of the folder's settings is set: "interaction", "gives_sparse", "ranks", …."""
         return self.sentence is not None and bool(getattr(self.sentence, output))
 
 

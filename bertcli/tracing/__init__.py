@@ -1,7 +1,7 @@
-"""What watches a pass: ops and modules are called through one place (dispatch), where a watcher takes the calls.
+"""Watch a pass: dispatch.py passes every call of an op or a module to a watcher, if one is set.
 
     dispatch   modules, ops, and the watcher that is set      tracer   a watcher that follows every value
-    traced     what stands in the place of an array
+    traced     the values that replace arrays
 
-`onnx/`, `analysis/` and `views/` stand on this room; it knows nothing of them, nor of networks.
+`onnx/`, `analysis/` and `views/` import this package; it imports none of them, nor networks.
 """

@@ -48,7 +48,7 @@ BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors h
 
 
 class TensorUse(NamedTuple):
-    """How one tensor of the file is used, or that it is missing."""
+    """The use of one tensor of the file, or the note that it is missing."""
 
     name: str
     shape: tuple[int, ...]

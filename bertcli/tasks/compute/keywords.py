@@ -34,7 +34,7 @@ class Keywords:
         self._passages_with = Counter(word for counts in self._counts for word in counts)
 
     def idf(self, word: str) -> float:
-        """How rare a word is."""
+        """Compute a word's inverse document frequency, as BM25 defines it."""
         count = self._passages_with[word]
         return float(np.log1p((len(self._counts) - count + 0.5) / (count + 0.5)))
 

@@ -25,7 +25,7 @@ DENSE, SPARSE, LATE = OUTPUTS = ("dense", "sparse", "late")
 
 
 class Outputs(NamedTuple):
-    """What a pass gives for a text; None for an output that is not asked for."""
+    """The outputs of a pass for a text; None for one that is not requested."""
 
     dense: Array | None = None
     sparse: SparseVector | None = None
@@ -41,7 +41,7 @@ class OutputsBlock(PreparedBlock):
 
 @lean_dataclass
 class OutputsTask(PreparedTask[OutputsBlock]):
-    """The outputs of these names, of one pass for all of them; `dense` and `late` say how the vectors are made."""
+    """A task that computes several outputs in one pass; `dense` and `late` are the plans of their vectors."""
 
     names: tuple[str, ...]
     dense: Plan
@@ -86,7 +86,7 @@ def outputs_of(own: SentenceConfig) -> tuple[str, ...]:
 def plan_outputs(
     model: LoadedModel, options: Prepared, names: Sequence[str], option: str, normalize: bool | None = None
 ) -> OutputsTask:
-    """What gives these outputs; `option` is what asks for them.
+    """Make the task for these outputs; `option` names the option that requests them, for messages.
 
     Errors: BertcliError for names of no output that the model has.
     """

@@ -240,7 +240,7 @@ class LateRankTask(ApartRankTask):
 
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
-        """How a model ranks that has these settings."""
+        """Make the task of a late-interaction model with these settings."""
         of_query = "query" if model.sentence.late is not None or "query" in model.sentence.prompts else None
         if model.sentence.tokens is not None:
             logger.info("the score is the mean, over the query's tokens, of the largest product, as in bge-m3.")
@@ -252,7 +252,7 @@ class LateRankTask(ApartRankTask):
         return (sum(match.products) for match in self.matching(items))
 
     def matching(self, items: list[Item]) -> Iterator[Matching]:
-        """What the tokens of each document's query find in it."""
+        """Match the tokens of each document's query with the document."""
         for query, vectors, item in self.compared(items):
             yield matching(query, vectors, item.tokens.pieces, self.mean)
 
@@ -265,7 +265,7 @@ class SparseRankTask(ApartRankTask):
 
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions) -> "SparseRankTask":
-        """How a model of sparse vectors ranks: queries and documents have the prompts and the route of that name."""
+        """Make the task of a sparse model; queries and documents have the prompts and the route of that name."""
         from bertcli.tasks.compute import encode_sparse
 
         own = model.sentence
@@ -296,7 +296,7 @@ class CombinedRankTask(ApartRankTask):
 
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions, weights: Mapping[str, float]) -> "CombinedRankTask":
-        """How a model ranks with weights. Errors: BertcliError for weights that are none."""
+        """Make the task that adds weighted outputs. Errors: BertcliError for invalid weights."""
         if model.path is None:
             raise BertcliError(f"'{model.name}' is a variant without a tokenizer; load a checkpoint to rank.")
         numbers = all(isinstance(weight, Real) and 0 <= weight < math.inf for weight in weights.values())

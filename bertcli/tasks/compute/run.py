@@ -39,7 +39,7 @@ AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, o
 
 
 def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R, None, None]:
-    """What `task` makes of windows of texts, each with the progress of the run so far.
+    """Run a task on texts: yield the result of each window, with the progress of the run so far.
 
     start: the progress at which an earlier run stopped; pass the same texts from the beginning and its windows are
     skipped.
@@ -101,7 +101,7 @@ def _read(task: Task[R], group: Group) -> tuple[Group, Window]:
 
 
 def _result(task: Task[R], group: Group, window: Window) -> R:
-    """What is given out of a window."""
+    """Compute a window, and keep the results of the texts in its group that are requested (shards)."""
     result = task.compute(window)
     if len(group.given_out) < len(group.texts):
         from bertcli.tasks.compute.shards import within
@@ -111,7 +111,7 @@ def _result(task: Task[R], group: Group, window: Window) -> R:
 
 
 def _of_group(task: Task[R], group: Group) -> R:
-    """What is given out of a group."""
+    """Tokenize and compute a group."""
     return _result(task, *_read(task, group))
 
 
@@ -141,7 +141,7 @@ def _in_order(
     most: int,
     due: Callable[[Future[V]], bool] = lambda oldest: False,
 ) -> Iterator[V]:
-    """What is submitted for each group, in order, with at most `most` under way; the oldest at once if it is due."""
+    """Submit each group, with at most `most` under way, and yield the results in order; the oldest at once if due."""
     under_way: deque[Future[V]] = deque()
     for group in groups:
         if isinstance(group, Exception):
@@ -158,7 +158,7 @@ def _in_order(
 
 def _by_workers(task: Task[R], groups: Iterator[Group | Exception], texts: Texts, count: int) -> Iterator[R]:
     def due(oldest: Future[R]) -> bool:
-        """Whether to give out a result before reading more texts, which might have to be waited for."""
+        """True if a result must be yielded before more texts are read, since that might wait for a pipe."""
         return not texts.at_hand and (oldest.done() or texts.waiting())
 
     from bertcli.tasks.compute.workers import worker_processes  # brings multiprocessing

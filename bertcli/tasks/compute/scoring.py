@@ -22,7 +22,7 @@ from bertcli.tracing.dispatch import Array
 
 
 class Scoring(NamedTuple):
-    """How the tokens' vectors of a pair are pooled, and the layers from the pooled vector to the logits."""
+    """The pooling of a pair's token vectors, and the layers from the pooled vector to the logits."""
 
     pooling: tuple[str, ...]
     layers: tuple[Dense | LayerNorm, ...]

@@ -141,7 +141,7 @@ def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | N
 
 
 def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
-    """What is known of rows: which chunk of a text each is, if it is one, then id and text; `whole`: of whole texts."""
+    """Look up the rows that were found: the chunk, if a row is one, then id and text; `whole`: every row is a text."""
     rows = sorted({*neighbors.rows.reshape(-1).tolist()})
     *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
     numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]

@@ -52,7 +52,7 @@ class Located(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """What was found for a query, best first; `near`: its score is beyond what comes about by chance."""
+    """A part that was found for a query; `near`: its score is beyond chance."""
 
     query: str
     part: Located
@@ -152,7 +152,7 @@ class Passages:
         return Plan.make(self._model, self._documents).width
 
     def _settings(self) -> dict[str, Any]:
-        """What has to be the same of vectors in an index."""
+        """The settings that must be equal for all vectors of an index."""
         task = plan(self._model, self._chunked())
         return {**task.settings, "chunk": list(self._chunked().chunk_sizes)}
 
@@ -242,7 +242,7 @@ def _of_queries(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
 
 
 def _still_there(entries: dict[str, FileVectors], digests: dict[str, str]) -> dict[str, FileVectors]:
-    """What stays of an index: what is used now, and other files that exist; older states of a file go."""
+    """Keep the entries of an index that are used now, or whose files exist; drop older states of a file."""
     used, paths = set(digests.values()), {os.path.abspath(file) for file in digests}
     return {
         digest: entry

@@ -39,7 +39,7 @@ def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: i
 
 
 def within(result: R, window: Window, numbers: range) -> R:
-    """What the result of a window has for the texts of these numbers alone."""
+    """Cut a window's result down to the texts with these numbers."""
     items = [place for place, item in enumerate(window.items) if item.index in numbers]
     failures = [failure for failure in window.failures if failure.index in numbers]
     tokens = [window.items[place].tokens for place in items]
