@@ -41,6 +41,7 @@ class System:
             "BERTCLI_CACHE": str(folder / "cache"),
             "PYTHONWARNINGS": "error",
         }
+        self.environment.pop("COLUMNS", None)  # pytest-xdist sets it; then wide tables are turned, without a rule
         if windows:
             self.environment |= {"BERTCLI_PLAYED": str(folder), "PYTHONPATH": str(PLAYED), "PYTHONIOENCODING": "cp1252"}
 
