@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.late_folders import FOLDERS, write_late
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -345,3 +346,15 @@ def test_search_files_prompts_are_those_of_query_and_document(made: Made, folder
     document = opened.encode([str(best["text"])], prompt_name="document")[0]
     cosine = float(query @ document / np.linalg.norm(query) / np.linalg.norm(document))
     assert best["score"] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_search_files_late_interaction_reranks_and_gives_no_single_vector(folder: Path) -> None:
+    Path("late").mkdir()
+    late = write_late(folder / "late", next(iter(FOLDERS)))
+    error = bertcli("search", "-m", late, "dog", "-i", "notes.txt").error
+    assert "has a vector for each token (late interaction): rank documents with it" in error
+    lines = [line for line in NOTES.splitlines() if line]
+    found = hits("the dog", "-i", "notes.txt", "--rerank", late)
+    ranked = bertcli("rank", "-m", late, "the dog", *lines, "--format", "jsonl").records
+    assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
+    assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)

@@ -219,15 +219,7 @@ def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
 
 
 def _of_documents(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
-    """The options of the passages' vectors: those given, but with the model's prompt for documents.
-
-    Errors: BertcliError for a model that gives no single vector of a text.
-    """
-    if not Plan.make(model, options).pooling:
-        raise BertcliError(
-            f"{model.name} gives a vector for every token, and search compares one vector a text: give --pooling mean, "
-            "or compare with bertcli rank."
-        )
+    """The options of the passages' vectors: those given, but with the model's prompt for documents."""
     name = next((name for name in DOCUMENT_PROMPTS if name in model.sentence.prompts), None)
     return replace(options, prompt=None, prompt_name=name)
 
