@@ -158,7 +158,9 @@ class NomicBertConfig(RotaryConfig):
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Older files' keys under their newer names; an activation that is no gate's is that of plain layers."""
         values = renamed(data, cls.names)
-        older = values.get("hidden_act") if data.get("activation_function") is not None else "swiglu"
+        # The newer key is that of files whose layers are all gated, whatever an older key beside it says.
+        has_older = data.get("activation_function") is not None and data.get("hidden_act") is None
+        older = values.get("hidden_act") if has_older else "swiglu"
         gates = {"swiglu": "silu", "geglu": "gelu"}
         values["hidden_act"] = gates.get(str(values.get("hidden_act")), values.get("hidden_act"))
         return super().from_older_keys({**values, "is_gated": older in gates})

@@ -144,8 +144,8 @@ class Served:
         use = self.uses[0]
         long = f"A {self.model.tokenizer.mask_token if use == 'fill-mask' else 'text'}.{WARM_WORDS}"
         task = self.plan(use)
-        text = Text(long, "Another one.") if use in ("rank", "late") else Text(long)
-        if use == "answer":  # only the context is read in windows; a question must leave room for it
+        text = Text(long)
+        if use in ("rank", "late", "answer"):  # the second text is the one that is cut or read in windows
             text = Text("Which one?", long)
         window = task.window([text], 0)
         task.compute(window)  # reads the weights

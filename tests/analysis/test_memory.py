@@ -124,6 +124,6 @@ def test_memory_is_shown_beside_the_counts() -> None:
 
 def test_memory_needs_a_size_and_a_type() -> None:
     done = run("params", "--variant", "base", "--dtype", "float16")
-    assert (done.status, "give --batch-size" in done.err) == (2, True)
+    assert (done.status, "add --batch-size" in " ".join(done.err.replace("│", " ").split())) == (2, True)
     with pytest.raises(BertcliError, match="dtype"):
         bertcli.params(bertcli.variant("tiny"), dtype="float8")

@@ -166,7 +166,7 @@ def test_an_unknown_variant_says_which_there_are() -> None:
     heads = {name: config.hidden_size // config.num_attention_heads for name, config in variants().items()}
     assert {name: size for name, size in heads.items() if size != 64} == {
         "albert-xlarge": 128, "esm2-8m": 16, "esm2-35m": 24, "esm2-150m": 32, "esm2-15b": 128, "eurobert-2.1b": 128,
-        "embeddinggemma-300m": 256,
+        "embeddinggemma-300m": 256, "gte-qwen2-1.5b": 128, "mt5-small": 85, "umt5-small": 85,
     }  # fmt: skip
 
 

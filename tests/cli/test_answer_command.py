@@ -64,7 +64,7 @@ def test_answer_writes_a_page(reader: Path, tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert "<h2>&lt;i&gt;?</h2>" in text
     assert "<mark" in text
-    assert f"<p>Model: {reader}</p>" in text
+    assert f"{reader}" in text.partition('<p class="about">')[2].partition("</p>")[0]
     best = library.load(reader).answer(["<i>?"], CONTEXT)[0]["answers"][0]
     assert text.count(f">{best['score']:.4f}<") == 1  # in the table alone
 

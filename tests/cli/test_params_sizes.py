@@ -23,7 +23,8 @@ def test_params_lines_fit_the_terminal_and_lose_nothing(arguments: tuple[str, ..
     narrow = bertcli("params", *which, *arguments, environment={"COLUMNS": str(width)}).out
     assert max(map(cell_len, narrow.splitlines())) <= width
     whole = bertcli("params", *which, *arguments).out
-    assert Counter(re.findall(r"[\d·²]", narrow)) == Counter(re.findall(r"[\d·²]", whole))
+    # A comparison that is too wide goes on below, beside its first columns again: nothing is lost, some of it is twice.
+    assert not Counter(re.findall(r"[\d·²]", whole)) - Counter(re.findall(r"[\d·²]", narrow))
 
 
 def test_params_sizes_are_overridden_by_their_keys_in_config() -> None:

@@ -252,9 +252,9 @@ def test_process_loads_only_the_command_that_is_named() -> None:
     code = (
         "import sys; from bertcli.cli.app import application; application(*sys.argv[1:])\n"
         "print(*sorted(name[12:] for name in sys.modules if name in "
-        "('bertcli.cli.diff', 'bertcli.cli.info', 'bertcli.cli.trace')))"
+        "('bertcli.cli.evaluate', 'bertcli.cli.info', 'bertcli.cli.trace')))"
     )
-    for command, loaded in (("trace", "trace"), ("fill-mask", ""), ("fillmask", "diff info trace"), ("--help", "")):
+    for command, loaded in (("trace", "trace"), ("fill-mask", ""), ("fillmask", "evaluate info trace"), ("--help", "")):
         done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, check=True, timeout=SECONDS)
         assert done.stdout.decode().strip() == loaded
 

@@ -174,7 +174,7 @@ DOORS = [
     Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, VIEWS, (".html", ".json")),
     Door("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, VIEWS, (".html", ".json")),
-    Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".html", ".md")),
+    Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".html",)),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, VIEWS, (".npz", ".safetensors"),
          option="--save"),
     Door("params", (), parts("rows"), {"path": str, "params": "{:,}".format}, VIEWS, (".dot", ".mmd", ".svg", ".png"),
