@@ -51,6 +51,12 @@ class Model(LoadedModel):
 
         A block has `items` (the text and chunk of each vector), `vectors`, `failures` and `records()`.
         """
+        if wanted.outputs is not None:
+            from bertcli.tasks.compute.outputs import plan
+            from bertcli.tasks.compute.run import results
+
+            task: Any = plan(self, wanted)
+            return results(task, from_values(texts, wanted.pairs))
         return self._results(texts, wanted)
 
     @takes(EncodeSparseOptions)

@@ -119,6 +119,7 @@ class QueryOptions(EncodeOptions):
     )  # fmt: skip
     chunk: None = field(default=None, init=False)
     keep_going: bool = field(default=False, init=False)
+    outputs: None = field(default=None, init=False)
 
 
 def search(

@@ -29,6 +29,7 @@ class ComparedOptions(EncodeOptions):
         "lasttoken, pooler.",
     )  # fmt: skip
     keep_going: bool = field(default=False, init=False)
+    outputs: None = field(default=None, init=False)
 
 
 @lean_dataclass

@@ -17,7 +17,6 @@ from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
     from bertcli.files.vector_writer import VectorForm
-    from bertcli.tasks.compute.encode import PreparedTask
 
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype")
 logger = logging.getLogger("bertcli")
@@ -39,6 +38,10 @@ class StorageOptions(CommandExtras):
 
     def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
         self._refuse_contradictions(spec, job, options)
+        if getattr(options, "outputs", None) is not None:
+            from bertcli.tasks.outputs import OUTPUTS_SPEC, OutputsOptions
+
+            return OUTPUTS_SPEC, job, OutputsOptions.of(options)
         if not self.sparse:
             return spec, job, options
         from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
@@ -55,6 +58,10 @@ class StorageOptions(CommandExtras):
             why = "this does not apply to sparse vectors: leave it out, or leave out --sparse."
             refuse(options, NOT_SPARSE, why)
             refuse(self, NOT_SPARSE, why)
+        if options.outputs is not None:
+            why = "this does not apply to several outputs: leave it out, or leave out --outputs."
+            refuse(options, (*NOT_SPARSE, "--chunk"), why)
+            refuse(self, (*NOT_SPARSE, "--sparse", "--tokens"), why)
         if self.id_column is not None and job.ending in ARRAYS and not options.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
@@ -75,6 +82,8 @@ class StorageOptions(CommandExtras):
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
         if self.sparse:
             return (".npz", *VECTOR_TABLES)
+        if getattr(options, "outputs", None) is not None:
+            return SEVERAL
         return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
 
     def write(self, run: CommandRun[Any], task: Any, table: Table) -> None:
@@ -86,18 +95,25 @@ class StorageOptions(CommandExtras):
         else:
             super().write(run, task, table)
 
-    def _form(self, run: CommandRun[Any], task: "PreparedTask[Any]") -> "VectorForm":
+    def _form(self, run: CommandRun[Any], task: Any) -> "VectorForm":
         """The VectorForm that these options choose for a task's vectors."""
         from bertcli.files.inputs import gives_ids
         from bertcli.files.resumable_output import signature
         from bertcli.files.vector_reader import MODEL, SETTINGS
-        from bertcli.files.vector_writer import VectorForm
+        from bertcli.files.vector_writer import OutputsForm, VectorForm
 
         job, options = run.job, run.task_options
         if self.dtype == "int8" and job.ending in SINGLE:
             logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
         texts = job.texts
         own_ids = self.id_column is not None or (not texts.texts and gives_ids(texts.input or [], texts.format_in))
+        notes = {
+            MODEL: signature(run.model.name, run.model.files_read),
+            SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": options.chunk}),
+        }
+        if getattr(options, "outputs", None) is not None:
+            widths = {name: task.widths[name] for name in options.outputs}
+            return OutputsForm(task.width, ending=job.ending, notes=notes, widths=widths)
         return VectorForm(
             task.width,
             self.dtype,
@@ -108,8 +124,5 @@ class StorageOptions(CommandExtras):
             own_ids=own_ids,
             keep_going=options.keep_going,
             ending=job.ending,
-            notes={
-                MODEL: signature(run.model.name, run.model.files_read),
-                SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": options.chunk}),
-            },
+            notes=notes,
         )

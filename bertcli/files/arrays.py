@@ -17,7 +17,11 @@ from bertcli.weights.tensors import StoredTensor, open_file
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
 UNPACKED = 1 << 30  # bytes: the limit of a compressed array, since a small file could fill the memory
-ENDS = ("offsets", "indptr")  # arrays with the begin of each text's rows in another array, and the end of the last
+ENDS = (
+    "offsets",
+    "indptr",
+    "late_offsets",
+)  # arrays with the begin of each text's rows in another array, and the end of the last
 ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at multiples of this, as the package writes them
 
 

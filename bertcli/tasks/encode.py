@@ -1,6 +1,6 @@
 """encode: texts to vectors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY
 from typing import Literal
 
@@ -9,7 +9,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
-from bertcli.tasks.options import Prepared, numbers, option
+from bertcli.tasks.options import Prepared, numbers, option, separated
 from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
@@ -35,6 +35,8 @@ class EncodeOptions(Prepared):
     and an array "offsets" says where each text begins; int8 adds an array
     "scales". With --chunk a long text has a row for each of its parts; arrays or
     columns index, chunk, start and end say which characters of which text it is.
+    With --outputs a file of arrays holds embeddings (dense), data, indices and
+    indptr (sparse), late and late_offsets (late), whichever are asked for.
     With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
     them, and .parquet the lists indices and values. All say which model and
     options made the vectors (.npy in FILE.npy.settings.json beside it), so that
@@ -69,6 +71,9 @@ class EncodeOptions(Prepared):
     truncate_dim: int | None = option(
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
+    outputs: Iterable[str] | None = option(
+        None, "A,B,C", "Of bge-m3: these outputs of one pass, as in dense,sparse,late.", read=separated
+    )
 
 
 def text_fields(options: Prepared) -> Fields:
@@ -78,7 +83,19 @@ def text_fields(options: Prepared) -> Fields:
 
 
 def record(options: EncodeOptions) -> Fields:
-    """One vector; with pooling "none" one for each of the tokens, which are then given by name."""
+    """One vector; with pooling "none" one for each of the tokens, which are then given by name.
+
+    With `outputs` those that are asked for: dense, the embedding; sparse, indices and values; late, embeddings.
+    """
+    if options.outputs is not None:
+        of_output: dict[str, Fields] = {
+            "dense": {"embedding": [float]},
+            "sparse": {"indices": [int], "values": [float]},
+            "late": {"embeddings": [[float]]},
+        }
+        return text_fields(options) | {
+            name: kind for output in options.outputs for name, kind in of_output.get(output, {}).items()
+        }
     if options.pooling == "none":
         return text_fields(options) | {"tokens": [str], "embeddings": [[float]]}
     return text_fields(options) | {"embedding": [float]}
@@ -95,6 +112,14 @@ TEXT_COLUMNS = (
 )
 COLUMNS = (*TEXT_COLUMNS, Column("size", int), BEGINNING)
 TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", int), BEGINNING)
+
+
+OUTPUT_COLUMNS = (
+    *TEXT_COLUMNS,
+    Column("size", int, optional=True),
+    Column("entries", int, optional=True),
+    Column("vectors", int, optional=True),
+)
 
 
 def text_cells(record: Record) -> Row:
@@ -114,6 +139,12 @@ def token_rows(record: Record) -> Iterator[Row]:
         yield record["index"], record.get("id"), token, len(vector), _beginning(vector)
 
 
+def output_rows(record: Record) -> Iterator[Row]:
+    """One, with how large each output is."""
+    sizes = (len(record[name]) if name in record else None for name in ("embedding", "indices", "embeddings"))
+    yield *text_cells(record), *sizes
+
+
 def _beginning(vector: list[float]) -> str:
     return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
 
@@ -130,7 +161,13 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("encode", sample=SENTENCE_SAMPLE),
     record=record,
-    table=lambda options: Table(TOKEN_COLUMNS, token_rows) if options.pooling == "none" else Table(COLUMNS, rows),
+    table=lambda options: (
+        Table(OUTPUT_COLUMNS, output_rows)
+        if options.outputs is not None
+        else Table(TOKEN_COLUMNS, token_rows)
+        if options.pooling == "none"
+        else Table(COLUMNS, rows)
+    ),
     examples=examples,
     place=1,
     vectors=True,

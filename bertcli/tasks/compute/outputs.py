@@ -12,11 +12,11 @@ from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.compute.batches import check_finite, hidden_states, in_packed_batches
-from bertcli.tasks.compute.encode import Plan, PreparedBlock, PreparedTask, pool
+from bertcli.tasks.compute.encode import SETTINGS, Plan, PreparedBlock, PreparedTask, pool
 from bertcli.tasks.compute.encode_sparse import token_weights, unweighed
 from bertcli.tasks.compute.prepared import prepare
 from bertcli.tasks.compute.sparse_vectors import SparseVector
-from bertcli.tasks.compute.task import Window
+from bertcli.tasks.compute.task import Record, Window
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import Prepared
 from bertcli.tracing.dispatch import Array
@@ -38,6 +38,18 @@ class OutputsBlock(PreparedBlock):
 
     vectors: list[Outputs]
 
+    def values(self) -> Iterator[Record]:
+        """{embedding}, {indices, values} and {embeddings}, of those that were asked for."""
+        for output in self.vectors:
+            record: Record = {}
+            if output.dense is not None:
+                record["embedding"] = output.dense.tolist()
+            if output.sparse is not None:
+                record |= {"indices": output.sparse.indices.tolist(), "values": output.sparse.values.tolist()}
+            if output.late is not None:
+                record["embeddings"] = output.late.tolist()
+            yield record
+
 
 @lean_dataclass
 class OutputsTask(PreparedTask[OutputsBlock]):
@@ -46,6 +58,23 @@ class OutputsTask(PreparedTask[OutputsBlock]):
     names: tuple[str, ...]
     dense: Plan
     late: Plan
+
+    @property
+    def width(self) -> int:
+        return self.dense.width
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """How many numbers a vector of each output has."""
+        return {DENSE: self.dense.width, SPARSE: self.model.config.vocab_size, LATE: self.late.width}
+
+    @property
+    def summary(self) -> str:
+        return f"{', '.join(self.names)} of one pass; dense: pooling {self.dense.reason}{super().summary}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**self.dense.settings, "outputs": [*self.names], **super().settings}
 
     def compute(self, window: Window) -> OutputsBlock:
         tokens = [item.tokens for item in window.items]
@@ -83,6 +112,14 @@ def outputs_of(own: SentenceConfig) -> tuple[str, ...]:
     return tuple(name for name in OUTPUTS if found.get(name, True))
 
 
+def plan(model: LoadedModel, options: EncodeOptions) -> OutputsTask:
+    """Make the task. Errors: BertcliError for options that are about single vectors."""
+    unfit = [name for name in (*SETTINGS, "chunk") if getattr(options, name) != getattr(EncodeOptions(), name)]
+    if unfit:
+        raise BertcliError(f"The outputs (--outputs) are made as the model specifies: leave out {', '.join(unfit)}.")
+    return plan_outputs(model, options, [*(options.outputs or ())], "outputs (--outputs)")
+
+
 def plan_outputs(
     model: LoadedModel, options: Prepared, names: Sequence[str], option: str, normalize: bool | None = None
 ) -> OutputsTask:
@@ -95,8 +132,10 @@ def plan_outputs(
         raise BertcliError(
             f"{option} is for models of several outputs of one pass (bge-m3), and {model.name} has one: leave it out."
         )
+    if not names or len({*names}) < len(names):
+        raise BertcliError(f"{option} needs each output once: {', '.join(has)}.")
     if unknown := [name for name in names if name not in has]:
-        raise BertcliError(f"{model.name} has no output {quoted(unknown[0])} ({option}); it has {', '.join(has)}.")
+        raise BertcliError(f"{model.name} has no output {quoted(unknown[0])}; {option} takes {', '.join(has)}.")
     reading, prompt, chunking, left_out = prepare(model, options)
     if chunking is not None:
         raise BertcliError(f"Chunks have one vector each: leave out chunk (--chunk), or {option}.")

@@ -1,0 +1,20 @@
+"""encode --outputs: several outputs of one pass. It is no task of its own, but a way to encode."""
+
+from dataclasses import fields, replace
+
+from bertcli.lean import lean_dataclass
+from bertcli.tasks.encode import SPEC as ENCODE
+from bertcli.tasks.encode import EncodeOptions
+
+
+@lean_dataclass
+class OutputsOptions(EncodeOptions):
+    """Which outputs of a model are wanted, and how its texts are read."""
+
+    @classmethod
+    def of(cls, options: EncodeOptions) -> "OutputsOptions":
+        """Take what `encode` was given."""
+        return cls(**{item.name: getattr(options, item.name) for item in fields(EncodeOptions)})
+
+
+OUTPUTS_SPEC = replace(ENCODE, options=OutputsOptions)
