@@ -201,7 +201,7 @@ import numpy as np
 
 from bertcli.evaluate.evaluators import ranking
 from bertcli.evaluate.load.beir import Corpus
-from bertcli.evaluate.load.tables import Labelled, LeftOut, Relevance
+from bertcli.evaluate.load.labelled import Labelled, LeftOut, Relevance
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.texts import Text
 
