@@ -25,7 +25,7 @@ class TraceOptions:
     text: str | None = argument(None, "TEXT", "A text to run. (default: random token ids)")
     text_pair: str | None = option(None, "TEXT", "A second text.")
     all_layers: bool = option(False, "", "Show every layer, not one for all layers alike.")
-    time: bool = option(False, "", "Measure each operation.")
+    time: bool = option(False, "", "Measure each operation, in the fastest of several passes.")
     stats: bool = option(
         False, "",
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
@@ -131,7 +131,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
 def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> None:
     """Run a pass with numbers, of the text or of random tokens of this size, and print or write it."""
     from bertcli.analysis.trace import trace as traced
-    from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass
+    from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass, time_again
     from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs
 
     if options.text is None:
@@ -144,6 +144,8 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> 
         keep = (lambda path: True) if options.save else None
         with traced(model, time=options.time, stats=options.stats, keep=keep) as trace:
             outputs = model.outputs(inputs.ids, inputs.segments)
+        if options.time:
+            time_again(model, inputs, trace)
         whole = Pass(model, trace, inputs, outputs)
     trace = whole.trace
     if options.save is not None:
@@ -185,8 +187,8 @@ def _show(trace: "Trace", options: TraceOptions, results: Sequence[str] = ()) ->
 
         add_formulas(trace)
     if options.estimate:
-        from bertcli.analysis.trace.estimate import estimate, rates_of
+        from bertcli.analysis.trace.estimate import estimate, rates_for
 
-        estimate(trace, rates_of(options.gflops, options.gbps))
+        estimate(trace, rates_for(trace, options.gflops, options.gbps))
     width = terminal_width() if options.format == "table" else None
     print_document(trace.document(all_layers=options.all_layers, width=width, results=results), options.format)

@@ -59,6 +59,16 @@ def watching(watcher: Watcher) -> Iterator[None]:
         _current.reset(before)
 
 
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Run the inside of an op without the watcher, so that its product is shared by the cores as in every pass."""
+    before = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
 def watched() -> bool:
     """True while a watcher is set: it counts ops, so callers then do not split a pass into cache-sized parts."""
     return _current.get() is not None

@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.tracing.dispatch import Array, Batch, Module, Op, Signature, shape_only, untraced
+from bertcli.tracing.dispatch import Array, Batch, Module, Op, Signature, shape_only, untraced, unwatched
 from bertcli.tracing.traced import (
     ALL,
     BATCH,
@@ -159,12 +159,15 @@ class Tracer:
             for operand, words in zip(operands, signature.inputs, strict=True)
         )
         shape = signature.shape(inputs)
-        start = perf_counter()
+        values = {name: untraced(operand) for name, operand in by_name.items()}
+        seconds = 0.0
         if self.dry:  # a shape that costs nothing, or the buffer that would have been written into
             array = shape_only(shape) if into is None else into.array
         else:
-            array = op.compute(**{name: untraced(operand) for name, operand in by_name.items()})
-        seconds = perf_counter() - start
+            with unwatched():
+                start = perf_counter()
+                array = op.compute(**values)
+                seconds = perf_counter() - start
         axes = _result(signature, [None if operand is None else operand.axes for operand in inputs], shape)
         output = Traced(array, axes, *((Origins(),) if into is None else (into.source, into.views)))
         self.ran(Ran(op, by_name, signature, inputs, output, seconds))

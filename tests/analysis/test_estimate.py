@@ -2,17 +2,21 @@
 
 import csv
 import io
+import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
 from helpers.terminal import bertcli as run
 
 import bertcli
+from bertcli.analysis.trace import estimate as estimates
 from bertcli.analysis.trace.estimate import CALL, estimate, rates_of
 from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.analysis.trace.steps import Rates
 from bertcli.errors import BertcliError
+from bertcli.tracing import tracer
 
 GIVEN = ["--estimate", "--gflops", "100", "--gbps", "20"]
 
@@ -115,3 +119,60 @@ def test_estimate_says_the_ridge_and_draws_no_page(tmp_path: Path) -> None:
     done = run(*command, "-o", tmp_path / "roof.html")
     assert (done.status, [*tmp_path.iterdir()]) == (2, [])
     assert "--output: the page of a pass has no estimate" in done.err
+
+
+def test_estimate_of_a_pass_like_the_measured_one_is_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 60 s between two looks at the clock: no layers of this size are that slow, whatever the rates say.
+    clock = itertools.count(0.0, 60.0)
+    monkeypatch.setattr(estimates, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(estimates, "rates_of", lambda gflops, gbps: Rates(100, 20, 50, 1e-5, cores=2))
+    trace = run_shapes(bertcli.variant("mini", heads="none", sizes={"vocab_size": 1000}), 2, 64)
+    estimate(trace, estimates.rates_for(trace, None, None))
+    assert trace.totals.estimated_seconds == pytest.approx(60.0, rel=1e-3)
+    given = estimates.rates_for(trace, 100.0, 20.0)
+    assert given.efficiency == 1.0
+
+
+def test_estimate_says_what_such_layers_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "rates_of", lambda gflops, gbps: Rates(100, 20, 50, 1e-5, cores=2))
+    arguments = ["trace", "--variant", "tiny", "--seq-len", "8", "--estimate"]
+    rates = json.loads(run(*arguments, "--format", "json").out)["totals"]["rates"]
+    assert rates["efficiency"] > 0
+    assert re.search(r"GB/s, of which such layers reach \d+% here \(memory-bound", run(*arguments).out)
+    assert "such layers reach" not in run(*arguments, "--gflops", "100", "--gbps", "20").out
+
+
+def test_estimate_of_a_timed_pass_gives_one_core_all_but_products_with_weights() -> None:
+    rates = Rates(100, 20, 50, 1e-6, cores=2)
+    both, timed = (run_shapes(bertcli.variant("base"), 8, 128) for _ in range(2))
+    timed.timed = True
+    for trace in (both, timed):
+        estimate(trace, rates)
+    seconds = [
+        {step.op: step.estimate.estimated_seconds for step in trace.steps if step.estimate} for trace in (both, timed)
+    ]
+    for op in ("scores", "softmax", "norm"):
+        assert seconds[1][op] == pytest.approx(2 * seconds[0][op], rel=0.01)
+    product = [step.estimate for step in timed.steps if step.path.endswith("layers.3.feed_forward.intermediate")]
+    assert product[0] is not None
+    assert product[0].estimated_seconds > 2 * 8 * 128 * 768 * 3072 / 100e9
+
+
+def test_estimate_of_layers_that_no_machine_should_have_to_measure_is_that_of_narrower_ones() -> None:
+    wide = run_shapes(bertcli.variant("base", sizes={"hidden_size": 49152, "num_attention_heads": 12}), 1, 4)
+    assert estimates._layers_like(wide, 4)["hidden_size"] == 1024
+    uneven = run_shapes(bertcli.variant("base", sizes={"num_hidden_layers": 3}), 1, 4)
+    assert estimates._layers_like(uneven, 4)["num_hidden_layers"] == 3
+
+
+def test_time_is_that_of_the_fastest_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = itertools.count(1)
+    # Every look at the clock takes less than the one before, so that the last pass is the fastest.
+    monkeypatch.setattr(tracer, "perf_counter", lambda: 1000.0 - 1000.0 / next(looks))
+    record = json.loads(run("trace", "--variant", "tiny", "--seed", "0", "--time", "--format", "json").out)
+    steps = len(record["steps"])
+    number = next(looks)
+    passes = (number - 1) // (2 * steps)
+    assert passes >= 2
+    last = [1000.0 / look - 1000.0 / (look + 1) for look in range(number - 2 * steps, number, 2)]
+    assert [step["seconds"] for step in record["steps"]] == pytest.approx(last)

@@ -1,8 +1,9 @@
 """Run the traced pass of one sentence that the page draws: its steps, the states after each layer, the predictions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
 NEXT = ("is next", "not next")
+# Passes that are timed, unless they have taken so many seconds before: the fastest counts.
+MOST_PASSES, ENOUGH = 10, 1.0
 
 
 class State(NamedTuple):
@@ -63,7 +66,23 @@ def run_pass(model: "LoadedModel", inputs: "Inputs") -> Pass:
     """Trace a pass through every prediction head, with time, statistics and a copy of every result."""
     with trace(model, time=True, stats=True, keep=lambda path: True) as traced:
         outputs = model.outputs(inputs.ids, inputs.segments)
+    time_again(model, inputs, traced)
     return Pass(model, traced, inputs, outputs, _states(model, inputs))
+
+
+def time_again(model: "LoadedModel", inputs: "Inputs", first: "Trace") -> None:
+    """Repeat a timed pass, and give its steps the seconds of the fastest one, in place.
+
+    The first pass of a process waits for memory and for threads to start, and takes up to twice as long.
+    """
+    begun, passes = perf_counter(), 1
+    while passes < MOST_PASSES and perf_counter() - begun < ENOUGH:
+        with trace(model, time=True) as again:
+            model.outputs(inputs.ids, inputs.segments)
+        passes += 1
+        if (again.totals.seconds or 0.0) < (first.totals.seconds or 0.0):
+            timed = zip(first.steps, again.steps, strict=True)
+            first.steps[:] = [replace(step, seconds=other.seconds) for step, other in timed]
 
 
 def _states(model: "LoadedModel", inputs: "Inputs") -> list[State]:

@@ -59,7 +59,8 @@ class Rates(NamedTuple):
 
     gflops: billions of operations a second in matrix products. gbps: billions of bytes a second from memory.
     elementwise_gbps: billions of bytes a second of element-wise passes over cached arrays, on one core. call_seconds:
-    overhead of calling an op. cores: how many cores share a pass of many tokens.
+    overhead of calling an op. cores: how many cores share a pass of many tokens. efficiency: the share of these rates
+    that layers of this size reach.
     """
 
     gflops: float
@@ -67,6 +68,7 @@ class Rates(NamedTuple):
     elementwise_gbps: float
     call_seconds: float
     cores: int = 1
+    efficiency: float = 1.0
 
 
 class Estimate(NamedTuple):
@@ -402,9 +404,13 @@ def _totals(trace: Account) -> list[str]:
     ]
     below += [] if totals.seconds is None else [f"Time: {1000 * totals.seconds:,.3f} ms"]
     if trace.rates is not None and totals.estimated_seconds is not None:
-        seconds, (gflops, gbps, *_) = totals.estimated_seconds, trace.rates
-        ridge = f"memory-bound below {gflops / gbps:.1f} FLOP/byte"
-        below.append(f"Estimated: {1000 * seconds:,.3f} ms at {gflops:,.1f} GFLOP/s and {gbps:,.1f} GB/s ({ridge})")
+        seconds, rates = totals.estimated_seconds, trace.rates
+        ridge = f"memory-bound below {rates.gflops / rates.gbps:.1f} FLOP/byte"
+        reached = "" if rates.efficiency == 1 else f", of which such layers reach {rates.efficiency:.0%} here"
+        below.append(
+            f"Estimated: {1000 * seconds:,.3f} ms at {rates.gflops:,.1f} GFLOP/s and {rates.gbps:,.1f} GB/s{reached} "
+            f"({ridge})"
+        )
         if trace.batch is not None:
             below.append(f"1,000 texts of this length: {1000 * seconds / trace.batch:,.3g} s")
     return below
