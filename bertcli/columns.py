@@ -20,7 +20,7 @@ from bertcli.engine import blas
 from bertcli.engine.threads import core_count, set_thread_count
 from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, quoted, quoted_object
 from bertcli.files.parquet import value_of
-from bertcli.files.rows import Field, RowColumns
+from bertcli.files.read.rows import Field, RowColumns
 from bertcli.files.texts import Texts
 from bertcli.model import Model, load
 from bertcli.platforms import at_fork

@@ -158,7 +158,7 @@ def _write(evaluation: "Evaluation", file: str) -> None:
     from bertcli.evaluate.load.beir import run_of
     from bertcli.evaluate.report.page import evaluation_page
     from bertcli.evaluate.report.tables import documents
-    from bertcli.files.resumable_output import save
+    from bertcli.files.write.resumable_output import save
     from bertcli.report.documents import as_bytes
 
     ending = ending_of(file)

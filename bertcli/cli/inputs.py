@@ -60,7 +60,7 @@ class _QuestionsJob(Job):
     texts: _Questions
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
-        from bertcli.files.inputs import takes_columns
+        from bertcli.files.read.inputs import takes_columns
 
         questions = self.texts
         without_context = questions.text_pair is None and questions.pair_column is None

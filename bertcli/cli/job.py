@@ -33,10 +33,10 @@ from bertcli.tasks.options import Reading
 from bertcli.tasks.registry import Needs
 
 if TYPE_CHECKING:
-    from bertcli.files.record_writer import RecordForm, TableForm
-    from bertcli.files.resumable_output import Fingerprint
     from bertcli.files.texts import Texts
-    from bertcli.files.vector_writer import VectorForm
+    from bertcli.files.write.record_writer import RecordForm, TableForm
+    from bertcli.files.write.resumable_output import Fingerprint
+    from bertcli.files.write.vector_writer import VectorForm
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.tables import Table
     from bertcli.tasks.compute.task import Progress, Record, Records, WindowResult
@@ -132,7 +132,7 @@ class CommandRun(Generic[W]):
         if file is None or self.job.ending == PAGE:
             progress = self._at_the_end(results_from, table)
         else:
-            from bertcli.files.record_writer import record_form
+            from bertcli.files.write.record_writer import record_form
 
             form = record_form(file, table, self.options.get("--id-column") is not None, errors=True)
             progress = self._into_file(form, results_from, lambda block: (block.records(),))
@@ -153,11 +153,11 @@ class CommandRun(Generic[W]):
 
         with closing(records()) as every:
             if output.output is None:
-                from bertcli.files.records import print_records
+                from bertcli.files.write.records import print_records
 
                 print_records(every, output.format, table)
             else:
-                from bertcli.files.resumable_output import save
+                from bertcli.files.write.resumable_output import save
 
                 for record in every:
                     table.add(record)
@@ -170,7 +170,7 @@ class CommandRun(Generic[W]):
 
         Errors: as in `raise_if_failed`, once all is written.
         """
-        from bertcli.files.vector_writer import failures_shown
+        from bertcli.files.write.vector_writer import failures_shown
 
         parts = lambda block: (block.items, block.failures, block.vectors)  # noqa: E731
         progress = self._into_file(form, results_from, parts, beside=form.beside)
@@ -191,7 +191,7 @@ class CommandRun(Generic[W]):
         beside: bytes | None = None,
     ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
-        from bertcli.files.resumable_output import ResumableOutput
+        from bertcli.files.write.resumable_output import ResumableOutput
         from bertcli.tasks.compute.task import Progress
 
         files = files_of(self.texts)
@@ -251,7 +251,7 @@ class CommandRun(Generic[W]):
 
         import bertcli
         from bertcli.engine.threads import thread_count
-        from bertcli.files.resumable_output import digest
+        from bertcli.files.write.resumable_output import digest
 
         job = self.job
         return {
@@ -273,7 +273,7 @@ class CommandRun(Generic[W]):
 
 def _engine_of_run(file: str) -> Literal["numpy", "onnx"] | None:
     """The engine that an interrupted run of this file was computed with, if one is kept."""
-    from bertcli.files.resumable_output import kept_fingerprint
+    from bertcli.files.write.resumable_output import kept_fingerprint
 
     engine = kept_fingerprint(file).get("--engine")
     return engine if engine in ("numpy", "onnx") else None
@@ -324,7 +324,7 @@ def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOpt
 
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
     """Print records, or write them to the output file and report it on stderr."""
-    from bertcli.files.record_writer import write_records
+    from bertcli.files.write.record_writer import write_records
 
     write_records(records, output.format, output.output, table)
     if output.output is not None:
@@ -360,13 +360,13 @@ def read_texts(
         raise wrong("--format-in", "this is for standard input; a file's ending decides its format.")
     names = [name for name, value in columns.items() if value is not None]
     if names:
-        from bertcli.files.inputs import takes_columns
+        from bertcli.files.read.inputs import takes_columns
 
         if options.texts or not takes_columns(files, options.format_in):
             why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
             raise wrong(names[0], why)
     if options.no_header or options.delimiter is not None:
-        from bertcli.files.inputs import are_separated
+        from bertcli.files.read.inputs import are_separated
 
         if options.texts or not are_separated(files, options.format_in):
             why = "this is about columns: give a .csv or .tsv file (--input), or a pipe and --format-in csv."
@@ -379,7 +379,7 @@ def read_texts(
         return from_arguments(options.texts, options.text_pair)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
-    from bertcli.files.inputs import from_files
+    from bertcli.files.read.inputs import from_files
 
     texts = from_files(
         files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,

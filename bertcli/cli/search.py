@@ -33,8 +33,8 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
+    from bertcli.files.read.vector_reader import StoredVectors
     from bertcli.files.texts import Texts
-    from bertcli.files.vector_reader import StoredVectors
     from bertcli.tasks.compute.search_files import Hit
 
 OF_CHUNKS = tuple(Column(name, int, optional=True) for name in ("index", "chunk", "start", "end"))
@@ -182,7 +182,7 @@ def search(
 
 def _queries(where: SearchOptions) -> list[str]:
     """The queries of the command line and of the file."""
-    from bertcli.files.inputs import from_files
+    from bertcli.files.read.inputs import from_files
 
     queries = [*(where.queries or ())]
     if where.query_file is not None:
@@ -270,7 +270,7 @@ def _search_files(
     engine: EngineOptions,
     options: QueryOptions,
 ) -> None:
-    from bertcli.files.passages import searched_files
+    from bertcli.files.read.passages import searched_files
 
     names = searched_files(files.input or [])
     if files.context and STANDARD_INPUT in names:
@@ -355,7 +355,7 @@ class _Lines(Table):
 
 def _around(file: str, first: int, last: int, count: int) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
     """The numbered lines of a file before and after those of a hit."""
-    from bertcli.files.passages import file_lines
+    from bertcli.files.read.passages import file_lines
 
     lines = list(islice(enumerate(file_lines(file), 1), last + count))
     return lines[max(0, first - 1 - count) : first - 1], lines[last:]

@@ -16,7 +16,7 @@ from bertcli.tasks.options import Prepared, option
 from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
-    from bertcli.files.vector_writer import VectorForm
+    from bertcli.files.write.vector_writer import VectorForm
 
 NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype")
 logger = logging.getLogger("bertcli")
@@ -97,10 +97,10 @@ class StorageOptions(CommandExtras):
 
     def _form(self, run: CommandRun[Any], task: Any) -> "VectorForm":
         """The VectorForm that these options choose for a task's vectors."""
-        from bertcli.files.inputs import gives_ids
-        from bertcli.files.resumable_output import signature
-        from bertcli.files.vector_reader import MODEL, SETTINGS
-        from bertcli.files.vector_writer import OutputsForm, VectorForm
+        from bertcli.files.read.inputs import gives_ids
+        from bertcli.files.read.vector_reader import MODEL, SETTINGS
+        from bertcli.files.write.resumable_output import signature
+        from bertcli.files.write.vector_writer import OutputsForm, VectorForm
 
         job, options = run.job, run.task_options
         if self.dtype == "int8" and job.ending in SINGLE:

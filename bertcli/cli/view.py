@@ -63,11 +63,11 @@ def show_each(
 
         views = counted(views, task, "texts", texts.count)
     if ending_of(output.output or "") == PAGE:
-        from bertcli.files.resumable_output import save
+        from bertcli.files.write.resumable_output import save
 
         save(str(output.output), page(list(views)).encode())
     elif output.output is not None or output.format != "table":
-        from bertcli.files.record_writer import write_records
+        from bertcli.files.write.record_writer import write_records
         from bertcli.report.tables import Table
 
         write_records((view.record for view in views), output.format, output.output, Table((), ""))
@@ -90,7 +90,7 @@ def show_document(view: V, output: DocumentOptions, page: Callable[[V], str]) ->
     elif output.output is None:
         print_document(view.document(), output.format)
     else:
-        from bertcli.files.resumable_output import save
+        from bertcli.files.write.resumable_output import save
 
         draws = ending_of(output.output) == PAGE
         save(output.output, page(view).encode() if draws else as_json(view.record) + b"\n")

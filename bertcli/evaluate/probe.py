@@ -41,8 +41,8 @@ from bertcli.evaluate.report.tables import interval, value
 from bertcli.evaluate.words import WordPlaces
 from bertcli.files.arrays import Stored
 from bertcli.files.formats import check_output, ending_of
-from bertcli.files.save_arrays import save_stored
 from bertcli.files.texts import Item, Text, Texts, from_values
+from bertcli.files.write.save_arrays import save_stored
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import Document, View
 from bertcli.report.terminal import Column

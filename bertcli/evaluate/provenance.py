@@ -18,7 +18,7 @@ from bertcli.evaluate.bootstrap import DRAWS, SEED, Record
 from bertcli.evaluate.comparison import FLIPS
 from bertcli.evaluate.load.labelled import Labelled
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.resumable_output import digest
+from bertcli.files.write.resumable_output import digest
 from bertcli.model import Model
 
 WITHOUT_EFFECT = ("batch_tokens", "workers", "at_least", "keep_going")  # options that change no figure

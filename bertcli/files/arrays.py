@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.files.vector_reader import Readers
+from bertcli.files.read.vector_reader import Readers
 from bertcli.weights.tensors import StoredTensor, open_file
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}

@@ -1,6 +1,6 @@
 """The table of file formats: a class for each, with its endings, and how it is read, written, joined.
 
-To add a format, add a class here and in FORMATS. rows.py, arrays.py, records.py and parquet.py do the work; they are
+To add a format, add a class here and in FORMATS. arrays.py, parquet.py, `read/` and `write/` do the work; they are
 imported late, because `--help` only needs the endings.
 """
 
@@ -14,9 +14,9 @@ from bertcli.errors import BertcliError
 if TYPE_CHECKING:
     from bertcli.files.arrays import Stored
     from bertcli.files.parquet import ColumnFile
-    from bertcli.files.resumable_output import ResumableOutput
-    from bertcli.files.rows import InputFile
-    from bertcli.files.vector_reader import Readers, StoredVectors
+    from bertcli.files.read.rows import InputFile
+    from bertcli.files.read.vector_reader import Readers, StoredVectors
+    from bertcli.files.write.resumable_output import ResumableOutput
 
 Stream = IO[bytes]
 Content = Literal["texts", "records", "rows", "array", "arrays", "vectors"]  # array: one; vectors: a column of rows
@@ -109,12 +109,12 @@ class VectorFormat(Format):
 
 
 class LineFormat(TextFormat):
-    """A format of texts in lines. reader: the name of the function in rows.py that reads them."""
+    """A format of texts in lines. reader: the name of the function in read/rows.py that reads them."""
 
     reader: str
 
     def open_texts(self, file: str) -> "InputFile":
-        from bertcli.files.rows import open_lines
+        from bertcli.files.read.rows import open_lines
 
         return open_lines(file, self.reader)
 
@@ -139,12 +139,12 @@ class Json(RecordFormat):
     endings, holds = (".json",), ("records",)
 
     def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
-        from bertcli.files.records import write_array
+        from bertcli.files.write.records import write_array
 
         write_array(stream, lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.records import join_arrays
+        from bertcli.files.write.records import join_arrays
 
         join_arrays(stream, files)
 
@@ -171,7 +171,7 @@ class Csv(LineFormat, RowFormat):
     reader, delimiter = "comma_separated", ","
 
     def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
-        from bertcli.files.records import write_separated
+        from bertcli.files.write.records import write_separated
 
         write_separated(stream, segments.lines(), [*columns], self.delimiter)
 
@@ -210,7 +210,7 @@ class ArrayFormat(VectorFormat):
         self.write_arrays(stream, list(form.stored(segments)))
 
     def open_vectors(self, path: Path) -> "StoredVectors":
-        from bertcli.files.vector_reader import in_arrays
+        from bertcli.files.read.vector_reader import in_arrays
 
         return in_arrays(path, self.open_arrays)
 

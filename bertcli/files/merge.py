@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
+from bertcli.files.beside import ERRORS, SETTINGS_FILE
 from bertcli.files.formats import ARRAYS, TABLES, Format, check_output, ending_of, format_of
-from bertcli.files.resumable_output import BESIDE, ERRORS, Fingerprint, ResumableOutput, difference, digest, save
+from bertcli.files.write.resumable_output import Fingerprint, ResumableOutput, difference, digest, save
 from bertcli.folder.files import read_object
 
-NO_SHARDS = (".shard", f".{ERRORS}", f".{BESIDE}")  # endings of files beside a shard's, which a pattern may match too
+NO_SHARDS = (
+    ".shard",
+    f".{ERRORS}",
+    f".{SETTINGS_FILE}",
+)  # endings of files beside a shard's, which a pattern may match too
 
 
 class Note(NamedTuple):
@@ -53,7 +58,7 @@ def merge(patterns: Sequence[str], target: str) -> int:
         for file in files:
             if format.notes_errors and _errors(file).exists():
                 segments.add({ERRORS: _errors(file).read_bytes()}, {})
-        beside = Path(f"{files[0]}.{BESIDE}")
+        beside = Path(f"{files[0]}.{SETTINGS_FILE}")
         with segments.result(beside.read_bytes() if beside.exists() else None) as stream:
             format.join(stream, files)
     return len(files)

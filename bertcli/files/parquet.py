@@ -15,11 +15,11 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from bertcli.errors import BertcliError, first_line, quoted
-from bertcli.files.line_reader import LONGEST, check_readable
-from bertcli.files.resumable_output import LENGTHS, LINES, ResumableOutput
-from bertcli.files.rows import InputFile, RowColumns, unusable
+from bertcli.files.read.line_reader import LONGEST, check_readable
+from bertcli.files.read.rows import InputFile, RowColumns, unusable
+from bertcli.files.read.vector_reader import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
-from bertcli.files.vector_reader import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
+from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
 from bertcli.folder.files import open_regular
 
 ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from bertcli.engine.float64 import vector_product
 from bertcli.errors import BertcliError
 from bertcli.files.formats import VectorFormat, ending_of, endings, format_of
-from bertcli.files.vector_reader import Numbers, StoredVectors
-from bertcli.files.vector_writer import quantize, stored_width
+from bertcli.files.read.vector_reader import Numbers, StoredVectors
+from bertcli.files.write.vector_writer import quantize, stored_width
 from bertcli.ranking import ROUNDING, best_first
 
 NUMBERS = 1 << 22  # in a block: 32 MiB in float64

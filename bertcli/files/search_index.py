@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, open_safetensors, write_safetensors
-from bertcli.files.resumable_output import save
+from bertcli.files.write.resumable_output import save
 
 FORMAT = "bertcli search index 1"
 Spans = NDArray[np.int32]

@@ -1,4 +1,4 @@
-"""`Text` and `Texts`: the input of a task, from command-line arguments and from Python. inputs.py reads files."""
+"""`Text` and `Texts`: the input of a task, from command-line arguments and from Python. read/inputs.py reads files."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

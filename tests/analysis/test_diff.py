@@ -16,7 +16,7 @@ from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.save_arrays import save_arrays
+from bertcli.files.write.save_arrays import save_arrays
 from bertcli.folder.files import Folder
 from bertcli.views.compute.diff import Diff, Weights, step_diff
 from bertcli.views.compute.diff import draw as diff_page

@@ -12,7 +12,7 @@ from conftest import Made
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
 
-from bertcli.files import resumable_output
+from bertcli.files.write import resumable_output
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
 

@@ -16,7 +16,7 @@ from helpers.late_folders import FOLDERS, write_late
 from helpers.terminal import bertcli
 
 import bertcli as library
-from bertcli.files.passages import passages_in
+from bertcli.files.read.passages import passages_in
 from bertcli.tasks.compute.keywords import Keywords
 
 NOTES = "A dog ran home.\n\nInterest rates rose.\nThe puppy went back to its house.\n"

@@ -22,7 +22,7 @@ from bertcli.classifier import Classifier, read_classifier
 from bertcli.errors import BertcliError
 from bertcli.evaluate.logistic import Features
 from bertcli.files.arrays import Stored
-from bertcli.files.save_arrays import save_stored
+from bertcli.files.write.save_arrays import save_stored
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))[
     "classifiers"

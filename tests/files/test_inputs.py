@@ -11,7 +11,7 @@ from helpers.reading import refusal, texts, texts_of
 from helpers.terminal import bertcli
 
 from bertcli.errors import BertcliError
-from bertcli.files.inputs import from_files
+from bertcli.files.read.inputs import from_files
 
 WORDS = ["one", "", "dr–é 😀", "four"]
 CONTENT = {

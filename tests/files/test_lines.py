@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
-from bertcli.files.inputs import from_files
-from bertcli.files.line_reader import LONGEST
+from bertcli.files.read.inputs import from_files
+from bertcli.files.read.line_reader import LONGEST
 from bertcli.files.texts import Text
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from helpers.reading import refusal, texts
 
-from bertcli.files.inputs import from_files
-from bertcli.files.line_reader import LONGEST
+from bertcli.files.read.inputs import from_files
+from bertcli.files.read.line_reader import LONGEST
 from bertcli.files.texts import Text
 
 WORDS = ["one", "", "dr–é 😀", "four"]

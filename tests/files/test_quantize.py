@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.vector_writer import TYPES, Quantized, quantize, stored_width
+from bertcli.files.write.vector_writer import TYPES, Quantized, quantize, stored_width
 from bertcli.tasks.compute.encode import plan, unit
 from bertcli.tasks.encode import EncodeOptions
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.record_writer import TableForm, write_records
-from bertcli.files.resumable_output import ResumableOutput
+from bertcli.files.write.record_writer import TableForm, write_records
+from bertcli.files.write.resumable_output import ResumableOutput
 from bertcli.report.tables import OWN_ID, Table
 from bertcli.report.terminal import Column, as_json
 

@@ -21,8 +21,8 @@ from helpers.late_folders import write_late
 from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.terminal import bertcli
 
-from bertcli.files import resumable_output
-from bertcli.files.resumable_output import ResumableOutput, State
+from bertcli.files.write import resumable_output
+from bertcli.files.write.resumable_output import ResumableOutput, State
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 FORMS = {
@@ -358,7 +358,7 @@ def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, 
 STOPS_AT_ITS_FIRST_SHARD = """
 import os, signal
 from bertcli.cli import main
-from bertcli.files import resumable_output
+from bertcli.files.write import resumable_output
 
 def write_and_stop(self):
     resumable_output.ResumableOutput._write_segment = write

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
-from bertcli.files import rows
-from bertcli.files.inputs import from_files, rows_in
-from bertcli.files.line_reader import LONGEST
-from bertcli.files.rows import RowColumns
+from bertcli.files.read import rows
+from bertcli.files.read.inputs import from_files, rows_in
+from bertcli.files.read.line_reader import LONGEST
+from bertcli.files.read.rows import RowColumns
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 characters = st.characters(codec="utf-8")
@@ -230,7 +230,7 @@ def test_rows_of_fasta_are_sequences_with_ids(tmp_path: Path) -> None:
 
 
 def test_rows_of_fasta_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.files.rows.LONGEST", 9)
+    monkeypatch.setattr("bertcli.files.read.rows.LONGEST", 9)
     file = tmp_path / "p.fasta"
     file.write_bytes(b"\nMK\n>a\nM\xff\nK\n>b\nMKMKMK\nMKMKMK\nM\n>c\nMK\n")
     found = list(from_files([str(file)], keep_going=True))

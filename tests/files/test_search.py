@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from bertcli.errors import BertcliError
+from bertcli.files.read.vector_reader import StoredVectors, in_memory
 from bertcli.files.search import Nearest, nearest, open_vectors
-from bertcli.files.vector_reader import StoredVectors, in_memory
-from bertcli.files.vector_writer import quantize
+from bertcli.files.write.vector_writer import quantize
 
 Array = NDArray[Any]
 VECTORS = np.random.default_rng(3).normal(size=(200, 20)).astype(np.float32)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files import resumable_output
-from bertcli.files.resumable_output import ERRORS, ResumableOutput, save
+from bertcli.files.beside import ERRORS
+from bertcli.files.write import resumable_output
+from bertcli.files.write.resumable_output import ResumableOutput, save
 
 
 @pytest.fixture

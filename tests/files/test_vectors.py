@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from bertcli.files.resumable_output import ResumableOutput
 from bertcli.files.texts import Chunk, Failure, Item, Text
-from bertcli.files.vector_writer import VectorForm, failures_shown
+from bertcli.files.write.resumable_output import ResumableOutput
+from bertcli.files.write.vector_writer import VectorForm, failures_shown
 
 WIDTH = 3
 NO_TOKENS: Any = None  # a file of vectors has none

@@ -23,7 +23,7 @@ from reference.vocabulary_cases import MODELS
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.inputs import from_files
+from bertcli.files.read.inputs import from_files
 from bertcli.files.texts import Text
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout

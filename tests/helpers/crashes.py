@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.files import resumable_output
+from bertcli.files.write import resumable_output
 
 CALLS = ("write", "fsync", "mkdir", "rmdir", "replace", "unlink")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.inputs import from_files
+from bertcli.files.read.inputs import from_files
 from bertcli.files.texts import Text
 
 

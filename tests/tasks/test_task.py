@@ -12,7 +12,7 @@ from helpers.checkpoints import Sentence, damaged
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.inputs import from_files
+from bertcli.files.read.inputs import from_files
 from bertcli.model import Model
 from bertcli.tasks.compute.batches import micro_batches
 

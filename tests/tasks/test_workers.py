@@ -27,8 +27,8 @@ from helpers.terminal import bertcli as run
 import bertcli
 from bertcli.engine import blas, threads
 from bertcli.errors import BertcliError
-from bertcli.files.inputs import from_files
-from bertcli.files.line_reader import LineFile
+from bertcli.files.read.inputs import from_files
+from bertcli.files.read.line_reader import LineFile
 from bertcli.files.texts import Item, Text, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.model import Model

@@ -17,7 +17,7 @@ from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Arrays, Curve, Details, Names, Outcome, VectorStorage, means_of
 from bertcli.files.search import similarities
 from bertcli.files.texts import Text
-from bertcli.files.vector_writer import quantize
+from bertcli.files.write.vector_writer import quantize
 from bertcli.model import Model
 
 Vectors = NDArray[Any]

@@ -8,9 +8,9 @@ from bertcli.evaluate.load.labelled import LabelledText, LeftOut, Relevance
 from bertcli.evaluate.load.tables import number
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome
-from bertcli.files.inputs import rows_in
-from bertcli.files.line_reader import LineFile
-from bertcli.files.rows import Field, RowColumns
+from bertcli.files.read.inputs import rows_in
+from bertcli.files.read.line_reader import LineFile
+from bertcli.files.read.rows import Field, RowColumns
 from bertcli.files.texts import Text
 
 OF_FOLDER = RowColumns(Field("text", ""), id=Field("_id", ""), whole=True)

@@ -8,7 +8,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, LeftOut
 from bertcli.evaluate.load.tables import TAG
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.line_reader import Line, LineFile
+from bertcli.files.read.line_reader import Line, LineFile
 from bertcli.files.texts import Text
 
 DOCUMENT = "-DOCSTART-"  # the first word of the line before a document

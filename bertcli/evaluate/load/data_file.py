@@ -13,9 +13,9 @@ from bertcli.evaluate.load.squad import PARAGRAPH, read_squad
 from bertcli.evaluate.load.tables import OF_TASKS, table
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import ending_of
-from bertcli.files.inputs import rows_in, takes_columns
-from bertcli.files.line_reader import LineFile
-from bertcli.files.rows import RowColumns
+from bertcli.files.read.inputs import rows_in, takes_columns
+from bertcli.files.read.line_reader import LineFile
+from bertcli.files.read.rows import RowColumns
 
 TAGGED = (".conll", ".iob", ".iob2", ".bio")  # files of words and tags, as are others whose lines end in tags
 

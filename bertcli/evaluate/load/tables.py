@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, Relevance
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.inputs import rows_in
-from bertcli.files.rows import RowColumns, unusable
+from bertcli.files.read.inputs import rows_in
+from bertcli.files.read.rows import RowColumns, unusable
 from bertcli.files.texts import Text, is_unicode
 
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import BY_ENDING, TextFormat, endings
-from bertcli.files.rows import Field, InputFile, RowColumns
+from bertcli.files.read.rows import Field, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
 GZIP = ".gz"

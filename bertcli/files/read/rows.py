@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.line_reader import LONGEST, Line, LineFile
+from bertcli.files.read.line_reader import LONGEST, Line, LineFile
 from bertcli.files.texts import Text, is_unicode
 
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there

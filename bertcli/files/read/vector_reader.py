@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, first_line, quoted
-from bertcli.files.resumable_output import BESIDE
+from bertcli.files.beside import SETTINGS_FILE
 from bertcli.folder.files import read_object
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVecto
     }
     texts = {name: readers[name]() for name in NOTES if name in readers}
     notes = {name: str(text) for name, text in texts.items() if text.dtype.kind == "U" and not text.ndim}
-    if (beside := Path(f"{path}.{BESIDE}")).exists():
+    if (beside := Path(f"{path}.{SETTINGS_FILE}")).exists():
         notes |= {
             name: value if isinstance(value, str) else json.dumps(value)  # 0.7.0 wrote the settings as a text of JSON
             for name, value in read_object(beside).items()

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
+from bertcli.files.beside import ERRORS, SETTINGS_FILE
 from bertcli.platforms import cache_folder, sync_folder
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ State = dict[str, Any]
 Fingerprint = dict[str, Any]
 LINES = "lines"  # the array that holds records, or the rows of a table, as lines
 LENGTHS = "lengths"  # the array that says how many rows of the others, or entries, each text has
-ERRORS = "errors.jsonl"  # the array, and the file beside a result, that lists texts that could not be used
-BESIDE = "settings.json"  # the file beside a result that says how it was made
 PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST, LONGEST = 1.0, 30.0  # seconds of a segment: a hundredth of the time so far, within these limits
 LARGEST = 1 << 23  # bytes of a segment, which is in memory until it is written
@@ -148,7 +147,7 @@ class ResumableOutput:
         Errors that an array cannot hold are first written to v.npy.errors.jsonl, and what is to stand `beside` the file
         then to v.npy.settings.json: of an earlier result it is gone before that is.
         """
-        errors, settings = (self._path.with_name(f"{self._path.name}.{name}") for name in (ERRORS, BESIDE))
+        errors, settings = (self._path.with_name(f"{self._path.name}.{name}") for name in (ERRORS, SETTINGS_FILE))
         with writing(self.file):
             if self.row_count(ERRORS):
                 with _replacing(errors, self._folder / "new") as listed:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bertcli.files.arrays import SAFETENSORS_TYPES, Stored
 from bertcli.files.formats import SEVERAL, ArrayFormat, check_output, ending_of, format_of
-from bertcli.files.resumable_output import ResumableOutput
+from bertcli.files.write.resumable_output import ResumableOutput
 
 
 def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, ends_of
+from bertcli.files.beside import ERRORS
 from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
-from bertcli.files.resumable_output import ERRORS, LENGTHS, LINES, ResumableOutput
+from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
-from bertcli.files.vector_reader import ORIGIN, SETTINGS
+from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
 

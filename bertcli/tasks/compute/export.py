@@ -17,7 +17,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import check_output
-from bertcli.files.resumable_output import writing
+from bertcli.files.write.resumable_output import writing
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.loaded_model import LoadedModel

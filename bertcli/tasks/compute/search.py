@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bertcli.errors import BertcliError, check_count, check_names, number_of, quoted
-from bertcli.files.inputs import from_files
-from bertcli.files.resumable_output import signature
+from bertcli.files.read.inputs import from_files
+from bertcli.files.read.vector_reader import MODEL, StoredVectors
 from bertcli.files.search import Nearest, nearest, open_vectors
 from bertcli.files.texts import Text, Texts
-from bertcli.files.vector_reader import MODEL, StoredVectors
+from bertcli.files.write.resumable_output import signature
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.compute.task import Record

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.passages import PassageOfFile, digest_of, passages_in
-from bertcli.files.resumable_output import signature
+from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.search import similarities
 from bertcli.files.search_index import FileVectors, Made, read_index, write_index
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
+from bertcli.files.write.resumable_output import signature
 from bertcli.loaded_model import LoadedModel
 from bertcli.onnx.exactness import PREDICATES, SENTENCES
 from bertcli.ranking import best_first

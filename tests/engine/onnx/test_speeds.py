@@ -183,7 +183,7 @@ def test_a_file_comes_from_one_engine_which_its_run_names(
 
 def test_a_run_that_is_resumed_keeps_its_engine(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Though by now the other one would be chosen."""
-    from bertcli.files import resumable_output
+    from bertcli.files.write import resumable_output
 
     kept: list[Any] = []
     begin = resumable_output.ResumableOutput.__init__
