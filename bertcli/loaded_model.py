@@ -371,7 +371,7 @@ class LoadedModel:
         if self.session is None or watched() or original is None or self.network is not original.network:
             return self.network(batch, rows)
         speeds = self.engine.speeds
-        if self.engine.name == "auto" and speeds is not None and not speeds.prefers_onnx(batch):
+        if self.engine.name == "auto" and speeds is not None and not speeds.prefers_onnx(batch, self.session.hidden):
             return self.network(batch, rows)
         from bertcli.onnx.session import hidden_states
 

@@ -19,7 +19,20 @@ from bertcli.network.module import Module, Parameter, parameters
 from bertcli.network.traced_tree import twins
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
-from bertcli.onnx.graph import IDS, SEGMENTS, Axis, Dim, Graph, OnnxValue, Stored
+from bertcli.onnx.graph import (
+    BATCH,
+    IDS,
+    POSITIONS,
+    ROWS,
+    SEGMENTS,
+    SEQUENCE,
+    TOKENS,
+    Axis,
+    Dim,
+    Graph,
+    OnnxValue,
+    Stored,
+)
 from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
 from bertcli.onnx.speeds import Speeds, measured_calls, measured_speeds, tokens_of_a_call
 from bertcli.tracing.dispatch import Array, watching
@@ -30,8 +43,8 @@ logger = logging.getLogger("bertcli")
 
 OPSET = 20  # the first with Gelu
 HIDDEN = "last_hidden_state"
-SYMBOLS = {"B": "batch", "S": "sequence"}  # of the dimensions that may have any size
-BATCH, SEQUENCE = 2, 3  # of the pass; any sizes above 1 would do
+SYMBOLS = {"B": BATCH, "S": SEQUENCE}  # of the dimensions that may have any size
+SENTENCES, LENGTH = 2, 3  # of the pass; any sizes above 1 would do
 
 
 class Exporter(Tracer):
@@ -44,7 +57,7 @@ class Exporter(Tracer):
         super().__init__("the model", dry=True)
         self.graph = graph
         self.register(places)
-        tokens = np.zeros((BATCH, SEQUENCE), np.intp)  # a dry pass computes only shapes: any ids will do
+        tokens = np.zeros((SENTENCES, LENGTH), np.intp)  # a dry pass computes only shapes: any ids will do
         self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
 
     def watch(self, run: Callable[[Packed], Mapping[str, Array]]) -> dict[str, OnnxValue]:
@@ -61,7 +74,7 @@ class Exporter(Tracer):
 
     def source_of(self, name: str) -> list[Any]:
         """Return the tensor for an array of the batch."""
-        positions = rules.positions(self.graph).name
+        positions = POSITIONS if self.graph.packed else rules.positions(self.graph).name
         return [{"ids": IDS, "segments": SEGMENTS, "positions": positions, "offsets": rules.OFFSETS}[name]]
 
     def ran(self, ran: Ran) -> None:
@@ -74,7 +87,7 @@ class Exporter(Tracer):
         with self.graph.scope(self.frame.path if self.frame else ""):
             made = rule(*(operand and self.tensor(operand) for operand in ran.operands), **settings)
             for view in reversed(ran.output.views):  # a result was written into a view of what now holds it
-                made = _undone(made, view)
+                made = self._undone(made, view)
         ran.output.source[:] = [made.name]
 
     def tensor(self, value: Traced) -> OnnxValue:
@@ -82,8 +95,8 @@ class Exporter(Tracer):
         (source,) = value.source
         tensor = OnnxValue(self.graph, source.home if isinstance(source, Weight) else source)
         for view in value.views:
-            tensor = _seen(tensor, view)
-        return tensor.with_axes(*_dimensions(value.axes))
+            tensor = self._seen(tensor, view)
+        return tensor.with_axes(*self._dimensions(value.axes))
 
     def _result(self, array: Array) -> OnnxValue:
         value = self.value_of(array)
@@ -91,39 +104,51 @@ class Exporter(Tracer):
             raise RuntimeError(f"An array of shape {array.shape} was computed that the exporter cannot see.")
         return self.tensor(value)
 
+    def _seen(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
+        """Apply a view to a tensor."""
+        before, numbers = self._dimensions(view.before), view.numbers
+        if x.name == rules.OFFSETS:
+            return OnnxValue(x.graph, rules.FIRST)
+        match view.kind:
+            case "divide":
+                after = self._dimensions(view.after)
+                if (axis := _sentences_of(_flat(before), _flat(after))) is None:
+                    return x.reshaped(_flat(before), _flat(after))
+                # Every token stands at its position in the padded layout, so positions are 0, 1, 2 … there.
+                return rules.positions(x.graph) if x.name == POSITIONS else x.node("Gather", ROWS, axis=axis)
+            case "transpose":
+                return x.permuted(*_order(before, numbers))
+            case "index":
+                return x.node("Gather", numbers[1], axis=0)
+            case "slice":
+                axis, start, stop = numbers
+                if any(dim.symbol for dim in before[axis]):
+                    raise RuntimeError("A page has a view of some tokens: no graph can have that.")
+                return x.cut(len(_flat(before[:axis])), [start], [stop])
 
-def _seen(x: OnnxValue, view: ArrayView) -> OnnxValue:
-    """Apply a view to a tensor."""
-    before, numbers = _dimensions(view.before), view.numbers
-    if x.name == rules.OFFSETS:
-        return OnnxValue(x.graph, rules.FIRST)
-    match view.kind:
-        case "divide":
-            return x.reshaped(_flat(before), _flat(_dimensions(view.after)))
-        case "transpose":
-            return x.permuted(*_order(before, numbers))
-        case "index":
-            return x.node("Gather", numbers[1], axis=0)
-        case "slice":
-            axis, start, stop = numbers
-            if any(dim.symbol for dim in before[axis]):
-                raise RuntimeError("A page has a view of some tokens: no graph can have that.")
-            return x.cut(len(_flat(before[:axis])), [start], [stop])
+    def _undone(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
+        """Undo a view: return the tensor that it was taken from."""
+        before, after = self._dimensions(view.before), self._dimensions(view.after)
+        if view.kind == "divide":
+            if _sentences_of(_flat(before), _flat(after)) == 0:
+                return rules.unpadded(x, *(dim.size for dim in _flat(after)[2:]))
+            return x.reshaped(_flat(after), _flat(before))
+        if view.kind == "transpose":
+            return x.permuted(*_order(after, [view.numbers.index(i) for i in range(len(after))]))
+        raise RuntimeError("An op wrote into a part of a value: no graph can have that.")
+
+    def _dimensions(self, axes: Axes) -> tuple[Axis, ...]:
+        """Map each axis to the tensor's dimensions: an axis of packed tokens has two where the graph is padded."""
+        found = (tuple(_merged([Dim(size, SYMBOLS.get(symbol)) for symbol, size in axis])) for axis in axes)
+        if not self.graph.packed:
+            return tuple(found)
+        return tuple((Dim(SENTENCES * LENGTH, TOKENS),) if len(axis) == 2 else axis for axis in found)
 
 
-def _undone(x: OnnxValue, view: ArrayView) -> OnnxValue:
-    """Undo a view: return the tensor that it was taken from."""
-    before, after = _dimensions(view.before), _dimensions(view.after)
-    if view.kind == "divide":
-        return x.reshaped(_flat(after), _flat(before))
-    if view.kind == "transpose":
-        return x.permuted(*_order(after, [view.numbers.index(i) for i in range(len(after))]))
-    raise RuntimeError("An op wrote into a part of a value: no graph can have that.")
-
-
-def _dimensions(axes: Axes) -> tuple[Axis, ...]:
-    """Map each axis to the tensor's dimensions: an axis of packed tokens has two, batch and sequence."""
-    return tuple(_merged([Dim(size, SYMBOLS.get(symbol)) for symbol, size in axis]) for axis in axes)
+def _sentences_of(before: list[Dim], after: list[Dim]) -> int | None:
+    """The dimension of packed tokens that a view divides into sentences and their tokens; None for other views."""
+    numbers = [number for number, dim in enumerate(before) if dim.symbol == TOKENS and dim not in after]
+    return numbers[0] if numbers else None
 
 
 def _merged(dims: list[Dim]) -> Axis:
@@ -147,12 +172,19 @@ def _order(axes: tuple[Axis, ...], order: Iterable[int]) -> list[int]:
     return [first[number] + i for number in order for i in range(len(axes[number]))]
 
 
-def exporter_of(network: Network, after: Sequence[Module] = (), *, opset: int, stored: Stored = "float32") -> Exporter:
+def exporter_of(
+    network: Network,
+    after: Sequence[Module] = (),
+    *,
+    opset: int,
+    stored: Stored = "float32",
+    packed: bool = False,
+) -> Exporter:
     """Make an exporter for this network, and for the Dense layers that come `after` its pooling."""
     trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
     places = [place for path, tree in trees.items() for place in twins(tree, path)]
     weights = {path: item.array for path, item, _ in places if isinstance(item, Parameter)}
-    return Exporter(Graph(weights, opset, stored), places)
+    return Exporter(Graph(weights, opset, stored, packed=packed), places)
 
 
 def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
@@ -166,7 +198,7 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     weights = {
         weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
     }
-    key = key_of(weights, settings, __version__, runtime().__version__, OPSET)
+    key = key_of(weights, settings, __version__, runtime().__version__, OPSET, "packed")
     model = key_of({}, str(folder), precision)
     return open_cached(model, key, lambda file: _make(network, precision, file), device)
 
@@ -215,7 +247,7 @@ def open_fastest(
 
 def _make(network: Network, precision: str, file: Path) -> None:
     """Write the graph with its weights in a second file, which ONNX Runtime maps into memory."""
-    exporter = exporter_of(network, opset=OPSET)
+    exporter = exporter_of(network, opset=OPSET, packed=True)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     made = onnx_file.Export(exporter.graph, outputs, {})
     onnx_file.write_parts(made, file, apart=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli._version import __version__
-from bertcli.onnx.graph import FLOAT, INPUTS, INT64, Graph, Node, OnnxValue
+from bertcli.onnx.graph import FLOAT, INT64, Graph, Node, OnnxValue
 from bertcli.onnx.session import runtime
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
     proto = [helper.make_node(n.kind, n.inputs, [n.output], name=n.output, **n.attributes) for n in nodes]
     for name, tensor in export.outputs.items():
         proto.append(helper.make_node("Identity", [tensor.name], [name], name=name))
-    inputs = [helper.make_tensor_value_info(name, INT64, ["batch", "sequence"]) for name in INPUTS if name in used]
+    inputs = [helper.make_tensor_value_info(name, INT64, dims) for name, dims in graph.inputs.items() if name in used]
     outputs = [
         helper.make_tensor_value_info(name, FLOAT, [dim.symbol or dim.size for dim in tensor.dims])
         for name, tensor in export.outputs.items()

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from bertcli.tracing.dispatch import Array
 
 IDS, SEGMENTS, MASK = INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the names that every tool expects
+POSITIONS, ROWS, PLACES = ("position_ids", "token_rows", "padded_places")  # of packed graphs alone, see Graph
+BATCH, SEQUENCE, TOKENS = "batch", "sequence", "tokens"  # dimensions that may have any size
 FLOAT, INT64 = 1, 7  # of onnx.TensorProto
 BLOCK = 32  # numbers with one scale, where matrices and tables are stored as int8
 Stored = Literal["float32", "float16", "int8"]  # how weights are; they are always computed with as float32
@@ -21,10 +23,11 @@ class Dim(NamedTuple):
     """A dimension of a tensor: its size in the watched pass and, if it may have any other, its name."""
 
     size: int
-    symbol: str | None = None  # "batch" or "sequence"
+    symbol: str | None = None  # BATCH, SEQUENCE or TOKENS
 
 
-Axis = tuple[Dim, ...]  # of an array: an axis of packed tokens is two of the tensor's dimensions, batch and sequence
+# Of an array: in a padded graph an axis of packed tokens is two of the tensor's dimensions, batch and sequence.
+Axis = tuple[Dim, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +119,25 @@ class Node(NamedTuple):
 
 
 class Graph:
-    """Nodes in the order in which they run. A parameter is stored when a node first has its path as an input."""
+    """Nodes in the order in which they run. A parameter is stored when a node first has its path as an input.
 
-    def __init__(self, parameters: Mapping[str, Array], opset: int, stored: Stored = "float32") -> None:
+    packed: tokens are one dimension, as in NumPy, and sentences are padded for attention alone. Ids, segments and
+    POSITIONS are [tokens]. ROWS [batch, sequence] has for each place of the padded layout the row of its token, and any
+    row where MASK [batch, sequence] is 0; PLACES [tokens] has the index of each token among all those places. Otherwise
+    the graph is what other tools expect: ids, segments and mask, all [batch, sequence].
+    """
+
+    def __init__(
+        self, parameters: Mapping[str, Array], opset: int, stored: Stored = "float32", *, packed: bool = False
+    ) -> None:
         self.parameters = parameters
         self.opset = opset
         self.stored = stored
+        self.packed = packed
+        padded = (BATCH, SEQUENCE)
+        self.inputs: dict[str, tuple[str, ...]] = dict.fromkeys(INPUTS, padded)  # their dimensions
+        if packed:
+            self.inputs |= dict.fromkeys((IDS, SEGMENTS, POSITIONS, PLACES), (TOKENS,)) | {ROWS: padded}
         self.nodes: list[Node] = []
         self.made: dict[str, Node] = {}  # by the name of their result
         self.weights: dict[str, NDArray[Any]] = {}  # parameters, as the model has them or transposed; and as int8
@@ -129,7 +145,7 @@ class Graph:
         self._scope = ""
         self._counts: dict[str, int] = {}
         self._names: dict[Any, str] = {}
-        self._shared = {*INPUTS}  # the inputs, constants, and what is made of these alone
+        self._shared = {*self.inputs}  # the inputs, constants, and what is made of these alone
 
     @contextmanager
     def scope(self, path: str) -> Iterator[None]:

@@ -1,8 +1,8 @@
 """The ONNX rule of every op: a function with the op's name and arguments that adds nodes and returns the result.
 
-The exporter finds a rule by the op's name (getattr). Results have the dimensions of the op's signature, but packed
-tokens are two dimensions, [batch, sequence]: sentences are padded, so ops on whole sentences mask the padding, see
-`softmax`.
+The exporter finds a rule by the op's name (getattr). Results have the dimensions of the op's signature, but in a padded
+graph packed tokens are two dimensions, [batch, sequence]. Ops on whole sentences mask the padding (see `softmax`), and
+in a packed graph they pad first.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
-from bertcli.onnx.graph import IDS, INT64, MASK, Dim, Graph, OnnxValue, Operand
+from bertcli.onnx.graph import IDS, INT64, MASK, PLACES, ROWS, Dim, Graph, OnnxValue, Operand
 
-FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a padded graph does not have
+FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a graph does not have
 LEAST = float(np.finfo(np.float32).min)  # added to masked scores; -inf would give NaN where all keys are padding
 
 
 def embed(table: OnnxValue, ids: OnnxValue) -> OnnxValue:
-    """Gather; for the positions 0, 1, 2 …, slice the first rows of the table."""
+    """Gather; for the positions 0, 1, 2 … of a padded graph, slice the first rows of the table."""
     graph = table.graph
     if ids.name != positions(graph).name:
         return graph.rows(table, ids)
@@ -28,8 +28,8 @@ def embed(table: OnnxValue, ids: OnnxValue) -> OnnxValue:
 
 def embed_counted(table: OnnxValue, ids: OnnxValue, offsets: OnnxValue, *, padding: int) -> OnnxValue:
     """Gather at p + CumSum(id ≠ p), at p where the id is p; `offsets` are the ends that every sentence has here."""
-    real = _real(ids, padding)
-    return table.graph.rows(table, real.node("CumSum", 1) * real + padding)
+    real = _real(padded(ids), padding)
+    return table.graph.rows(table, unpadded(real.node("CumSum", 1) * real + padding))
 
 
 def mean_tokens(x: OnnxValue, first: OnnxValue) -> OnnxValue:
@@ -48,10 +48,10 @@ def scale(x: OnnxValue, *, factor: float) -> OnnxValue:
 
 def drop_masks(x: OnnxValue, ids: OnnxValue, first: OnnxValue, *, mask: int, trained: float) -> OnnxValue:
     """0 for masks, else x (1 - trained) / (1 - the share of masks in its sentence)."""
-    masks = ids.node("Equal", mask).unsqueezed(2).cast()
+    masks = padded(ids).node("Equal", mask).unsqueezed(2).cast()
     share = _mean(masks).unsqueezed(1)
     factor = masks.graph.node("Div", 1 - trained, 1.0 - share)
-    return x * ((1.0 - masks) * factor)
+    return x * unpadded((1.0 - masks) * factor, 1)
 
 
 def gather(x: OnnxValue, rows: OnnxValue) -> OnnxValue:
@@ -87,7 +87,7 @@ def project(
 
 
 def project_heads(x: OnnxValue, weights: OnnxValue) -> OnnxValue:
-    return x @ weights.unsqueezed(1)  # [head, 1, hidden, size]: for every sentence
+    return x @ (weights if x.graph.packed else weights.unsqueezed(1))  # [head, 1, hidden, size]: for every sentence
 
 
 def experts(
@@ -101,16 +101,15 @@ def experts(
     activation: str,
 ) -> OnnxValue:
     """Compute all experts for every token; those that a token is not routed to have weight 0."""
-    batch, token, count = shares.dims
+    *rows, count = shares.dims
     size = inner.dims[0].size // count.size
-    larger = shares.unsqueezed(2).node("Greater", shares.unsqueezed(3)).cast().node("ReduceSum", [3], keepdims=0)
+    this, other = shares.unsqueezed(len(rows)), shares.unsqueezed(len(rows) + 1)
+    larger = this.node("Greater", other).cast().node("ReduceSum", [-1], keepdims=0)
     kept = larger.node("Less", float(top)).node("Where", shares, 0.0)
     hidden = activated(x @ x.graph.matrix(inner), activation)
-    by_expert = hidden.reshaped([batch, token, inner.dims[0]], [batch, token, count, Dim(size)])
-    weighted = (by_expert * kept.unsqueezed(3)).reshaped(
-        [batch, token, count, Dim(size)], [batch, token, inner.dims[0]]
-    )
-    return weighted @ outer + bias
+    together, apart = [*rows, inner.dims[0]], [*rows, count, Dim(size)]
+    weighted = hidden.reshaped(together, apart) * kept.unsqueezed(len(rows) + 1)
+    return weighted.reshaped(apart, together) @ outer + bias
 
 
 def scores(q: OnnxValue, k: OnnxValue, *, terms: float = 1) -> OnnxValue:
@@ -140,10 +139,10 @@ def convolve(
 ) -> OnnxValue:
     """Conv along every sentence, with padding set to zero; sentences begin at the rows `first`."""
     width = weight.dims[2].size
-    rows = (x * tokens(x.graph)).permuted(0, 2, 1)
+    rows = (padded(x) * tokens(x.graph)).permuted(0, 2, 1)
     pads = (width // 2, (width - 1) // 2)
     made = rows.node("Conv", weight, bias, kernel_shape=(width,), pads=pads)
-    return activated(made.permuted(0, 2, 1), activation)
+    return activated(unpadded(made.permuted(0, 2, 1), weight.dims[0].size), activation)
 
 
 def relative_bias(table: OnnxValue, queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
@@ -169,19 +168,20 @@ def rotate(
     """Rotate the halves (a, b) of every head: (a cos - b sin, b cos + a sin), by position · inverse frequency."""
     split = _by_heads(x, heads)
     half = split[-1].size // 2
-    angles = where.cast().unsqueezed(2, 3) * np.array(inverse_frequencies, np.float32)  # [1, sequence, 1, half]
+    last = len(split) - 1
+    angles = where.cast().unsqueezed(last - 1, last) * np.array(inverse_frequencies, np.float32)  # [tokens, 1, half]
     cos, sin = (angles.node(kind) * float(scaling) for kind in ("Cos", "Sin"))
     whole = x.reshaped(x.dims, split)
-    a, b = whole.cut(3, [0], [half]), whole.cut(3, [half], [2 * half])
+    a, b = whole.cut(last, [0], [half]), whole.cut(last, [half], [2 * half])
     left, right = a * cos - b * sin, b * cos + a * sin
-    return left.node("Concat", right, axis=3).reshaped(split, x.dims)
+    return left.node("Concat", right, axis=last).reshaped(split, x.dims)
 
 
 def repeat_heads(x: OnnxValue, like: OnnxValue, *, heads: int, of: int) -> OnnxValue:
     """Repeat each key or value head for the query heads that share it (grouped-query attention), by Gather."""
     split = _by_heads(x, heads)
     *rows, _, size = split
-    wide = x.reshaped(x.dims, split).node("Gather", [head * heads // of for head in range(of)], axis=2)
+    wide = x.reshaped(x.dims, split).node("Gather", [head * heads // of for head in range(of)], axis=len(rows))
     return wide.reshaped([*rows, Dim(of), size], [*rows, Dim(of * size.size)])
 
 
@@ -209,8 +209,9 @@ def attend(weights: OnnxValue, v: OnnxValue) -> OnnxValue:
 def concat(heads: OnnxValue) -> OnnxValue:
     """Join heads: [batch, head, sequence, size] to [batch, sequence, head·size]."""
     batch, head, token, size = heads.dims
-    together = [batch, token, Dim(head.size * size.size)]
-    return heads.permuted(0, 2, 1, 3).reshaped([batch, token, head, size], together)
+    hidden = head.size * size.size
+    joined = heads.permuted(0, 2, 1, 3).reshaped([batch, token, head, size], [batch, token, Dim(hidden)])
+    return unpadded(joined, hidden)
 
 
 def norm(x: OnnxValue, weight: OnnxValue | None = None, bias: OnnxValue | None = None, *, eps: float) -> OnnxValue:
@@ -269,9 +270,9 @@ def _scaled(x: OnnxValue, terms: float) -> OnnxValue:
 
 
 def _by_heads(x: OnnxValue, heads: int) -> list[Dim]:
-    """The dimensions of [batch, sequence, hidden] with an axis of its own for heads."""
-    batch, token, hidden = x.dims
-    return [batch, token, Dim(heads), Dim(hidden.size // heads)]
+    """The dimensions of [tokens, hidden] with an axis of its own for heads."""
+    *rows, hidden = x.dims
+    return [*rows, Dim(heads), Dim(hidden.size // heads)]
 
 
 def _by_distance(values: OnnxValue, buckets: int, farthest: int, *, sign: int) -> OnnxValue:
@@ -309,7 +310,17 @@ def positions(graph: Graph) -> OnnxValue:
 
 def _length(graph: Graph) -> OnnxValue:
     """[1]: tokens of a sentence, with its padding."""
-    return graph.node("Shape", IDS, start=1, end=2)
+    return graph.node("Shape", MASK if graph.packed else IDS, start=1, end=2)
+
+
+def padded(x: OnnxValue) -> OnnxValue:
+    """Bring packed tokens into the padded layout: [tokens, …] -> [batch, sequence, …]; a padded graph has no others."""
+    return x.node("Gather", ROWS, axis=0) if x.graph.packed else x
+
+
+def unpadded(x: OnnxValue, *sizes: int) -> OnnxValue:
+    """Undo `padded`; `sizes` are those of the dimensions after the tokens."""
+    return x.node("Reshape", [-1, *sizes]).node("Gather", PLACES, axis=0) if x.graph.packed else x
 
 
 # ----------------------------------------------------------------------------------- what reads a whole sentence

@@ -26,11 +26,12 @@ from bertcli import platforms
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, quoted
-from bertcli.onnx.graph import IDS, INPUTS, MASK, SEGMENTS
+from bertcli.onnx.graph import IDS, MASK, PLACES, POSITIONS, ROWS, SEGMENTS
 from bertcli.tracing.dispatch import Array, Integers
 
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
+ATTENTION = 2.5  # times the hidden size: the number of keys to which a token attends in the time of its products
 OVERHEAD = 16  # tokens that take as long as a call, where that was not measured (speeds.py)
 ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
 
@@ -130,7 +131,9 @@ class Session:
         self.overhead = OVERHEAD
         self.folder = None if isinstance(file, bytes) else file.parent
         self.inputs = tuple(value.name for value in self._session.get_inputs())
-        self.outputs = tuple(value.name for value in self._session.get_outputs())
+        outputs = self._session.get_outputs()
+        self.outputs = tuple(value.name for value in outputs)
+        self.hidden = int(outputs[0].shape[-1]) if outputs and isinstance(outputs[0].shape[-1], int) else 1
 
     def __call__(self, inputs: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[Any]]:
         """Run the graph, and return its results by name; inputs that the graph does not have are left out."""
@@ -141,42 +144,62 @@ class Session:
 
 
 def hidden_states(session: Session, batch: Packed) -> Array:
-    """Run a session on packed sentences, padded in groups of similar length; return packed rows [token, hidden]."""
+    """Run the session of a packed graph on packed sentences, in groups; return packed rows [token, hidden]."""
     lengths = np.diff(batch.offsets)
-    sentence = np.repeat(np.arange(len(lengths)), lengths)
     widths = batch.positions[batch.offsets[1:] - 1] + 1  # more than the length where a mask left tokens out
-    hidden: Array | None = None
-    for group in groups(widths, session.overhead):
-        row = np.full(len(lengths), -1)
-        row[group] = np.arange(len(group))
-        tokens = np.flatnonzero(row[sentence] >= 0)
-        places = row[sentence[tokens]], batch.positions[tokens]
-        inputs = {name: np.zeros((len(group), int(widths[group].max())), np.int64) for name in INPUTS}
-        for name, values in ((IDS, batch.ids[tokens]), (SEGMENTS, batch.segments[tokens]), (MASK, 1)):
-            inputs[name][places] = values
-        (states,) = session(inputs).values()
-        if hidden is None:
-            hidden = np.empty((len(sentence), states.shape[-1]), np.float32)
-        hidden[tokens] = states[places]
-    assert hidden is not None
+    made = [*groups(widths, session.overhead, session.hidden)]
+    if len(made) == 1:
+        return _states(session, batch, slice(None), lengths, widths)
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    hidden = np.empty((len(sentence), session.hidden), np.float32)
+    for group in made:
+        chosen = np.zeros(len(lengths), np.bool_)
+        chosen[group] = True
+        tokens = np.flatnonzero(chosen[sentence])
+        hidden[tokens] = _states(session, batch, tokens, lengths[chosen], widths[chosen])
     return hidden
 
 
-def groups(widths: Integers, overhead: int) -> Iterator[Integers]:
+def _states(session: Session, batch: Packed, tokens: Integers | slice, lengths: Integers, widths: Integers) -> Array:
+    """Run a session on some sentences of a batch, those of these tokens, lengths and widths."""
+    shape = len(lengths), int(widths.max())
+    positions = batch.positions[tokens]
+    places = positions + np.repeat(np.arange(0, shape[0] * shape[1], shape[1]), lengths)
+    mask, rows = np.zeros((2, shape[0] * shape[1]), np.int64)
+    mask[places] = 1
+    rows[places] = np.arange(len(places))
+    inputs = {
+        IDS: batch.ids[tokens],
+        SEGMENTS: batch.segments[tokens],
+        POSITIONS: positions,
+        PLACES: places,
+        MASK: mask.reshape(shape),
+        ROWS: rows.reshape(shape),
+    }
+    (states,) = session({name: values.astype(np.int64, copy=False) for name, values in inputs.items()}).values()
+    return states
+
+
+def groups(widths: Integers, overhead: int, hidden: int) -> Iterator[Integers]:
     """Group sentences into runs, widest first, so that all runs together take the least time.
 
-    The cost of a run is its padded tokens plus `overhead`, in tokens. Sentences of one width stay together. The best
-    cuts of the sorted widths are found by dynamic programming:
+    A run costs its tokens, which every grouping has, `overhead` tokens, and attention, for which alone sentences are
+    padded: that of a token to `width` keys takes as long as width / (ATTENTION · hidden) tokens. Sentences of one width
+    stay together. The best cuts of the sorted widths are found by dynamic programming:
 
-        least[j] = min over i < j of least[i] + overhead · runs + widths[i] · sentences between i and j
+        least[j] = min over i < j of least[i] + overhead · runs + attention of the sentences between i and j
     """
+    if len(widths) == 1:
+        yield np.zeros(1, np.intp)
+        return
     order = np.argsort(-widths, kind="stable")
     distinct, counts = np.unique(widths, return_counts=True)
     distinct, before = distinct[::-1], np.concatenate([[0], np.cumsum(counts[::-1])])
     least, start_of = np.zeros(len(before)), np.zeros(len(before), np.intp)
     for end in range(1, len(before)):
         padded = distinct[:end] * (before[end] - before[:end])
-        times = least[:end] + overhead * -(-padded // MOST_TOKENS) + padded
+        attention = padded * distinct[:end] / (ATTENTION * hidden)
+        times = least[:end] + overhead * -(-padded // MOST_TOKENS) + attention
         start_of[end] = times.argmin()
         least[end] = times[start_of[end]]
     cuts = [len(distinct)]

@@ -60,13 +60,13 @@ class Speeds:
         """The faster engine for a long run, whose texts are computed in batches."""
         return self.faster(BATCH if BATCH in self.numpy else LONGER)
 
-    def prefers_onnx(self, batch: Packed) -> bool:
+    def prefers_onnx(self, batch: Packed, hidden: int) -> bool:
         """True if ONNX Runtime is expected to be faster for these sentences."""
         lengths = np.diff(batch.offsets)
         in_numpy = seconds(self.numpy, len(lengths), float(lengths.mean()))
         overhead = tokens_of_a_call(self.onnx)
         in_onnx = sum(
-            seconds(self.onnx, len(group), float(lengths[group].max())) for group in groups(lengths, overhead)
+            seconds(self.onnx, len(group), float(lengths[group].mean())) for group in groups(lengths, overhead, hidden)
         )
         return in_onnx < in_numpy
 

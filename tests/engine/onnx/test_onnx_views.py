@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bertcli.onnx.exporter import BATCH, SEQUENCE, Exporter
+from bertcli.onnx.exporter import LENGTH, SENTENCES, Exporter
 from bertcli.onnx.file import Export, check, write
 from bertcli.onnx.graph import IDS, Graph, OnnxValue
 from bertcli.tracing.dispatch import divided
@@ -24,24 +24,24 @@ View = Callable[[Any], Any]
 
 def in_graph(view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     """What a graph and what NumPy gives for a view of packed rows [token, width]."""
-    array = np.arange(BATCH * SEQUENCE * WIDTH, dtype=np.float32).reshape(-1, WIDTH)
+    array = np.arange(SENTENCES * LENGTH * WIDTH, dtype=np.float32).reshape(-1, WIDTH)
     exporter = Exporter(Graph({}, 20), ())
     graph = exporter.graph
     numbers = OnnxValue(graph, IDS).cast().unsqueezed(2) + np.arange(WIDTH, dtype=np.float32)
-    rows, columns = named_axes(["B", "S", "H"], [BATCH, SEQUENCE, WIDTH])[:2], named_axes(["H"], [WIDTH])
+    rows, columns = named_axes(["B", "S", "H"], [SENTENCES, LENGTH, WIDTH])[:2], named_axes(["H"], [WIDTH])
     value = Traced(array, ((*rows[0], *rows[1]), *columns), Origins([numbers.name]))
     export = Export(graph, {"view": exporter.tensor(view(value))}, {})
     check(export)
     file = io.BytesIO()
     write(export, file)
     session = onnxruntime.InferenceSession(file.getvalue(), providers=["CPUExecutionProvider"])
-    first = (WIDTH * np.arange(BATCH * SEQUENCE)).reshape(BATCH, SEQUENCE)
+    first = (WIDTH * np.arange(SENTENCES * LENGTH)).reshape(SENTENCES, LENGTH)
     (found,) = session.run(None, {IDS: first})
     return found, view(array)
 
 
 def heads(x: Any) -> Any:
-    return divided(divided(x, 0, BATCH), 2, HEADS).transpose(0, 2, 1, 3)
+    return divided(divided(x, 0, SENTENCES), 2, HEADS).transpose(0, 2, 1, 3)
 
 
 def test_onnx_views_of_heads() -> None:
@@ -58,11 +58,11 @@ def test_onnx_views_in_any_order(axes: list[int]) -> None:
 @given(st.integers(0, WIDTH - 1), st.integers(1, WIDTH))
 def test_onnx_views_of_some_columns(start: int, count: int) -> None:
     found, expected = in_graph(lambda x: x[:, start : start + count])
-    np.testing.assert_array_equal(found, expected.reshape(BATCH, SEQUENCE, -1))
+    np.testing.assert_array_equal(found, expected.reshape(SENTENCES, LENGTH, -1))
 
 
 def test_onnx_views_of_one_sentence_and_of_half_a_head() -> None:
-    found, expected = in_graph(lambda x: divided(x, 0, BATCH)[1])
+    found, expected = in_graph(lambda x: divided(x, 0, SENTENCES)[1])
     np.testing.assert_array_equal(found, expected)
     found, expected = in_graph(lambda x: heads(x)[:, 1:, :, : SIZE // 2])
     np.testing.assert_array_equal(found, expected)
@@ -70,7 +70,7 @@ def test_onnx_views_of_one_sentence_and_of_half_a_head() -> None:
 
 @pytest.mark.parametrize(
     "view",
-    [lambda x: x[1:], lambda x: x[:, ::3], lambda x: x[::-1], lambda x: x[: BATCH + 2]],
+    [lambda x: x[1:], lambda x: x[:, ::3], lambda x: x[::-1], lambda x: x[: SENTENCES + 2]],
     ids=["rows", "step", "back", "some"],
 )
 def test_onnx_views_of_some_tokens_are_refused(view: View) -> None:

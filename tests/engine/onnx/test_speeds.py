@@ -69,9 +69,9 @@ def test_the_faster_engine_depends_on_the_batch() -> None:
     mixed = Speeds({shape: SLOW[shape] for shape in mixed.onnx}, mixed.onnx)
     assert mixed.winner is None
     assert mixed.for_batches == "numpy"
-    assert mixed.prefers_onnx(sentences(10))
-    assert not mixed.prefers_onnx(sentences(120))
-    assert not mixed.prefers_onnx(sentences(*[32] * 8))
+    assert mixed.prefers_onnx(sentences(10), 384)
+    assert not mixed.prefers_onnx(sentences(120), 384)
+    assert not mixed.prefers_onnx(sentences(*[32] * 8), 384)
 
 
 # ------------------------------------------------------------------------------------------------- in Python
