@@ -43,6 +43,7 @@ logger = logging.getLogger("bertcli")
 
 OPSET = 20  # the first with Gelu
 HIDDEN = "last_hidden_state"
+LAYOUT = "packed, 2"  # part of the key of kept graphs: change it with what is in them
 SYMBOLS = {"B": BATCH, "S": SEQUENCE}  # of the dimensions that may have any size
 SENTENCES, LENGTH = 2, 3  # of the pass; any sizes above 1 would do
 
@@ -198,7 +199,7 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     weights = {
         weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
     }
-    key = key_of(weights, settings, __version__, runtime().__version__, OPSET, "packed")
+    key = key_of(weights, settings, __version__, runtime().__version__, OPSET, LAYOUT)
     model = key_of({}, str(folder), precision)
     return open_cached(model, key, lambda file: _make(network, precision, file), device)
 

@@ -278,19 +278,25 @@ def _by_heads(x: OnnxValue, heads: int) -> list[Dim]:
 def _by_distance(values: OnnxValue, buckets: int, farthest: int, *, sign: int) -> OnnxValue:
     """values [batch, head, row, bucket] -> [batch, head, row, column], each at the bucket of sign · (column - row).
 
+    `values` are a product with a table, see `bucket_scores`. Instead of gathering numbers from it, which takes ONNX
+    Runtime 7 ns each, gather whole rows of the table, one for each distance, and multiply by these.
+
     Of 2S columns, one for each distance from -(S - 1) to S, those of a row begin one earlier than those of the row
     before: as rows of 2S - 1 numbers they stand below each other.
     """
     graph, table = values.graph, values.dims[-1].size
+    rows, by_bucket = graph.made[values.name].inputs
+    of_buckets = graph.made[by_bucket].inputs[0]  # [bucket, head, size]
     limit = max(farthest, table) + 1  # all distances beyond have the last bucket
     length = _length(graph)
     before, double = length - [1], length + length
     narrow = double - [1]
     columns = graph.node("Range", 0, double.node("Squeeze"), 1)
     found = log_bucket(np.arange(-limit, limit + 1), buckets, table, farthest)
-    spread = values.node("Gather", _at(found, (columns - before) * sign, limit), axis=3).node("Reshape", [0, 0, -1])
-    rows = spread.cut(2, before, before + length * narrow)
-    return rows.node("Reshape", graph.node("Concat", [0, 0, -1], narrow, axis=0)).cut(3, [0], length)
+    of_distances = graph.rows(of_buckets, _at(found, (columns - before) * sign, limit)).permuted(1, 2, 0)
+    spread = (OnnxValue(graph, rows) @ of_distances).node("Reshape", [0, 0, -1])
+    shifted = spread.cut(2, before, before + length * narrow)
+    return shifted.node("Reshape", graph.node("Concat", [0, 0, -1], narrow, axis=0)).cut(3, [0], length)
 
 
 def _at(table: Any, distance: OnnxValue, limit: int) -> OnnxValue:
