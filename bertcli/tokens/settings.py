@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
+MOST_EXTRA_IDS = 1000  # the largest number in use is 300
 ROLES = ("mask", "cls", "sep", "pad", "unk")
 SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order, which decides new ids
 FLAGS = (
@@ -22,7 +23,7 @@ FLAGS = (
 
 OF_MODELS = {"nomic_bert": "bert", "ernie": "bert", "gte": "xlm-roberta"}  # model_type -> whose tokenizer it has
 # Classes without segments (token_type_ids), unless model_input_names lists them.
-WITHOUT_SEGMENTS = ("roberta", "xlmroberta", "camembert", "mpnet", "esm", "gemma")
+WITHOUT_SEGMENTS = ("roberta", "xlmroberta", "camembert", "mpnet", "esm", "gemma", "t5", "mt5", "umt5")
 # Classes with segments in transformers 4 and without in 5: the version that wrote the files decides.
 DISPUTED = ("pretrained", "tokenizersbackend", "albert")
 
@@ -39,6 +40,8 @@ class Settings(NamedTuple):
     described: bool = False  # `added` comes from tokenizer_config.json (added_tokens_decoder)
     special: tuple[AddedToken, ...] = ()  # special tokens with or without a role; added if the tokenizer lacks them
     markers: tuple[str, ...] = ()  # words such as "[Q]" that are special tokens if the vocabulary has them
+    end: str | None = None  # eos_token
+    extra_ids: int | None = None  # marks <extra_id_0>, … of T5's vocabulary
     max_length: int | None = None
     cut_left: bool | None = None  # truncation_side is "left"; None if it is absent
     fill_left: bool | None = None  # padding_side is "left"; None if it is absent
@@ -89,6 +92,8 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
         added=_added(folder, config, {token.content for token in (*tokens.values(), *extra)}),
         described="added_tokens_decoder" in config,
         special=(*tokens.values(), *extra),
+        end=tokens["eos"].content if "eos" in tokens else None,
+        extra_ids=_extra_ids(config.get("extra_ids"), file),
         max_length=_max_length(config.get("model_max_length", config.get("max_len")), file),
         cut_left=_is_left(config, "truncation_side", file),
         fill_left=_is_left({"padding_side": "left" if class_name == "gemma" else None} | config, "padding_side", file),
@@ -106,6 +111,14 @@ def _max_length(value: Any, file: Path) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
         raise BertcliError(f"{file}: model_max_length is {quoted(value)}, which is not a length.")
     return None if value >= UNLIMITED else int(value)
+
+
+def _extra_ids(value: Any, file: Path) -> int | None:
+    if value is None:
+        return None
+    if type(value) is not int or not 0 <= value <= MOST_EXTRA_IDS:
+        raise BertcliError(f"{file}: extra_ids is {quoted(value)}, not a number from 0 to {MOST_EXTRA_IDS}.")
+    return value
 
 
 def _is_left(config: Mapping[str, Any], key: str, file: Path) -> bool | None:

@@ -25,6 +25,7 @@ SPACED_MASKS = ("deberta", "mpnet", "roberta", "xlmroberta", "camembert", "alber
 QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+EXTRA_IDS = 100  # marks of T5's vocabulary, unless its settings say otherwise
 ONE_SPACE = normalizers.Replace(Regex(" {2,}"), " ")
 SPACES_MARKED = (normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁"))
 
@@ -169,6 +170,22 @@ def _deberta_v2(file: Path, settings: Settings) -> Backend:
     return backend
 
 
+def _t5(file: Path, settings: Settings) -> Backend:
+    """T5, mT5, UMT5: a Unigram model, the marks <extra_id_99> to <extra_id_0> after it, and </s> after every text."""
+    model = _read(file)
+    count = EXTRA_IDS if settings.extra_ids is None else settings.extra_ids
+    marks = _special(*(f"<extra_id_{number}>" for number in reversed(range(count))))
+    backend = _unigram(model._replace(pieces=[*model.pieces, *marks]), [], SPACES_MARKED)
+    end = settings.end or "</s>"
+    id = backend.token_to_id(end)
+    if id is None:
+        raise BertcliError(f"{file} lacks {end}, which T5 puts after every text.")
+    backend.post_processor = processors.TemplateProcessing(
+        single=["$A", end], pair=["$A", end, "$B", end], special_tokens=[(end, id)]
+    )
+    return backend
+
+
 def _unigram(
     model: "SentencePieceModel", before: Sequence[normalizers.Normalizer], after: Sequence[normalizers.Normalizer]
 ) -> Backend:
@@ -202,6 +219,7 @@ CLASSES: dict[str, tuple[tuple[str, ...], Callable[..., Backend]]] = {
     "albert": (("spiece.model",), _albert),
     "deberta": (("vocab.json", "merges.txt"), _deberta),
     "debertav2": (("spm.model",), _deberta_v2),
+    **dict.fromkeys(("t5", "mt5", "umt5"), (("spiece.model",), _t5)),
     **dict.fromkeys(("qwen2", "qwen3"), (("vocab.json", "merges.txt"), _qwen2)),
 }
 

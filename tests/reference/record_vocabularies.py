@@ -28,7 +28,10 @@ ALBERT = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "pad_piece": "<p
           "control_symbols": ["[CLS]", "[SEP]", "[MASK]"], "user_defined_symbols": ["(", ")", "-"]}  # fmt: skip
 DEBERTA = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]", "bos_piece": "[CLS]",
            "eos_piece": "[SEP]", "unk_piece": "[UNK]"}  # fmt: skip
-TRAINED: dict[str, dict[str, Any]] = {"sentencepiece.bpe.model": {}, "spiece.model": ALBERT, "spm.model": DEBERTA}
+T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1, "pad_piece": "<pad>"}
+TRAINED: dict[str, dict[str, Any]] = {
+    "sentencepiece.bpe.model": {}, "spiece.model": ALBERT, "spm.model": DEBERTA, "t5/spiece.model": T5,
+}  # fmt: skip
 
 
 def train() -> None:
@@ -43,6 +46,7 @@ def train() -> None:
                 sentence_iterator=iter(texts), model_writer=written, vocab_size=120, normalization_rule_tsv="rules.tsv",
                 character_coverage=0.98, minloglevel=2, **options,
             )  # fmt: skip
+            (MODELS / name).parent.mkdir(exist_ok=True)
             (MODELS / name).write_bytes(written.getvalue())
 
 

@@ -64,6 +64,19 @@ FOLDERS = {
         },
         "spm.model",
     ),
+    "t5": Folder({"model_type": "t5"}, {}, "t5/spiece.model"),
+    "mt5, few marks": Folder(
+        {"model_type": "mt5"},
+        {
+            "tokenizer_config.json": {"tokenizer_class": "T5Tokenizer", "extra_ids": 3, "eos_token": "</s>"},
+            "special_tokens_map.json": {
+                "additional_special_tokens": ["<extra_id_0>", "<extra_id_1>", "<extra_id_2>"],
+                "pad_token": "<pad>",
+                "unk_token": "<unk>",
+            },
+        },
+        "t5/spiece.model",
+    ),
     "roberta": Folder({"model_type": "roberta"}, {}, "byte pairs"),
     "roberta, prefixed": Folder(
         {"model_type": "roberta"},
@@ -106,7 +119,7 @@ TEXTS = [
     "the  <mask>[MASK]  tea", "<s> </s> <unk> <pad> [CLS] [SEP] [UNK]", "[cls] [unk] [mask]", "▁under ▁▁ x▁y Ġ",
     "<s>NOTUSED <url> x<url>", "MKT AY x jL<mask>QR<null_1>.-", "tea" * 9,
     "I'LL don't 2024<|im_start|><tool> x<|endoftext|>\n\n",
-    "\x00\x01 \u3000 \u2028 end ",
+    "\x00\x01 \u3000 \u2028 end ", "hot <extra_id_0> tea<extra_id_2>x </s> y",
 ]  # fmt: skip
 PAIRS = [(TEXTS[0], TEXTS[9]), (TEXTS[3], TEXTS[12]), ("", TEXTS[10]), (TEXTS[18], TEXTS[11])]
 
@@ -115,7 +128,7 @@ def write_folder(folder: Path, name: str) -> Path:
     """Write config.json, the small files and the vocabulary of a case."""
     config, small, vocabulary = FOLDERS[name]
     if vocabulary.endswith(".model"):
-        shutil.copyfile(MODELS / vocabulary, folder / vocabulary)
+        shutil.copyfile(MODELS / vocabulary, folder / Path(vocabulary).name)
     elif vocabulary == "byte pairs":
         byte_pairs(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
     elif vocabulary == "qwen":

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.family_checkpoints import make_family
+from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import byte_pairs
 from helpers.vocabulary import pieces, write_vocabulary
 from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
@@ -59,7 +61,7 @@ def test_vocabularies_saved_as_tokenizer_json_are_the_same(name: str, tmp_path: 
         assert (one.ids, one.offsets, one.segments) == (other.ids, other.offsets, other.segments)
 
 
-@pytest.mark.parametrize("name", [name for name in MADE if not name.startswith("qwen")])  # which have none
+@pytest.mark.parametrize("name", [name for name in MADE if "qwen" not in name and "t5" not in name])  # which lack most
 def test_vocabularies_have_special_tokens_by_role(name: str, tmp_path: Path) -> None:
     tokenizer = Tokenizer.open(Layout.of(Folder(write_folder(tmp_path, name))))
     (tokens,) = tokenizer.encode([f"tea {tokenizer.mask_token}"])
@@ -273,3 +275,17 @@ def test_vocabularies_of_deberta_are_byte_pairs_in_berts_frame(tmp_path: Path) -
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     for text in TEXTS[:11]:
         assert tokenizer.encode([text])[0].ids[1:-1] == made.encode(text).ids
+
+
+@pytest.mark.parametrize(("name", "pieces_of_model"), [("t5", 220), ("mt5, few marks", 123)])
+def test_vocabularies_of_t5_are_read_by_the_command(name: str, pieces_of_model: int, tmp_path: Path) -> None:
+    make_family(tmp_path / "m", "t5", "model", sizes={"V": pieces_of_model})
+    (tmp_path / "small").mkdir()
+    write_folder(tmp_path / "small", name)
+    for file in (tmp_path / "small").iterdir():
+        if file.name != "config.json":
+            file.rename(tmp_path / "m" / file.name)
+    (tokens,) = run("tokenize", TEXTS[0], "-m", tmp_path / "m", "--format", "jsonl").records
+    assert tokens["ids"] == GOLDEN[name][0][0]
+    (vector,) = run("encode", TEXTS[0], "-m", tmp_path / "m", "--format", "jsonl").records
+    assert len(vector["embedding"]) == 32
