@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace import trace
     from bertcli.columns import Columns
     from bertcli.errors import BertcliError
-    from bertcli.evaluate.probe import probe
     from bertcli.files.merge import merge
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from bertcli.views.compute.heads import heads
     from bertcli.views.compute.lens import lens
     from bertcli.views.compute.patch import patch
+    from bertcli.views.compute.probe import probe
 
 # before anything here imports NumPy
 choose_kernel()
@@ -37,10 +37,10 @@ __all__ = [
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
-    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch"), "bertcli.views.compute.{}"),
+    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch", "probe"), "bertcli.views.compute.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "Columns": "bertcli.columns", "merge": "bertcli.files.merge", "probe": "bertcli.evaluate.probe",
+    "Columns": "bertcli.columns", "merge": "bertcli.files.merge",
     "search": "bertcli.tasks.compute.search",
 }  # fmt: skip
 _WITHDRAWN = {"Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag"}  # classes of 0.7

@@ -40,7 +40,7 @@ ORDER = [
         "tokens",
     ),
     *("variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model", "columns"),
-    *("analysis", "views", "evaluate", "serve", "cli"),
+    *("analysis", "evaluate", "views", "serve", "cli"),
 ]
 ALONE: dict[str, set[str]] = {
     "rich": {"report"},

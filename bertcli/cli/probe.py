@@ -15,7 +15,7 @@ from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.evaluate.probe import Probe
+    from bertcli.views.compute.probe import Probe
 
 logger = logging.getLogger("bertcli")
 CLASSIFIER = ".safetensors"
@@ -70,9 +70,9 @@ def probe(
     if output.output is not None:
         check_output(output.output, (PAGE, ".json"))
     from bertcli.evaluate.load.data_file import read
-    from bertcli.evaluate.probe import probed
-    from bertcli.evaluate.probe_page import probe_page
     from bertcli.report.progress import counted
+    from bertcli.views.compute.probe import probed
+    from bertcli.views.compute.probe_page import probe_page
 
     columns = {name: value for name, value in vars(data).items() if name != "input"}
     asked = Evaluate(task="tag" if options.words else "classification", keep_going=options.keep_going, **columns)

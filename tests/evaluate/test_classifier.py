@@ -379,7 +379,7 @@ def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_
 
 
 def test_what_cannot_be_saved_is_refused_before_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.evaluate.probe.states_task", None)  # calling it would be a TypeError
+    monkeypatch.setattr("bertcli.views.compute.probe.states_task", None)  # calling it would be a TypeError
     nowhere = tmp_path / "none" / "made.safetensors"
     assert "there is no folder" in bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", nowhere).error
     folder = tmp_path / "made.safetensors"
@@ -396,7 +396,7 @@ def test_the_table_is_printed_though_the_file_cannot_be_written(
     def full(*arguments: Any) -> None:
         raise BertcliError("Cannot write made.safetensors: No space left on device.")
 
-    monkeypatch.setattr("bertcli.evaluate.probe.save_stored", full)
+    monkeypatch.setattr("bertcli.views.compute.probe.save_stored", full)
     left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", tmp_path / "made.safetensors")
     assert left.status == 1
     assert "after layer 4" in left.out

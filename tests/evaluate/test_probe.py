@@ -17,10 +17,10 @@ import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.evaluate import logistic
 from bertcli.evaluate.options import ProbeOptions
-from bertcli.evaluate.probe import bar, folds_of, labelled_states, poolings_of, probing_of, states_task
 from bertcli.files.texts import from_values
 from bertcli.folder.files import Folder
 from bertcli.model import Model
+from bertcli.views.compute.probe import bar, folds_of, labelled_states, poolings_of, probing_of, states_task
 from bertcli.weights.tensors import open_tensors
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]

@@ -2,9 +2,9 @@
 
 from bertcli.analysis.layers import state_name
 from bertcli.evaluate.outcome import Curve
-from bertcli.evaluate.probe import FEW_TEXTS, Probe
 from bertcli.evaluate.report.page import STYLE, confused, drawn
 from bertcli.report.page import element, page, table
+from bertcli.views.compute.probe import FEW_TEXTS, Probe
 
 LEAD = (
     "A probe shows what a linear classifier can read from a layer's states, not that the model uses it. The line is "
