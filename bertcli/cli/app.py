@@ -44,9 +44,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tokenize": "Show the tokens that a model sees in a text.",
         "doctor": "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
     },
-    "Interpret": {
-        "probe": "Linear probes: what each layer's states know about your labels; train a classifier from them.",
-    },
+    "Interpret": {},
     "Evaluate and deploy": {
         "evaluate": "Measure a model on labelled texts, with confidence intervals; compare two models.",
         "serve": "Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.",

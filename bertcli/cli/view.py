@@ -1,5 +1,6 @@
 """Make the command of a view from its spec (`views/`), and print its result or write it as a record or a page."""
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.inputs import SingleTexts
 from bertcli.cli.job import open_model, read_texts, set_threads
+from bertcli.cli.labelled import LabelledOptions, read_labelled
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, TableFormat, ThreadOptions, argument, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, RECORDS, SEVERAL, check_output, ending_of
@@ -21,6 +23,8 @@ from bertcli.views.registry import ViewSpec, compute
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
     from bertcli.report.documents import View
+
+logger = logging.getLogger("bertcli")
 
 
 @lean_dataclass
@@ -128,6 +132,8 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
         return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":
         return {"models": BothModels, "texts": SingleTexts, **common, "output": output}
+    if spec.reads == "labelled texts":
+        return {"data": LabelledOptions, "model": ModelOptions, **common, "output": output}
     model = LabelModelOptions if spec.takes_classifier else ModelOptions
     return {"texts": InputOptions, "model": model, **common, "output": output}
 
@@ -138,6 +144,8 @@ def run(spec: ViewSpec, **groups: Any) -> None:
         _of_texts(spec, **groups)
     elif spec.reads == "two texts":
         _of_two_texts(spec, **groups)
+    elif spec.reads == "labelled texts":
+        _of_labelled_texts(spec, **groups)
     else:
         _of_two_models(spec, **groups)
 
@@ -176,6 +184,38 @@ def _of_two_texts(
     counting = lambda rows: counted(rows, spec.name, "rows", len(rows))  # noqa: E731
     views = work.measure(opened, texts.a, replace(options, b=texts.other_text), whole, counting)
     show_document(views[0], output, lambda _: work.draw(views, opened.name))
+
+
+def _of_labelled_texts(
+    spec: ViewSpec,
+    data: LabelledOptions,
+    model: ModelOptions,
+    threads: ThreadOptions,
+    options: Any,
+    output: DocumentOptions,
+) -> None:
+    set_threads(threads)
+    check_output(output.output, (PAGE, ".json"))
+    labelled = read_labelled(data, options)
+    opened = open_model(model, spec.sample(options, ()))
+    work = compute(spec)
+    from bertcli.report.progress import counted
+
+    counting = lambda items, unit: counted(items, spec.name, unit, len(items))  # noqa: E731
+    view = work.measure(opened, labelled.texts, replace(options, labels=labelled.labels), counting)
+    show_document(view, output, lambda view: work.draw(view, opened.name))
+    # The table is printed first: it is there even where the file cannot be written.
+    if options.save is not None:
+        _save_classifier(view, options.save, opened.name)
+
+
+def _save_classifier(view: Any, file: str, model: str) -> None:
+    """Write the classifier of a `probe`, and report on stderr its layer and the command that uses it."""
+    made = view.save(file)
+    say_written(file)
+    layer = f"layer {made.layer}" if made.layer else "the embeddings"
+    logger.info("it reads %s, pooling %s, and has %d labels.", layer, ",".join(made.pooling), len(made.labels))
+    logger.info("use it: bertcli classify -m %s --classifier %s", model, file)
 
 
 def _of_two_models(

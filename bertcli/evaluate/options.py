@@ -1,11 +1,10 @@
-"""The options of `bertcli evaluate`, some of which `probe` shares; docstrings and `option` texts are their help."""
+"""The options of `bertcli evaluate`; their texts are the help of `--help`."""
 
 import math
 from dataclasses import KW_ONLY, fields
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading, numbers, option, separated
 
@@ -24,11 +23,6 @@ TaskName = Literal[
 ]
 Metric = Literal["pll", "within-word", "shared"]
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
-ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
-INSTEAD_OF_FOLDER = (
-    "A probe is saved as a small file, no longer as a model's folder: give --save FILE.safetensors, and then "
-    "bertcli classify -m MODEL --classifier FILE.safetensors."
-)
 DTYPES = ("float32", "float16", "int8", "binary")
 RANKS = (1, 3, 5, 10, 100)
 MASK_RANKS = (1, 5, 10)
@@ -136,35 +130,3 @@ class Evaluate(Reading):
         """The ranks K of figures such as ndcg@K, ascending."""
         usual = MASK_RANKS if task == "fill-mask" else RANKS
         return sorted({*(self.k or usual)})
-
-
-@lean_dataclass
-class ProbeOptions(Reading):
-    """The true `labels`, and how probes are made. Errors: BertcliError for more than 10 folds, and words to save."""
-
-    labels: Any = ()
-    pairs: Pairs = None
-    _: KW_ONLY
-    words: bool = option(False, "", "Tell the tag of every word: FILE has CoNLL's columns, or tokens and tags.")
-    folds: int = option(5, "N", "In how many parts the texts are divided, 3 to 10. (default: 5)", least=3)
-    layer: int | None = option(None, "N", "The layer that is saved, and looked at closer. (default: the best)")
-    pooling: ProbePooling | None = option(
-        None, "MODE",
-        "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "
-        "and cls where the model specifies none)",
-    )  # fmt: skip
-    normalize: bool = option(False, "", "Scale each text's vector to length 1 before the classifier reads it.")
-    save: str | None = option(
-        None, "FILE", "Write the probe of that layer to a .safetensors file: classify -m MODEL --classifier FILE."
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.folds > 10:
-            raise BertcliError(f"folds (--folds) is {self.folds}: choose 3 to 10.")
-        if self.words and self.pairs is not None:
-            raise BertcliError("Words have no pairs: leave out the second texts, or words (--words).")
-        if self.words and self.save is not None:
-            raise BertcliError("A saved probe classifies texts, not words: leave out one (--save, --words).")
-        if self.words and (self.pooling is not None or self.normalize):
-            raise BertcliError("A word is the mean of its pieces: leave out --pooling and --normalize, or --words.")

@@ -1,1 +1,1 @@
-"""Views of a model at work, by forward passes alone: explain, lens, heads, patch, diff."""
+"""Views of a model at work, by forward passes alone: explain, lens, heads, patch, probe, diff."""

@@ -1,4 +1,4 @@
-"""Find the specs of the views (explain, lens, heads, patch, diff), from which cli/view.py makes the commands.
+"""Find the specs of the views (explain, lens, heads, patch, probe, diff), from which cli/view.py makes the commands.
 
 A view is a file in this folder with a `SPEC`, and a file of the same name in compute/; there is no list of them. The
 file in compute/ has `measure`, which makes results (`report.documents.View`) from a model and what the view reads, and
@@ -12,14 +12,15 @@ from pkgutil import iter_modules
 from typing import Any, Literal
 
 from bertcli.lean import lean_dataclass
+from bertcli.tasks.options import Checked
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, SENTIMENT_SAMPLE
-from bertcli.views.options import Cut, TargetOptions
+from bertcli.views.options import TargetOptions
 
 # A text that contains this is for the bundled model with a masked-language-model head.
 MASK = "[MASK]"
 
 
-def _for_masks(options: Cut, texts: Sequence[str]) -> str:
+def _for_masks(options: Checked, texts: Sequence[str]) -> str:
     return MASKED_SAMPLE
 
 
@@ -32,8 +33,8 @@ class ViewSpec:
     panel, place: where --help lists the command, and its rank there.
     """
 
-    options: type[Cut]
-    reads: Literal["texts", "two texts", "two models"] = "texts"
+    options: type[Checked]
+    reads: Literal["texts", "two texts", "two models", "labelled texts"] = "texts"
     sample: Callable[[Any, Sequence[str]], str] = _for_masks
     each: bool = False
     takes_classifier: bool = False

@@ -133,7 +133,7 @@ def test_layer_and_pooling_are_chosen_on_the_folds(made: Made, tmp_path: Path) -
     pooling = max(best, key=lambda name: best[name][0])
     kept = read_classifier(file)
     assert kept.pooling == (pooling,) == found.pooling
-    assert kept.layer == -best[pooling][1] == found.shown
+    assert kept.layer == -best[pooling][1] == found.chosen
     assert kept.figures["best_of"] == 6
     assert kept.figures["accuracy"]["value"] == best[pooling][0]
     assert "Best of 3 layers and 2 poolings (mean, cls), chosen on these folds" in " ".join(str(found).split())
@@ -396,7 +396,7 @@ def test_the_table_is_printed_though_the_file_cannot_be_written(
     def full(*arguments: Any) -> None:
         raise BertcliError("Cannot write made.safetensors: No space left on device.")
 
-    monkeypatch.setattr("bertcli.views.compute.probe.save_stored", full)
+    monkeypatch.setattr("bertcli.views.compute.probe_result.save_stored", full)
     left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", tmp_path / "made.safetensors")
     assert left.status == 1
     assert "after layer 4" in left.out

@@ -16,11 +16,8 @@ from reference.probe_cases import DATA, MODEL, labelled, reviews, sentences
 import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.evaluate import logistic
-from bertcli.evaluate.options import ProbeOptions
-from bertcli.files.texts import from_values
 from bertcli.folder.files import Folder
 from bertcli.model import Model
-from bertcli.views.compute.probe import bar, folds_of, labelled_states, poolings_of, probing_of, states_task
 from bertcli.weights.tensors import open_tensors
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
@@ -30,10 +27,6 @@ CONLL = "".join(f"a DT O\n{word} {tag} O\n\n" for word, tag in 6 * (("king", "NN
 
 def model_of(made: Made, **others: Any) -> Model:
     return library.load(made(seed=7, tokenizer="both", **others))
-
-
-def task_of(model: Model, options: ProbeOptions) -> Any:
-    return states_task(model, options, poolings_of(model, options))
 
 
 @pytest.mark.parametrize("unit", ["texts", "words"])
@@ -90,49 +83,49 @@ def test_intervals_are_student_s_over_folds() -> None:
 @pytest.mark.parametrize("mode", ["mean", "cls"])
 def test_states_are_pooled_as_encode_pools_them(made: Made, mode: str) -> None:
     model, (texts, labels) = model_of(made, sentence=Sentence((mode,), normalize=True)), labelled()
-    parts = list(labelled_states(task_of(model, ProbeOptions(labels)), from_values(texts), labels, []))
+    found = library.probe(model, texts, labels)
+    assert found.record["pooling"] == mode
     for layer in range(3):
         expected = model.encode(texts, layer=layer, normalize=False)
-        found = np.concatenate([part.states for part in parts]).reshape(40, 3, -1)[:, layer]
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert [part.labels for part in parts] == [[(label,)] for label in labels]
+        np.testing.assert_allclose(found.vectors(layer, found.pooling), expected, atol=1e-6)
+    names = np.array(found.labels)
+    assert names[found.validation.true.argmax(axis=1)].tolist() == labels
 
 
 def test_a_word_is_the_mean_of_its_pieces(made: Made) -> None:
     model, words = model_of(made), ["the", "unbelievably", "good", "New", "king", "of Paris"]
-    task = task_of(model, ProbeOptions(words=True))
-    (part,) = labelled_states(task, from_values([" ".join(words)]), [["1", "2", "3", "4", "5", "6"]], [words])
-    (block,) = model.encode_blocks([" ".join(words)], pooling="none", layer=[0, 1, 2])
+    found = library.probe(model, [words] * 3, [["1", "2", "3", "4", "5", "6"]] * 3, words=True, folds=3)
+    means = found.vectors(2, ())[:6]
+    (block,) = model.encode_blocks([" ".join(words)], pooling="none", layer=2)
     pieces = block.records()[0]["tokens"]
     owners = [1 if piece.startswith(("##", "un")) else None for piece in pieces]
     first, last = owners.index(1), len(owners) - owners[::-1].index(1)
     assert last - first > 1
-    np.testing.assert_allclose(part.states[1], np.mean(block.vectors[0][first:last], axis=0), atol=1e-6)
-    np.testing.assert_allclose(part.states[0], block.vectors[0][1], atol=1e-6)
-    np.testing.assert_allclose(part.states[5], np.mean(block.vectors[0][-3:-1], axis=0), atol=1e-6)
-    assert (part.labels, part.types) == ([("1",), ("2",), ("3",), ("4",), ("5",), ("6",)], words)
+    np.testing.assert_allclose(means[1], np.mean(block.vectors[0][first:last], axis=0), atol=1e-6)
+    np.testing.assert_allclose(means[0], block.vectors[0][1], atol=1e-6)
+    np.testing.assert_allclose(means[5], np.mean(block.vectors[0][-3:-1], axis=0), atol=1e-6)
+    assert found.validation.true.argmax(axis=1).tolist() == [0, 1, 2, 3, 4, 5] * 3
 
 
 def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -> None:
-    labels = np.repeat([0, 1, 2], [23, 11, 7])
-    for seed in range(3):
-        folds = folds_of(labels, 5, np.random.default_rng(seed))
-        counts = np.array([np.bincount(folds[labels == label], minlength=5) for label in range(3)])
-        assert np.ptp(counts, axis=1).max() <= 1
-        assert np.ptp(counts.sum(axis=0)) <= 1
-    model, (words, tags) = model_of(made), sentences()
-    wanted = ProbeOptions(tags, words=True)
-    parts = list(labelled_states(task_of(model, wanted), from_values(map(" ".join, words)), tags, words))
-    probing = probing_of(parts, wanted)
+    model = model_of(made)
+    texts, _ = labelled()
+    labels = np.repeat([0, 1, 2], [22, 11, 7])
+    folds = library.probe(model, texts, labels.tolist()).validation.folds
+    counts = np.array([np.bincount(folds[labels == label], minlength=5) for label in range(3)])
+    assert np.ptp(counts, axis=1).max() <= 1
+    assert np.ptp(counts.sum(axis=0)) <= 1
+    words, tags = sentences()
+    validation = library.probe(model, words, tags, words=True).validation
     ends = np.cumsum([*map(len, words)])
-    of_sentences = np.split(probing.folds, ends[:-1])
+    of_sentences = np.split(validation.folds, ends[:-1])
     assert all(len({*some}) == 1 for some in map(np.ndarray.tolist, of_sentences))
-    assert sorted({*probing.folds.tolist()}) == [0, 1, 2, 3, 4]
+    assert sorted({*validation.folds.tolist()}) == [0, 1, 2, 3, 4]
     spelled = [word for some in words for word in some]
-    assert probing.control.shape == (10, len(spelled))
-    assert len({*map(tuple, probing.control.tolist())}) == 10, "draws differ"
-    true = probing.true.argmax(axis=1)
-    for draw in probing.control:
+    assert validation.control.shape == (10, len(spelled))
+    assert len({*map(tuple, validation.control.tolist())}) == 10, "draws differ"
+    true = validation.true.argmax(axis=1)
+    for draw in validation.control:
         types: dict[str, int] = {}
         for word, item in zip(spelled, draw.tolist(), strict=True):
             assert types.setdefault(word, item) == item, "a word has one label in the control task"
@@ -143,15 +136,12 @@ def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -
 def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) -> None:
     texts = [f"the king {'tea ' * (i % 7)}{i}" for i in range(40)]
     labels = ["a"] * 32 + ["b"] * 8
-    probing = probing_of(
-        list(labelled_states(task_of(model_of(made), ProbeOptions(labels)), from_values(texts), labels, [])),
-        ProbeOptions(labels),
-    )
-    shares = probing.true[probing.control][:, :, 1].mean(axis=1)
+    found = library.probe(model_of(made), texts, labels)
+    shares = found.validation.true[found.validation.control][:, :, 1].mean(axis=1)
     assert len(shares) == 10
     assert 0.1 < shares.mean() < 0.3
     assert all(0 < share < 0.5 for share in shares)
-    assert probing.names == ["a", "b"]
+    assert found.labels == ["a", "b"]
 
 
 def test_what_cannot_be_used_is_left_out_with_its_label(made: Made) -> None:
@@ -216,7 +206,16 @@ def test_damaged_weights_are_an_error(made: Made, tmp_path: Path) -> None:
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:
-    assert [bar(share) for share in (0, 1 / 64, 0.5, 0.99, 1)] == ["", "▏", "████", "███████▉", "████████"]
+    """Eight cells are 1, each drawn to an eighth."""
+    found = library.probe(library.load(MODEL), *reviews())
+    lengths = set()
+    for layer, row in zip(found.layers, found.document().rows, strict=True):
+        _, bar = str(row[1]).split()
+        rest = " ▏▎▍▌▋▊▉".find(bar[-1])
+        eighths = 8 * bar.count("█") + max(0, rest)
+        assert eighths == round(64 * layer.accuracy.value)
+        lengths.add(eighths % 8)
+    assert len(lengths) > 2, "bars end in several eighths"
 
 
 # ------------------------------------------------------------------------------------------------------- the command

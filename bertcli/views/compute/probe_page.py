@@ -4,37 +4,56 @@ from bertcli.analysis.layers import state_name
 from bertcli.evaluate.outcome import Curve
 from bertcli.evaluate.report.page import STYLE, confused, drawn
 from bertcli.report.page import element, page, table
-from bertcli.views.compute.probe import FEW_TEXTS, Probe
+from bertcli.views.compute.probe_result import Probe
 
+# With fewer texts, an interval of the accuracy is wider than most differences between layers.
+FEW_TEXTS = 100
+TITLE = "What each layer knows"
 LEAD = (
     "A probe shows what a linear classifier can read from a layer's states, not that the model uses it. The line is "
     "accuracy with its 95 % interval over folds; dashed are the share of the most frequent label (majority, level) and "
     "the same probe on labels drawn at random (control: the mean of ten draws)."
 )
 FEW = f"With fewer than {FEW_TEXTS} texts, differences between layers are mostly chance."
-NAMED = 13  # layers at most that have their number in the picture
+# Layers that have their number below the picture; more would overlap.
+MOST_NUMBERS = 13
 
 
-def probe_page(view: Probe, model: str = "") -> str:
+def draw(view: Probe, model: str = "") -> str:
     """Draw the page."""
-    layers, document, chosen = view.layers, view.document(), view.layers[view.shown]
-    places = [one.layer / max(1, len(layers) - 1) for one in layers]
-    accuracy, majority, control = (
-        [*zip(places, shares, strict=True)]
-        for shares in zip(*((one.accuracy.value, one.majority, one.control) for one in layers), strict=True)
+    document = view.document()
+    sentences = list(document.below)
+    if view.count < FEW_TEXTS and view.unit == "texts":
+        sentences.append(FEW)
+    paragraphs = [element("p", sentence) for sentence in sentences]
+    # The second column has bars after its numbers, which the picture replaces.
+    rows = [[state, accuracy.split()[0], *others] for state, accuracy, *others in document.rows]
+    content = [drawn(_accuracy_curve(view)), *paragraphs, table("Layers", document.columns, rows)]
+    # Where a text may have several labels, there is no matrix of one against another.
+    if not view.multi_label:
+        layer = view.layers[view.chosen]
+        counts = layer.confusion.astype(int).tolist()
+        content.append(confused(f"Probe ({state_name(layer.layer)})", view.labels, counts))
+    return page(TITLE, *content, lead=LEAD, model=model, style=STYLE)
+
+
+def _accuracy_curve(view: Probe) -> Curve:
+    """Accuracy by layer with its intervals; beside it the majority's share, and the control."""
+    layers = view.layers
+    last = max(1, len(layers) - 1)
+    across = [layer.layer / last for layer in layers]
+    accuracy = [layer.accuracy.value for layer in layers]
+    majority = [layer.majority for layer in layers]
+    control = [layer.control for layer in layers]
+    records = [layer.accuracy.record for layer in layers]
+    every = -(-len(layers) // MOST_NUMBERS)
+    names = ["" if layer.layer % every else str(layer.layer) for layer in layers]
+    return Curve(
+        title=TITLE,
+        across="layer (0: embeddings)",
+        up="accuracy",
+        points=list(zip(across, accuracy, strict=True)),
+        names=names,
+        ranges=[(record["low"], record["high"]) for record in records],
+        beside=[list(zip(across, heights, strict=True)) for heights in (majority, control)],
     )
-    step = -(-len(layers) // NAMED)
-    names = ["" if one.layer % step else str(one.layer) for one in layers]
-    ranges = [(one["low"], one["high"]) for one in (layer.accuracy.record for layer in layers)]
-    title = "What each layer knows"
-    curve = Curve(title, "layer (0: embeddings)", "accuracy", accuracy, False, names, ranges, [majority, control])
-    sentences = [*document.below, *([FEW] if view.count < FEW_TEXTS and view.unit == "texts" else [])]
-    told = [element("p", sentence) for sentence in sentences]
-    rows = [[row[0], row[1].split()[0], *row[2:]] for row in document.rows]  # without bars
-    if view.multi_label:  # a text may have several labels, so there is no matrix of one against another
-        return page(
-            title, drawn(curve), *told, table("Layers", document.columns, rows), lead=LEAD, model=model, style=STYLE
-        )
-    matrix = confused(f"Probe ({state_name(chosen.layer)})", view.labels, chosen.confusion.astype(int).tolist())
-    content = drawn(curve), *told, table("Layers", document.columns, rows), matrix
-    return page(title, *content, lead=LEAD, model=model, style=STYLE)
