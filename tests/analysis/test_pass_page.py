@@ -88,7 +88,7 @@ def test_pass_page_reads_each_layer_as_the_lens_does(tmp_path: Path, made: Made)
 def test_pass_page_of_each_family(tmp_path: Path, family: str) -> None:
     folder = make_family(tmp_path / "model", family, "mlm" if family != "deberta-v2" else "classifier")
     found = drawn(tmp_path, "--seq-len", "6", "-m", folder)
-    layers = {step["stop"] for step in found.data["steps"]}
+    layers = {step["section"] for step in found.data["steps"]}
     assert layers >= set(range(1, found.data["layers"] + 1))
     assert found.formulas == len(found.data["steps"])
     assert {step["op"] for step in found.data["steps"]} <= RULES.keys()

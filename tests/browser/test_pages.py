@@ -136,20 +136,20 @@ def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     look(browser, file, 1400, "light")
     browser.get("about:blank")
     browser.get(file.as_uri() + "#encoder.layers.1.attention.softmax")
-    opened = "return document.querySelector('.stop.open').dataset.stop"
+    opened = "return document.querySelector('.section.open').dataset.section"
     assert browser.execute_script(opened) == "2"
     browser.find_element(By.TAG_NAME, "body").send_keys("]")
     assert browser.execute_script(opened) == "3"
-    board = browser.find_element(By.CSS_SELECTOR, ".stop.open .board")
+    board = browser.find_element(By.CSS_SELECTOR, ".section.open .board")
     board.send_keys(Keys.ENTER)
     before = browser.find_element(By.ID, "worked").text
-    browser.find_element(By.CSS_SELECTOR, ".stop.open .board").send_keys(Keys.ARROW_DOWN)
+    browser.find_element(By.CSS_SELECTOR, ".section.open .board").send_keys(Keys.ARROW_DOWN)
     after = browser.find_element(By.ID, "worked").text
     assert before != after
     assert "row" in after
-    browser.find_element(By.CSS_SELECTOR, ".stop.open .picture details summary").click()
+    browser.find_element(By.CSS_SELECTOR, ".section.open .picture details summary").click()
     cells: Any = WebDriverWait(browser, 30).until(  # the table is made once the browser says that it was opened
-        lambda shown: shown.find_elements(By.CSS_SELECTOR, ".stop.open .picture details td[title]")
+        lambda shown: shown.find_elements(By.CSS_SELECTOR, ".section.open .picture details td[title]")
     )
     assert float(cells[0].get_attribute("title")) == pytest.approx(float(cells[0].text), rel=1e-3)
     pressed = browser.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed=true]")
@@ -164,6 +164,21 @@ def chosen_cell(browser: Any) -> tuple[str, str]:
     return browser.find_element(By.ID, "worked").text, browser.current_url.partition("#")[2]
 
 
+def test_browser_panel_begins_with_the_weight_of_the_chosen_token_where_it_has_a_column(
+    browser: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "pass.html"
+    assert bertcli("trace", "A cup of hot [MASK].", "-o", file).status == 0
+    look(browser, file, 1400, "light")
+    said, link = chosen_cell(browser)
+    assert "Layer 4: Attention weights\nhead 1, row “[MASK]” (token 5), column “hot” (token 4)" in said
+    assert not link, "the address changes once something is chosen"
+    look(browser, file, 800, "light")
+    browser.get("about:blank")
+    browser.get(file.as_uri())
+    assert "Choose a cell" in chosen_cell(browser)[0]
+
+
 def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browser: Any, tmp_path: Path) -> None:
     from selenium.webdriver.common.by import By
 
@@ -175,7 +190,7 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
     said, link = chosen_cell(browser)
     assert "Layer 4: Attention weights" in said
     assert "head 3, row “hot” (token 4), column “a” (token 1)" in said
-    assert browser.execute_script("return [chosen.head, chosen.token, chosen.stop]") == [2, 4, 4]
+    assert browser.execute_script("return [chosen.head, chosen.token, chosen.section]") == [2, 4, 4]
     body = browser.find_element(By.TAG_NAME, "body")
     body.send_keys("[")
     said, link = chosen_cell(browser)
@@ -184,7 +199,7 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
     body.send_keys("]]")
     said, link = chosen_cell(browser)
     assert "Choose a cell" in said
-    assert link == "stop-5@3"
+    assert link == "section-5@3"
     browser.get(file.as_uri() + "#mlm.decoder@1,5,0")
     word = browser.execute_script("return data.names['mlm.decoder'][0]")
     assert f"Head: Vocabulary logits\nrow “[MASK]” (token 5), column “{word}”" in chosen_cell(browser)[0]
@@ -200,7 +215,7 @@ def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: An
     assert bertcli("trace", LONG, "-o", file).status == 0
     look(browser, file, 1400, "light")
     browser.get(file.as_uri() + "#" + cell)
-    WebDriverWait(browser, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, ".stop.open canvas.hatch"))
+    WebDriverWait(browser, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, ".section.open canvas.hatch"))
     said, _ = chosen_cell(browser)
     assert "It was made from “Intermediate” (layer 2), of which only some columns are on this page." in said
     assert "--layer 2 puts it on the page" in said
@@ -240,4 +255,4 @@ def test_browser_draws_two_texts_side_by_side(browser: Any, tmp_path: Path) -> N
     assert rows == 8
     assert shown == pytest.approx(wanted)
     assert comes == pytest.approx(number, abs=1e-4)
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".stop.open .card:first-of-type .board")) == 3
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".section.open .card:first-of-type .board")) == 3

@@ -25,7 +25,7 @@ class Told(NamedTuple):
 
     path: str
     op: str
-    stop: int
+    section: int
     cells: int
     asked: int
     worked: int
@@ -63,7 +63,7 @@ README = {
 def test_worked_out_every_cell_of_the_open_layer_and_the_ends(tmp_path: Path, name: str) -> None:
     layers, arguments = README[name]
     steps = told(trace(tmp_path / "page.html", *arguments), ALL)
-    here = [step for step in steps if step.stop in (0, layers, layers + 1)]
+    here = [step for step in steps if step.section in (0, layers, layers + 1)]
     assert sum(step.asked for step in here) == sum(step.cells for step in here) > 60_000
     check(here)
     others = [step for step in steps if step not in here]
@@ -74,7 +74,7 @@ def test_worked_out_every_cell_of_the_open_layer_and_the_ends(tmp_path: Path, na
 @pytest.mark.parametrize("layer", ["1", "-2"])
 def test_worked_out_layer_that_is_asked_for(tmp_path: Path, layer: str) -> None:
     steps = told(trace(tmp_path / "page.html", "She poured a cup of hot [MASK].", "--layer", layer), 300)
-    check([step for step in steps if step.stop == {"1": 1, "-2": 3}[layer]])
+    check([step for step in steps if step.section == {"1": 1, "-2": 3}[layer]])
 
 
 SEVERAL_QUERIES = {"A": 4, "Q": 64, "M": 32, "D": 16}  # heads for each key head

@@ -1,6 +1,6 @@
 "use strict";
 // node work_out.js worked.js page.html MOST: calls workedOut for the cells of every step, at most MOST of a step (evenly
-// spread), and prints for each step [path, op, stop, cells on the page, cells asked for, those worked out, the largest
+// spread), and prints for each step [path, op, section, cells on the page, cells asked for, those worked out, the largest
 // |shown - sum| / max(1, |shown|), the cell where it is].
 const fs = require("fs"), vm = require("vm");
 const [script, page, most] = process.argv.slice(2);
@@ -22,6 +22,6 @@ const found = data.steps.filter(step => data.arrays[step.path]).map(step => {
     const error = told.shown === told.sum ? 0 : Math.abs(told.shown - told.sum) / Math.max(1, Math.abs(told.shown));
     if (!(error <= worst)) [worst, where] = [error, place];
   }
-  return [step.path, step.op, step.stop, cells, asked, worked, String(worst), where];
+  return [step.path, step.op, step.section, cells, asked, worked, String(worst), where];
 });
 process.stdout.write(JSON.stringify(found));

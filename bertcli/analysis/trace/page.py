@@ -69,7 +69,7 @@ BOX = (
     '<form id="ask" method="get" action="{ask}">'
     '<input type="text" name="text" value="{text}" aria-label="The text" dir="auto"><button>Read this</button></form>'
 )
-SECTION = '<section class="stop" data-stop="{number}" id="stop-{number}"><h2>{name}</h2>{cards}</section>'
+SECTION = '<section class="section" data-section="{number}" id="section-{number}"><h2>{name}</h2>{cards}</section>'
 CARD = (
     '<article class="card {width}" id="{path}"><h4><a href="#{path}">{operation}</a></h4>{notes}{formula}'
     '<div class="picture" data-step="{index}"></div><p class="shapes">{shapes}</p>'
@@ -177,7 +177,7 @@ def _data(run: Pass, kept: Selection) -> dict[str, Any]:
 def _beside(step: Step, run: Pass) -> dict[str, Any]:
     """The fields of a step that the scripts need beside its record."""
     return {
-        "op": step.op, "stop": run.sections[step.index], "sources": step.sources, "parameters": step.parameters,
+        "op": step.op, "section": run.sections[step.index], "sources": step.sources, "parameters": step.parameters,
         "settings": step.settings,
     }  # fmt: skip
 

@@ -4,13 +4,13 @@
 const passes = [main, versus].filter(Boolean), byId = id => document.getElementById(id);
 // Layers and heads count from 1 in all that people read, in links and in `data`; `chosen.head` and loops from 0.
 // `path` with `row` and `column` is the cell whose number is worked out, of the first pass or of the second.
-const chosen = {stop: data.layer, token: data.token, head: data.head - 1, pass: 0, path: null, row: 0, column: 0};
+const chosen = {section: data.layer, token: data.token, head: data.head - 1, pass: 0, path: null, row: 0, column: 0};
 const PER_CELL = 16, FEW = 8, TERMS = 12, MANY = 48;
 
 // ------------------------------------------------------------------------------------------------------- words, colors
 
 const short = x => Number.isFinite(x) && Math.abs(x) < 1000 && Math.abs(x) >= 0.001 ? String(Number(x.toPrecision(3))) : number(x);
-const stopName = stop => stop === 0 ? "Embeddings" : stop > data.layers ? "Head" : `Layer ${stop}`;
+const sectionName = section => section === 0 ? "Embeddings" : section > data.layers ? "Head" : `Layer ${section}`;
 const symbolsOf = step => step.output.symbols.split(" × ");
 const isWeights = step => step.op === "softmax";
 
@@ -105,7 +105,7 @@ function picture(place) {
   card.classList.remove("whole");
   const views = passes.map(pass => viewOf(pass, pass.steps[index], chosen.head)), step = main.steps[index];
   if (!views[0]) {
-    if (Object.keys(data.arrays).length) place.append(make("p", {className: "shapes"}, `Its numbers are not on this page: ${remedy(step.stop)}`));
+    if (Object.keys(data.arrays).length) place.append(make("p", {className: "shapes"}, `Its numbers are not on this page: ${remedy(step.section)}`));
     return;
   }
   if (views[0].heads > 1) place.append(thumbnails(views[0]));
@@ -234,7 +234,7 @@ function board(view, largest) {
   hatch(edge, view);
   return frame;
 }
-const columnsAre = view => own(view.pass ? view.pass.record.names : {}, view.step.path) ? "words" :
+const columnsAre = view => own(view.pass ? view.pass.record.names : {}, view.step.path) ? "words" : view.square ? "tokens" :
   ({F: "units of the feed-forward layer", D: "numbers of one head", K: "distances"})[symbolsOf(view.step).pop()] || "features";
 // The token that is chosen: in the second text the one that stands for it, if there is one.
 const tokenIn = pass => pass === main ? chosen.token : (data.pairs.find(pair => pair[0] === chosen.token) || [])[1];
@@ -350,21 +350,21 @@ function whereabouts(view, row, column) {
 }
 
 // What to do about a number that cannot be worked out here: only what helps.
-function remedy(stop, head) {
-  if (data.ask) return [make("a", {href: asked({layer: Math.min(stop, data.layers), head: 1 + (head ?? chosen.head)})}, "have it worked out"), "."];
-  const other = stop >= 1 && stop <= data.layers && stop !== data.layer, ofHead = head !== undefined && !other && head + 1 !== data.head;
-  const layer = other ? `--layer ${stop}` : ofHead ? `--layer ${data.layer}.${head + 1}` : "";
+function remedy(section, head) {
+  if (data.ask) return [make("a", {href: asked({layer: Math.min(section, data.layers), head: 1 + (head ?? chosen.head)})}, "have it worked out"), "."];
+  const other = section >= 1 && section <= data.layers && section !== data.layer, ofHead = head !== undefined && !other && head + 1 !== data.head;
+  const layer = other ? `--layer ${section}` : ofHead ? `--layer ${data.layer}.${head + 1}` : "";
   return `${layer ? `${layer} puts it on the page` : "a shorter text leaves room for it"}; or bertcli serve has a page that works out any number.`;
 }
 function asked(changes) {
   const url = new URL(data.ask, location.href), box = byId("ask");
   for (const [name, value] of new URLSearchParams(location.search)) url.searchParams.set(name, value);  // a second text, too
-  const all = {text: box ? box.elements.text.value : "", layer: chosen.stop, head: chosen.head + 1, token: chosen.token, ...changes};
+  const all = {text: box ? box.elements.text.value : "", layer: chosen.section, head: chosen.head + 1, token: chosen.token, ...changes};
   for (const [name, value] of Object.entries(all)) url.searchParams.set(name, value);
   return url.href.split("#")[0] + hash();
 }
 function cause(found, view) {
-  const {kind, of, name} = found.missing, layer = stopName(of && of.stop !== undefined ? of.stop : chosen.stop);
+  const {kind, of, name} = found.missing, layer = sectionName(of && of.section !== undefined ? of.section : chosen.section);
   if (kind === "rule") return `This page does not know how the operation ${name} works.`;
   if (kind === "result") return `It was made from “${name}” (${layer.toLowerCase()}), of which only some columns are on this page.`;
   const word = (of.inputs[of.inputs.length - 1] || {name}).name;  // parameters come after data
@@ -380,7 +380,7 @@ function say() {
     place.replaceChildren(make("p", {}, "Choose a cell of a picture to see how its number is computed."));
     return;
   }
-  const which = passes.length > 1 ? ["First text, ", "Second text, "][chosen.pass] + stopName(step.stop).toLowerCase() : stopName(step.stop);
+  const which = passes.length > 1 ? ["First text, ", "Second text, "][chosen.pass] + sectionName(step.section).toLowerCase() : sectionName(step.section);
   place.replaceChildren(make("p", {}, make("b", {}, `${which}: ${step.output.name}`), make("br"), whereabouts(view, chosen.row, chosen.column)));
   const rows = make("tbody"), order = found.values ? ordered(found) : [];
   const most = Math.max(...order.map(term => Math.abs(term[1])), 1e-30);
@@ -402,7 +402,7 @@ function say() {
   place.dataset.worked = found.missing ? "" : String(found.comes);
   place.dataset.terms = order.length ? String(total(order.map(term => term[1])) - found.sum) : "";
   place.append(make("table", {}, head, rows));
-  if (found.missing) place.append(make("p", {className: "missing"}, cause(found, view), " ", "To have it: ", ...[remedy(found.missing.of.stop ?? step.stop, bandHead(view))].flat()));
+  if (found.missing) place.append(make("p", {className: "missing"}, cause(found, view), " ", "To have it: ", ...[remedy(found.missing.of.section ?? step.section, bandHead(view))].flat()));
 }
 const bandHead = view => view.bands > 1 ? Math.floor(Math.floor(chosen.column / view.pass.size) * view.pass.heads / view.bands) : undefined;
 // The largest terms, what is left of them as one, and what always stands alone, such as a bias.
@@ -416,11 +416,11 @@ function ordered(found) {
 
 // ----------------------------------------------------------------------------------------------------------- the page
 
-// What has become of the chosen token at each stop.
+// What has become of the chosen token at each section.
 const KEY = [["|x|", "length of its vector"], ["cos", "cosine with the state one layer before: 1 is unchanged"],
   ["→", "the token with most attention weight, mean of the heads"], ["reads", "what the prediction head would predict here"]];
 function line() {
-  const place = byId("line"), stops = make("div", {className: "stops"}), before = [place.scrollTop, place.querySelector(".stops")?.scrollLeft];
+  const place = byId("line"), sections = make("div", {className: "sections"}), before = [place.scrollTop, place.querySelector(".sections")?.scrollLeft];
   for (let i = 0; i <= data.layers + 1; i++) {
     const one = data.lines[i], detail = make("small");
     const says = text => { if (text) detail.append(...(detail.childNodes.length ? [make("br")] : []), text); };
@@ -431,31 +431,31 @@ function line() {
       says(one.readings.length ? `reads “${one.readings[t][0]}” ${(100 * one.readings[t][1]).toFixed(0)} %` : "");
       says(beside(i, t));
     }
-    stops.append(make("button", {type: "button", className: "stop-link", "aria-current": String(i === chosen.stop), onclick: () => open(i)}, stopName(i), detail));
+    sections.append(make("button", {type: "button", className: "section-link", "aria-current": String(i === chosen.section), onclick: () => open(i)}, sectionName(i), detail));
   }
-  place.replaceChildren(stops);
+  place.replaceChildren(sections);
   if (data.lines.length) {
     const words = [...KEY.slice(0, data.lines[0].readings.length ? 4 : 3), ...(versus ? [["2nd", "cosine with the second text's token"]] : [])];
     place.append(make("dl", {className: "key"}, ...words.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
   }
   place.scrollTop = before[0];
-  const here = stops.children[chosen.stop];
-  if (stops.scrollWidth > stops.clientWidth) stops.scrollLeft = here.offsetLeft - stops.offsetLeft - stops.clientWidth / 3;
+  const here = sections.children[chosen.section];
+  if (sections.scrollWidth > sections.clientWidth) sections.scrollLeft = here.offsetLeft - sections.offsetLeft - sections.clientWidth / 3;
 }
 // The token that the chosen one gives most weight to in a layer, over all heads.
-function attended(stop, token) {
-  const step = main.steps.find(one => one.stop === stop && isWeights(one)), view = step && viewOf(main, step, 0);
+function attended(section, token) {
+  const step = main.steps.find(one => one.section === section && isWeights(one)), view = step && viewOf(main, step, 0);
   if (!view || !view.square || token >= view.rows) return "";
   const views = range(view.heads).map(h => viewOf(main, step, h));
   const shares = main.tokens.map((_, j) => total(views.map(one => one.at(token, j))) / view.heads);
   const best = shares.indexOf(Math.max(...shares));
   return best < 0 ? "" : `→ ${main.tokens[best]} ${(100 * shares[best]).toFixed(0)} %`;
 }
-// How alike the vectors of a token are in the two texts, where a stop ends.
-function beside(stop, token) {
+// How alike the vectors of a token are in the two texts, where a section ends.
+function beside(section, token) {
   const other = versus && (data.pairs.find(pair => pair[0] === token) || [])[1];
   if (other === undefined || other === null || other === false) return "";
-  const last = pass => pass.steps.filter(step => step.stop === stop && symbolsOf(step).join() === "S,H").pop();
+  const last = pass => pass.steps.filter(step => step.section === section && symbolsOf(step).join() === "S,H").pop();
   const [a, b] = passes.map(pass => last(pass) && viewOf(pass, last(pass), 0));
   if (!a || !b || a.features || b.features) return "";
   const dot = (x, i, y, j) => total(range(a.columns).map(k => x.at(i, k) * y.at(j, k)));
@@ -468,8 +468,8 @@ function draw() {
     chip.setAttribute("aria-pressed", String(i === tokenIn(passes[which])));
     chip.classList.toggle("differs", !!versus && !paired.has(`${which} ${i}`));
   }
-  for (const section of document.querySelectorAll(".stop")) section.classList.toggle("open", Number(section.dataset.stop) === chosen.stop);
-  for (const place of document.querySelectorAll(".stop.open .picture")) picture(place);
+  for (const section of document.querySelectorAll(".section")) section.classList.toggle("open", Number(section.dataset.section) === chosen.section);
+  for (const place of document.querySelectorAll(".section.open .picture")) picture(place);
   line();
   say();
 }
@@ -479,23 +479,23 @@ function choose(changes) {
   history.replaceState(null, "", hash());
 }
 function hash() {
-  const place = chosen.path || `stop-${chosen.stop}`, cell = chosen.path ? `,${chosen.row},${chosen.column}` + (chosen.pass ? ",1" : "") : "";
+  const place = chosen.path || `section-${chosen.section}`, cell = chosen.path ? `,${chosen.row},${chosen.column}` + (chosen.pass ? ",1" : "") : "";
   return `#${encodeURIComponent(place)}@${chosen.head + 1}${cell}`;
 }
 // The panel follows to the step of the same name in the layer that is opened, or empties.
-function open(stop) {
-  const next = Math.max(0, Math.min(data.layers + 1, stop)), pass = passes[chosen.pass];
+function open(section) {
+  const next = Math.max(0, Math.min(data.layers + 1, section)), pass = passes[chosen.pass];
   const path = chosen.path && chosen.path.replace(/\blayers\.\d+\b/, `layers.${next - 1}`);
-  const same = path && pass.byPath.get(path), kept = same && same.stop === next && pass.result(same);
+  const same = path && pass.byPath.get(path), kept = same && same.section === next && pass.result(same);
   const fits = kept && chosen.row < kept.rows && chosen.column < kept.columns;
-  choose({stop: next, path: fits ? path : null});
+  choose({section: next, path: fits ? path : null});
 }
 function follow() {
   const [place, cell] = location.hash.slice(1).split("@"), target = place && byId(decodeURIComponent(place));
-  const section = target && target.closest(".stop");
+  const section = target && target.closest(".section");
   if (!section) return;
   const [head, row, column, pass] = (cell || "").split(",").map(Number), step = main.byPath.get(decodeURIComponent(place));
-  const next = {stop: Number(section.dataset.stop)};
+  const next = {section: Number(section.dataset.section)};
   if (Number.isInteger(head) && cell) next.head = Math.max(0, Math.min(head, data.heads) - 1);
   if (step && Number.isInteger(row) && Number.isInteger(column)) Object.assign(next, {path: step.path, row, column, pass: pass && versus ? 1 : 0});
   if (next.path && !next.pass && step.output.shape.length > 1 && row < main.tokens.length && viewOf(main, step, 0)?.ofTokens) next.token = row;
@@ -513,13 +513,22 @@ if (byId("ask")) byId("ask").onsubmit = event => {
 };
 addEventListener("keydown", event => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "[") open(chosen.stop - 1);
-  if (event.key === "]") open(chosen.stop + 1);
+  if (event.key === "[") open(chosen.section - 1);
+  if (event.key === "]") open(chosen.section + 1);
 });
 addEventListener("hashchange", follow);
 dark.addEventListener("change", draw);
 document.body.classList.add("live");
 // What stays at the top is as high as the texts and results in it: what stays below it begins there.
 new ResizeObserver(() => document.documentElement.style.setProperty("--top", byId("top").offsetHeight + "px")).observe(byId("top"));
+// The panel begins with the weight that the chosen token gives to the token it attends to most, where it has a column.
+function begin() {
+  if (!matchMedia("(min-width: 1101px)").matches) return;
+  const step = main.steps.find(one => one.section === chosen.section && isWeights(one)), view = step && viewOf(main, step, chosen.head);
+  if (location.hash || !view || !view.square || chosen.token >= view.rows) return;
+  const shares = range(view.columns).map(j => view.at(chosen.token, j));
+  Object.assign(chosen, {path: step.path, row: chosen.token, column: shares.indexOf(Math.max(...shares))});
+}
+begin();
 draw();
 follow();
