@@ -38,9 +38,9 @@ def doctor(options: DoctorOptions) -> None:
     bertcli doctor --format json
     bertcli doctor -m sentence-transformers/all-MiniLM-L6-v2
 
-    With -m a table says how long NumPy and ONNX Runtime take for a short text, a
-    longer one, a small batch and a long text, and which is faster. It is measured
-    once and kept beside the model's graph in the cache.
+    With -m a table compares NumPy and ONNX Runtime on this model: a short text, a
+    longer one, a small batch and a long text. The times are measured once and kept
+    beside the model's graph in the cache.
     """
     from bertcli.doctor import examine
     from bertcli.report.terminal import print_table, visible

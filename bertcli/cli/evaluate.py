@@ -81,14 +81,19 @@ def evaluate(
     bertcli evaluate test.conll -m dslim/bert-base-NER --at-least f1=0.9
     bertcli evaluate pairs.csv --task minimal-pairs --by phenomenon
 
-    DATA says what the task is: a table (.csv, .tsv, .jsonl, .parquet) by its
-    fields: a text (or two) and a label; two texts and a score (sts), or 0 and 1
-    (pairs); anchor, positive, negative (triplets); a text with [MASK] and a word
-    (fill-mask); in .jsonl tokens and tags (tag), question, context, answers
-    (answer), query, documents, labels (rank). A folder with corpus.jsonl,
-    queries.jsonl and qrels/test.tsv, or TREC's qrels with --run, is retrieval (by
-    cosine); CoNLL's columns are tag, SQuAD's json is answer, plain lines score.
-    Two texts that differ a little: which is likelier? (--task minimal-pairs)
+    The fields of DATA say which task it is, unless --task names it:
+
+      classification   a text (or two) and a label
+      sts, pairs       two texts and a score; two texts and 0 or 1
+      triplets         anchor, positive, negative
+      retrieval        a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),
+                       or TREC's qrels with --run; by cosine
+      rank             query, documents, labels (.jsonl)
+      tag              CoNLL's columns, or tokens and tags (.jsonl)
+      answer           SQuAD's json, or question, context, answers
+      fill-mask        a text with [MASK], and the word
+      score            a text a line
+      minimal-pairs    two texts that differ a little: which is likelier? (--task)
 
     95 % confidence interval: the range of values that the model's true accuracy
     on all texts of this kind may plausibly have, as these texts suggest. It does
@@ -97,8 +102,8 @@ def evaluate(
     field that says which belong together (--cluster).
 
     mcc: Matthews correlation of labels, 1 perfect, 0 chance. ece: mean gap of
-    confidence and accuracy in 15 bins. brier: mean squared error of
-    probabilities. accuracy@50%: accuracy on the most confident half.
+    confidence and accuracy in 15 bins. brier: mean squared error of probabilities.
+    accuracy@50%: accuracy on the most confident half.
     """
     set_threads(threads)
     refuse_several(models.model, models.classifier)

@@ -28,8 +28,8 @@ class FileOptions:
     )  # fmt: skip
     dtype: Literal["float32", "float16", "int8"] = option(
         "float32", "TYPE",
-        "How weights are stored: float32 (default), float16: half the size, int8: a quarter. They are computed with in "
-        "float32.",
+        "How weights are stored: float32 (default), float16 (half the size) or int8 (a quarter). "
+        "The graph computes in float32.",
     )  # fmt: skip
     int8: bool = option(False, "", "Compute in int8, too: a quarter of the size, faster and less exact.")
 
@@ -43,10 +43,9 @@ def export(model: ModelOptions, target: FileOptions, options: ExportOptions) -> 
     bertcli export -m my-sentence-model -o for-the-web
 
     Inputs are input_ids, attention_mask and, where the model has segments,
-    token_type_ids, of any batch and length; outputs are logits,
-    sentence_embedding, or last_hidden_state and pooler_output.
-    This needs pip install 'bertcli[onnx]': onnx writes the file, onnxruntime
-    checks it.
+    token_type_ids, of any batch and length. Outputs are logits, sentence_embedding,
+    or last_hidden_state and pooler_output. It needs pip install 'bertcli[onnx]':
+    onnx writes the file, onnxruntime checks it.
     """
     if target.file is not None:
         raise wrong("FILE", f"the file is given with -o: bertcli export -o {target.file}.")

@@ -135,8 +135,13 @@ def whole(command: Any, ctx: typer.Context) -> str:
     summary, *paragraphs = _paragraphs(command.help)
     lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
     for number, paragraph in enumerate(paragraphs):
-        # The paragraph after the summary holds the examples, a line each; all others are prose.
-        lines += [*_examples(paragraph), ""] if number == 0 else [*_wrapped(paragraph, width), ""]
+        # The paragraph after the summary holds the examples, a line each; of all others an indented one is a list.
+        if number == 0:
+            lines += [*_examples(paragraph), ""]
+        elif paragraph.startswith("  "):
+            lines += [*paragraph.splitlines(), ""]
+        else:
+            lines += [*_wrapped(paragraph, width), ""]
     shown = [parameter for parameter in command.get_params(ctx) if not _hidden(parameter)]
     arguments = [one for one in shown if _is_argument(one)]
     options = sorted((one for one in shown if not _is_argument(one)), key=_panels(shown).index_of)

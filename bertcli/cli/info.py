@@ -33,12 +33,12 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     bertcli info -m sentence-transformers/all-MiniLM-L6-v2
     bertcli info mine.safetensors
 
-    Network, files, limit of tokens, pooling, prompts and labels are those that
-    a command runs with, and each command that can use the model has an example.
-    Of a model that does not run it says why, and what is known. A file is a
-    classifier that probe --save wrote.
+    It shows the network, the files, the token limit, pooling, prompts and labels
+    that a command would run with, and an example of each command that can use the
+    model. For a model that does not run it says why. A file is a classifier that
+    probe --save wrote.
 
-    Without a model: the bundled ones, and what lies in the Hub's cache.
+    Without a model it lists the bundled ones, and those in the Hub's cache.
     """
     if options.name is not None:
         if model.model not in (None, options.name, os.environ.get("BERTCLI_MODEL")):

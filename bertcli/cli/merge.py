@@ -15,7 +15,7 @@ class MergeOptions:
     """What is merged into what."""
 
     files: list[str] = argument(..., "FILE...", "The files of all shards, or a quoted pattern.")
-    output: str = option(..., "FILE", "The file to write, of the same kind.", "-o", "--output")
+    output: str = option(..., "FILE", "The file to write, with the same ending.", "-o", "--output")
 
 
 def merge(options: MergeOptions) -> None:
@@ -25,12 +25,12 @@ def merge(options: MergeOptions) -> None:
     bertcli encode -i corpus.jsonl -o vectors.npy --shard 1/2
     bertcli merge 'vectors-*-of-00002.npy' -o vectors.npy
 
-    The shards may be made at the same time, on several machines with the same
-    number of threads: --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT in a
-    job array that counts from 0. Beside each shard's file lies one that ends in
-    .shard; keep them together. The merged file is, byte for byte, what the run
-    writes without --shard. If a shard is missing, damaged or of another run, it
-    is named, and nothing is written.
+    The shards may run at the same time, on several machines with the same number of
+    threads. In a job array that counts from 0:
+    --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT. Each shard's file has a
+    companion that ends in .shard; keep the two together. The merged file is, byte
+    for byte, what the run writes without --shard. If a shard is missing, damaged or
+    of another run, the message names it, and nothing is written.
     """
     from bertcli.files.merge import merge
 

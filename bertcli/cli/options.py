@@ -137,7 +137,7 @@ class InputOptions:
     column: str | None = option(None, "NAME", "The field that holds the text. (default: text)")
     text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.")
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
-    no_header: bool = option(False, "", "A .csv or .tsv file has no header: columns are numbers, as in --column 2.")
+    no_header: bool = option(False, "", "The .csv or .tsv file has no header; columns are numbered, as in --column 2.")
     delimiter: str | None = option(
         None, "CHAR", "What separates the columns of a .csv or .tsv file, such as ';' or tab.", read=delimiter_named
     )
@@ -194,7 +194,7 @@ class EngineOptions:
         "cpu", "NAME",
         "With --engine onnx: cpu (default; tested), or another by the installed onnxruntime's name, such as cuda.",
     )  # fmt: skip
-    force: bool = option(False, "", "Use int8 even where its vectors are far from float32's.")
+    force: bool = option(False, "", "Use int8 even where its vectors differ too much from float32's.")
 
 
 @lean_dataclass

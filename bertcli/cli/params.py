@@ -117,7 +117,7 @@ class ParamsOptions:
     versus: str | None = option(None, "NAME|FILE|DIR|HUB_ID", "Another variant, config.json or model to compare with.")
     plot: str | None = option(None, "FILE", "Draw the graph: .dot, .mmd (Mermaid); .svg and .png need Graphviz.")
     dtype: Literal["float32", "float16", "bfloat16"] = option(
-        "float32", "TYPE", "Of the memory that --batch-size with --seq-len shows: float32 (default), float16, bfloat16."
+        "float32", "TYPE", "Type for the memory of --batch-size and --seq-len: float32 (default), float16, bfloat16."
     )
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
@@ -152,8 +152,8 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOption
     bertcli params --config config.json --format json
     bertcli params --variant tiny --plot tiny.svg
 
-    Rows add up to the total, and tied tensors are counted once. A variant or a config needs no weights. --batch-size
-    with --seq-len adds the memory of such a pass.
+    Rows add up to the total, and tied tensors are counted once. A variant or a
+    config needs no weights. --batch-size with --seq-len adds the memory of a pass.
     """
     options.refuse_contradictions(analyzed)
     if options.plot is not None:

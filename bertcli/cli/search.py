@@ -141,26 +141,25 @@ def search(
     bertcli search "a hot drink" --in vectors.parquet
     bertcli search --query-file questions.txt --in vectors.npy -o hits.jsonl
 
-    With -i the lines, paragraphs and rows of files are encoded and compared; long
-    ones in parts of 256 tokens. A hit is printed as file:line: score text, and on
-    a terminal its words that are in the query are shaded. --index keeps the
-    vectors, else all are computed each time. A note says when nothing is near:
-    when no score is above what unrelated sentences reach by chance, the median of
-    pairs + 3 spreads. Prompts are the query's; the model's own are used
-    where none is given.
+    Search in files (-i). The lines of .txt, the paragraphs of .md and the rows of
+    .csv, .tsv and .jsonl are encoded and compared with the query; a long one in parts
+    of 256 tokens. A hit is printed as file:line: score text, and a terminal shades
+    the query's words in it. --index keeps the vectors; without it all texts are
+    encoded each time. A note says when nothing is near: when no score exceeds what
+    unrelated sentences reach by chance (the median of pairs + 3 spreads). Prompts
+    apply to the query; by default they are the model's own.
 
-    With --in a query's vector is made as those in the file, which says how:
-    --pooling, --layer and the like are not needed, others than the file's are
-    refused, as are vectors of another model; prompts may differ. What a .npy file
-    cannot hold stands beside it (FILE.npy.settings.json): keep them together.
-    Where a row is a part of a text (encode --chunk), index, chunk, start and end
-    say which.
+    Search among vectors (--in). The file records how its vectors were made, and the
+    query is encoded in the same way; --pooling, --layer and the like are not needed,
+    and different ones are refused, as are vectors of another model. The settings of
+    a .npy file are in FILE.npy.settings.json: keep both together. For a part of a
+    text (encode --chunk) the hit has index, chunk, start and end.
 
-    The score is the cosine of the two vectors, or what the model's folder names
-    instead (similarity_fn_name); every row is compared. With --hybrid it is the
-    sum of 1 / (60 + rank), with --rerank the reranker's. A terminal shows the
-    beginning of a long text; a pipe, and -o FILE.csv, .tsv or .parquet (a row for
-    each hit), have all of it.
+    The score is the cosine of the two vectors, or the similarity that the model's
+    folder names (similarity_fn_name); every row is compared. With --hybrid it is
+    the sum of 1 / (60 + rank), with --rerank the reranker's score. A terminal
+    shortens a long text; a pipe and a .csv, .tsv or .parquet file (a row for each
+    hit) have all of it.
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")

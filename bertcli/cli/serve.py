@@ -32,40 +32,38 @@ class ServedModels(ModelOptions):
 class ServeOptions:
     """Where and to whom, and how much at a time."""
 
-    host: str = option("127.0.0.1", "HOST", "Where it listens; 0.0.0.0 is everywhere. (default: 127.0.0.1)")
-    port: int = option(8080, "PORT", "At which port; 0 is any that is free. (default: 8080)", least=0)
-    uds: str | None = option(None, "PATH", "Listen at a Unix socket there, in place of a host and port.")
+    host: str = option("127.0.0.1", "HOST", "Listen on this address; 0.0.0.0 is all interfaces. (default: 127.0.0.1)")
+    port: int = option(8080, "PORT", "Listen on this port; 0 picks a free one. (default: 8080)", least=0)
+    uds: str | None = option(None, "PATH", "Listen on this Unix socket instead of a host and port.")
     api_key: str | None = option(
         None, "KEY", "Answer only requests with this key (Authorization: Bearer KEY).", envvar="BERTCLI_API_KEY",
         show_envvar=True,
     )  # fmt: skip
-    cors: list[str] | None = option(None, "ORIGIN", "Let pages of this origin ask; repeat for more.")
+    cors: list[str] | None = option(None, "ORIGIN", "Allow requests from web pages of this origin; repeat for more.")
     truncation: Literal["auto", "error"] = option(
         "auto", "MODE", "A text that is too long: auto (default) cuts it and says so, error refuses it."
     )
-    max_inputs: int = option(2048, "N", "Texts of a request, at most. (default: 2048)", least=1)
-    max_body: int = option(32, "MB", "Size of a request, at most. (default: 32)", least=1)
+    max_inputs: int = option(2048, "N", "Most texts in a request. (default: 2048)", least=1)
+    max_body: int = option(32, "MB", "Largest size of a request. (default: 32)", least=1)
     allowed_host: list[str] | None = option(
-        None, "NAME", "A name by which this server may be asked, beside localhost and its address; repeat for more."
+        None, "NAME", "Accept requests to this host name, besides localhost and the bound address; repeat for more."
     )
-    max_candidates: int = option(
-        1000, "N", "Labels, targets or choices of a request, at most. (default: 1000)", least=1
-    )
+    max_candidates: int = option(1000, "N", "Most labels, targets or choices in a request. (default: 1000)", least=1)
     max_predictions: int = option(
-        100_000, "N", "Predictions of a request, at most: fillings, labels, vectors of tokens. (default: 100000)",
+        100_000, "N", "Most predictions in an answer: fillings, labels, vectors of tokens. (default: 100000)",
         least=1,
     )  # fmt: skip
-    max_request_tokens: int = option(
-        1_048_576, "N", "Tokens that are computed for a request, at most. (default: 1048576)", least=1
+    max_request_tokens: int = option(1_048_576, "N", "Most tokens computed for a request. (default: 1048576)", least=1)
+    max_queue_tokens: int = option(
+        262144, "N", "Most tokens that wait; beyond, the status is 429. (default: 262144)", least=1
     )
-    max_queue_tokens: int = option(262144, "N", "Tokens that may wait; more get status 429. (default: 262144)", least=1)
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
-    timeout: int = option(60, "SECONDS", "A request may take so long. (default: 60)", least=1)
-    drain: int = option(30, "SECONDS", "On SIGTERM, answer what was accepted for so long. (default: 30)", least=1)
+    timeout: int = option(60, "SECONDS", "Longest time for a request. (default: 60)", least=1)
+    drain: int = option(30, "SECONDS", "Time to finish accepted requests after SIGTERM. (default: 30)", least=1)
     token_ids: bool = option(
         False, "", "Accept ids of the model's own vocabulary in place of texts, as OpenAI's embeddings do."
     )
-    quiet: bool = option(False, "", "No line on stderr for every request.")
+    quiet: bool = option(False, "", "Do not log requests to stderr.")
 
 
 @lean_dataclass
@@ -86,14 +84,14 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \\
       -d '{"input": "A dog ran home."}'
 
-    It speaks OpenAI's and Cohere's embeddings, Jina's and Cohere's rerank, the
-    routes of text-embeddings-inference and of Ollama, and those of transformers'
-    pipelines; GET / is a page to try them on, /openapi.json lists them all.
-    Numbers are those of the commands. Texts that are too long are cut as the
-    model's folder says, and the answer says which (X-Truncated).
+    It answers the embeddings of OpenAI and Cohere, the rerank of Jina and Cohere,
+    the routes of text-embeddings-inference and Ollama, and those of transformers'
+    pipelines. GET / is a page to try them on; /openapi.json describes them all.
+    Numbers are those of the commands. A text that is too long is cut as the model's
+    folder says, and the answer names it (X-Truncated).
 
-    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM ends it when what
-    was accepted is answered.
+    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM stops it after the
+    accepted requests are answered.
     """
     if not all(map(find_spec, NEEDED)):
         raise BertcliError("bertcli serve needs a few more packages: pip install 'bertcli[serve]'.")

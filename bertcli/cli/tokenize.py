@@ -38,8 +38,8 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, op
     bertcli tokenize "First text" --text-pair "second text"
     bertcli tokenize -m bert-base-cased -i texts.txt --format jsonl
 
-    Start and end are a piece's position in its text, in characters. The segment
-    tells a text from its pair, for models that know segments; else it is 0.
+    Start and end are a piece's position in its text, in characters. Segment 0 is the
+    text and segment 1 its pair, for models that have segments; else it is 0.
     """
     source = read_texts(texts, output)
     check_output(output.output, RECORDS)

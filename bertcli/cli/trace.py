@@ -33,25 +33,27 @@ class TraceOptions:
     formulas: bool = option(False, "", "Show the formula of each operation.")
     estimate: bool = option(
         False, "",
-        "Say what each operation must take on this machine, and why: bytes read and written, arithmetic for each of "
-        "them, the limit that holds it, and the time that follows.",
+        "Estimate each operation's time on this machine: bytes moved, arithmetic intensity (FLOPs a byte), "
+        "whether it is compute-bound or memory-bound, and the time.",
     )  # fmt: skip
-    gflops: float | None = option(None, "RATE", "With --estimate: of products, in GFLOP/s. (default: measured)")
-    gbps: float | None = option(None, "RATE", "With --estimate: of memory, in GB/s. (default: measured)")
+    gflops: float | None = option(
+        None, "RATE", "With --estimate: rate of matrix products, in GFLOP/s. (default: measured)"
+    )
+    gbps: float | None = option(None, "RATE", "With --estimate: memory bandwidth, in GB/s. (default: measured)")
     save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
     output: str | None = option(
         None, "FILE",
-        "Write the whole pass as a .html page on which every number can be looked at.",
+        "Write the pass as a .html page that shows how each number is computed.",
         "-o", "--output",
     )  # fmt: skip
     layer: str = option(
         "-1", "LAYER[.HEAD]",
-        "The layer, and the attention head in it, that the page opens: 3.2 is layer 3, head 2; 0 the embeddings; "
-        "negative from the end. (default: -1)",
+        "Open the page at this layer and attention head: 3.2 is layer 3, head 2; "
+        "0 is the embeddings; negative counts from the end. (default: -1)",
     )  # fmt: skip
-    versus: str | None = option(None, "TEXT", "Another text, whose pass the page shows beside the first.")
+    versus: str | None = option(None, "TEXT", "Show the pass of this text beside the first one on the page.")
     seed: int | None = option(
-        None, "N", "Give a --variant or --config random weights drawn from this seed, so that it has numbers.", least=0
+        None, "N", "Give a --variant or --config random weights from this seed, so that it can run.", least=0
     )
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
@@ -97,11 +99,14 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
     bertcli trace --variant base --seq-len 128 --estimate --gflops 900 --gbps 80
     bertcli trace -m my-model --seq-len 64 --save outputs.npz
 
-    Sizes are in symbols and numbers: B sentences of S tokens, hidden size H,
-    A heads of size D, feed-forward size F, vocabulary V, positions P, token
-    types T, labels C. Layers that do the same are shown once; in csv, times is
-    how many do, and costs and seconds are those of one. A variant or a config
-    needs no weights, and takes no time to run.
+    Sizes are in symbols and numbers:
+
+      B sentences of S tokens, hidden size H, A heads of size D,
+      feed-forward size F, vocabulary V, positions P, token types T, labels C
+
+    Equal layers are shown once. In csv the column times says how many they are, and
+    costs and seconds are those of one. A variant or a config needs no weights, and
+    the table appears at once.
     """
     options.refuse_contradictions(analyzed)
     check_output(options.save, SEVERAL)

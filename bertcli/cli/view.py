@@ -108,8 +108,8 @@ def show_document(view: V, output: DocumentOptions, page: Callable[[V], str]) ->
 class BothTexts:
     """The two texts."""
 
-    a: str = argument(..., "A", "The text whose result is asked about.")
-    other_text: str = argument(..., "B", "A text that differs from it, best by one word.")
+    a: str = argument(..., "A", "The clean text: its result is explained.")
+    other_text: str = argument(..., "B", "The corrupted text: it differs from A, best by one word.")
 
 
 @lean_dataclass

@@ -73,21 +73,25 @@ class Evaluate(Reading):
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
     )
     rename_label: dict[str, str] | None = option(
-        None, "A=B[,C=D]", "What names in the data are called by the model.", panel="Input", read=_renamed
+        None,
+        "A=B[,C=D]",
+        "Rename labels of the data to the model's: A in the data is B in the model.",
+        panel="Input",
+        read=_renamed,
     )
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
     run: str | None = option(
-        None, "FILE", "A TREC run: evaluated itself, beside models; for rank the candidates.", panel="Input"
+        None, "FILE", "A TREC run to evaluate beside the models; with --task rank, their candidates.", panel="Input"
     )
     vectors: str | None = option(
         None, "FILE", "The corpus's vectors, made by encode, in the corpus's order.", panel="Input"
     )
-    by: str | None = option(None, "NAME", "The same for every group of texts that have one value in this field.")
+    by: str | None = option(None, "NAME", "Report the figures for each value of this field, too.")
     cluster: str | None = option(
         None,
         "NAME",
-        "Texts with one value in this field belong together, as those of a document: they are resampled together.",
+        "Resample texts with the same value in this field together, such as those of one document.",
     )
     metric: Metric | None = option(
         None, "NAME",
@@ -98,10 +102,10 @@ class Evaluate(Reading):
         None, "K[,K]", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
     )
     truncate_dim: list[int] | None = option(
-        None, "N[,N]", "Also with only the first N numbers of each vector.", read=numbers("256,128,64")
+        None, "N[,N]", "Evaluate the first N numbers of each vector, too (Matryoshka).", read=numbers("256,128,64")
     )
     dtype: list[str] | None = option(
-        None, "TYPE[,TYPE]", "Also with vectors stored as float16, int8 or binary.", read=_dtypes
+        None, "TYPE[,TYPE]", "Evaluate vectors stored as float16, int8 or binary, too.", read=_dtypes
     )
     at_least: tuple[str, float] | None = option(
         None,

@@ -25,13 +25,14 @@ class AnswerOptions(Windows):
     bertcli answer -m my-model -i asked.csv --column q --context-column story
     bertcli answer -m my-model -i questions.jsonl --top-k 3 -o answers.html
 
-    A file holds a question and its context in each row. Shows the context with
-    the answers marked; in a pipe, and without color, a table of them. start and
-    end count characters of the context.
+    A file has a question and its context in each row. A terminal shows the context
+    with the answers marked; a pipe gets a table of them. start and end count
+    characters of the context.
 
-    A model that finds answers is needed (-m). Long contexts are read in windows
-    of at most 384 tokens that overlap, so nothing is cut. A .csv, .tsv or .parquet
-    file has the rows of the table, a .html file the marked contexts, too.
+    It needs a model for extractive question answering (-m). A long context is read
+    in overlapping windows of at most 384 tokens, so nothing is cut. A .csv, .tsv or
+    .parquet file has the rows of the table; a .html file has the marked contexts,
+    too.
     """
 
     contexts: Pairs = None  # one for each question, or one for all

@@ -29,32 +29,31 @@ class ClassifyOptions(Reading):
     bertcli classify -m my-nli-model --candidates "sports,politics" "They won."
     bertcli classify -m my-swag-model "She sat." --choices "She ate." "It rained."
 
-    Scores are the softmax over all labels; for a multi-label model or a single
-    label the sigmoid of each; for regression the raw outputs.
+    Scores are the softmax over all labels. They are sigmoids for a multi-label model
+    or a single label, and the raw outputs for regression.
 
-    With --candidates the score says how far the text entails "This example is
-    A."; with --choices, how well each choice goes with the text. No model for
-    these is bundled (-m).
+    --candidates scores labels of your own with an NLI model: the probability that
+    the text entails "This example is A." --choices scores how well each choice
+    continues the text. No model for these two is bundled; give one with -m.
 
     A .csv, .tsv or .parquet file has a row for each label of a text: index, id
-    (with --id-column), text, text_pair, label, score, and error (of a text that
-    could not be used, with --keep-going). How well a model does on texts whose labels
-    are known: bertcli evaluate.
+    (with --id-column), text, text_pair, label, score, and error (with
+    --keep-going). To measure a model on labelled texts, use bertcli evaluate.
     """
 
     pairs: Pairs = None
     top_k: int | None = option(None, "K", "Show only the K best labels. (default: all)", least=1)
     head: Head | None = option(None, "HEAD", "classifier, or nsp: does the second text follow the first?")
     activation: Activation | None = option(
-        None, "NAME", "Scores by softmax, sigmoid or none (default: what the model was made for)."
+        None, "NAME", "Turn logits into scores by softmax, sigmoid or none. (default: as the model was trained)"
     )
     candidates: Iterable[str] | str | None = option(
         None, "A,B,C", "Score these labels of your own, with an NLI model (zero-shot).", read=str
     )
     template: str | None = option(
-        None, "TEXT", "The sentence that takes a candidate at {}. (default: This example is {}.)"
+        None, "TEXT", "The hypothesis, with {} for a candidate. (default: This example is {}.)"
     )
-    multi_label: bool = option(False, "", "Several candidates may hold, each with a score of its own.")
+    multi_label: bool = option(False, "", "Score each candidate by itself: several may be true.")
     choices: Iterable[str] | None = None  # continuations or answers of which one is right, for a multiple-choice model
 
     def __post_init__(self) -> None:

@@ -29,27 +29,30 @@ class EncodeOptions(Prepared):
     bertcli encode -m naver/splade-v3 --sparse --tokens "hot tea" --format json
     bertcli encode -m sentence-transformers/all-MiniLM-L6-v2 "How are you?"
 
-    Files: .json and .jsonl hold records; .npy, .npz and .safetensors hold an
-    array "embeddings", one row per text; .parquet (needs pyarrow) holds the
-    vectors next to id and text. With --pooling none there is one row per token,
-    and an array "offsets" says where each text begins; int8 adds an array
-    "scales". With --chunk a long text has a row for each of its parts; arrays or
-    columns index, chunk, start and end say which characters of which text it is.
-    With --outputs a file of arrays holds embeddings (dense), data, indices and
-    indptr (sparse), late and late_offsets (late), whichever are asked for.
-    With --sparse a .npz file holds data, indices and indptr, as scipy.sparse has
-    them, and .parquet the lists indices and values. All say which model and
-    options made the vectors (.npy in FILE.npy.settings.json beside it), so that
-    "bertcli search" makes a query the same way. In DuckDB:
+    The ending of -o FILE decides what is written:
 
-    SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
-    FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
+      .json, .jsonl          a record for each text
+      .npy                   an array, one row per text
+      .npz, .safetensors     the same array, named "embeddings"
+      .parquet               the vector beside id and text (needs pyarrow)
 
-    A file appears under its name only when it is complete. A run of ten seconds
-    or more keeps its progress after a crash or Ctrl-C: repeat the command with
-    --resume to continue it; the result is the same, byte for byte, and a run that
-    is complete computes nothing. With --keep-going a text that cannot be used has
-    zeros for its row, and FILE.errors.jsonl says why.
+    Some options add arrays, or columns of .parquet. --pooling none: one row per
+    token, and "offsets", the row where each text begins. --dtype int8: "scales".
+    --chunk: one row per part of a text, with index, chunk, start and end. --sparse:
+    data, indices and indptr, as in scipy.sparse. --outputs: late and late_offsets
+    for late interaction.
+
+    A file of vectors records the model and the options that made it, and "bertcli
+    search" encodes a query in the same way. For .npy they are in
+    FILE.npy.settings.json. In DuckDB:
+
+      SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
+      FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
+
+    A file appears under its name only when it is complete. A run of ten seconds or
+    more keeps its progress after a crash or Ctrl-C; repeat the command with
+    --resume to continue. The result is the same, byte for byte. With --keep-going a
+    text that cannot be used gets a row of zeros, and FILE.errors.jsonl says why.
     """
 
     pairs: Pairs = None
@@ -72,7 +75,7 @@ class EncodeOptions(Prepared):
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
     outputs: Iterable[str] | None = option(
-        None, "A,B,C", "Of bge-m3: these outputs of one pass, as in dense,sparse,late.", read=separated
+        None, "A,B,C", "bge-m3: write these outputs of one pass, such as dense,sparse,late.", read=separated
     )
 
 

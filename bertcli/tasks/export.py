@@ -31,7 +31,7 @@ class ExportOptions(Checked):
         "(default: auto for sentence models)",
     )  # fmt: skip
     normalize: bool | None = option(
-        None, "", "Scale it to length 1. (default: as the model's files say)", "--normalize/--no-normalize"
+        None, "", "Scale the vector to length 1. (default: as the model's files say)", "--normalize/--no-normalize"
     )
     opset: int = option(20, "N", "Version of ONNX's operators, from 18. (default: 20)")
     precision: Precision = "float32"

@@ -35,27 +35,28 @@ class RankOptions(Reading):
     bertcli rank -m BAAI/bge-m3 tea Rain --combine dense=0.4,sparse=0.2,late=0.4
     bertcli rank -m my-model -i pairs.tsv --query-column query --column passage
 
-    The score is the model's own: often a probability, sometimes any number.
-    corpus_id is the number of the document in the input, from 0. With
-    --query-column each row holds a query and a document, and the documents of a
-    query, which stand together, are ranked among each other. A .csv, .tsv or
-    .parquet file has the rows of the table.
+    It needs a cross-encoder with one output, or a model of late interaction
+    (ColBERT, bge-m3) or of sparse vectors (SPLADE). The score is the model's own: a
+    probability for many cross-encoders, any number for others. corpus_id is the
+    number of the document in the input, from 0.
 
-    A cross-encoder with one output is needed, or a model of late interaction
-    (ColBERT, bge-m3) or of sparse vectors (SPLADE). A cross-encoder cuts the
-    longer side of a pair first; the others cut queries and documents each at
-    its own length.
+    With --query-column each row has a query and a document. The documents of one
+    query stand together, and are ranked among each other. A .csv, .tsv or .parquet
+    file has the rows of the table.
 
-    bge-m3 ranks by late interaction: its score is the mean, over the query's
-    tokens, of the largest product with one of the document's. --combine takes
-    its three scores together, divided by the sum of the weights.
+    A cross-encoder that must cut a pair cuts the longer text first; other models
+    cut queries and documents separately.
+
+    bge-m3 ranks by late interaction: the mean over the query's tokens of the largest
+    product with a token of the document. --combine takes the weighted mean of its
+    dense, sparse and late scores.
     """
 
     documents: Iterable[str] | None = None
     top_k: int | None = option(None, "K", "Show only the K best of each query. (default: all)", least=1)
     combine: Mapping[str, float] | None = option(
         None, "NAME=WEIGHT,...",
-        "Of bge-m3: the mean of its scores with these weights, as in dense=0.4,sparse=0.2,late=0.4. (default: late)",
+        "bge-m3: rank by the weighted mean of its scores, such as dense=0.4,sparse=0.2,late=0.4. (default: late)",
         read=weights,
     )  # fmt: skip
 

@@ -27,15 +27,15 @@ class TagOptions(Windows):
     bertcli tag -m my-model --redact --only PER,LOC "Ann Lee went to Rome."
     bertcli tag -m my-model --redact -i letters.txt --format text > redacted.txt
 
-    Shows each text with its entities marked; in a pipe, and without color, a
-    table of them. start and end count characters of the text. With --redact
-    entities are replaced in the text, which each record then has as "redacted"
-    and --format text gives alone, a line a text; what the model does not find
-    stays in it (--aggregation first takes no part of a word alone).
+    A terminal shows each text with its entities marked; a pipe gets a table of
+    them. start and end count characters of the text. --redact replaces the entities
+    in the text; records then have a field "redacted", and --format text prints the
+    redacted texts alone, one a line. An entity that the model misses stays in the
+    text. --aggregation first never redacts only a part of a word.
 
-    A model that labels tokens is needed (-m). Texts beyond its limit are read
-    in overlapping windows, so nothing is cut. A .csv, .tsv or .parquet file has
-    the rows of the table, a .html file the marked texts, too.
+    It needs a model that labels tokens (-m). A text beyond the model's limit is read
+    in overlapping windows, so nothing is cut. A .csv, .tsv or .parquet file has the
+    rows of the table; a .html file has the marked texts, too.
     """
 
     _: KW_ONLY
@@ -45,11 +45,11 @@ class TagOptions(Windows):
     )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
     redact: bool = option(False, "", "Give the text with each entity replaced by its label, as in [PER].")
-    redact_with: str | None = option(None, "TEXT", "With --redact: replace entities by this.")
+    redact_with: str | None = option(None, "TEXT", "With --redact: put this in place of an entity.")
     only: Iterable[str] | None = option(
-        None, "A,B,C", "With --redact: replace entities of these labels alone.", read=separated
+        None, "A,B,C", "With --redact: only entities with these labels.", read=separated
     )
-    threshold: float | None = option(None, "P", "With --redact: replace entities of at least this score alone.")
+    threshold: float | None = option(None, "P", "With --redact: only entities with at least this score.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

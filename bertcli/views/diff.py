@@ -15,23 +15,27 @@ class DiffOptions(Cut):
     bertcli diff my-model --versus my-copy --check
     bertcli diff my-model --versus arrays.npz
 
-    For each step: the largest difference, the same as a share of the step's
-    largest number (which --tolerance is compared with), and the mean cosine of
-    rows. The first step beyond the tolerance is where the models part; later
-    ones follow from it and need no fault of their own. Below are the weights
-    that differ most, and the steps that only one has, such as those of a head.
+    With a text both models run on it. Each row is a step: the largest absolute
+    difference, the same relative to the step's largest number (compared with
+    --tolerance), and the mean cosine of rows. The first step beyond the tolerance is
+    where the models part; later differences may only follow from it. Below are the
+    weights that differ most, and the steps that only one model has, such as those
+    of a head.
 
-    Without a text the weights alone are compared: which differ, which only one
-    has, and a digest of each model's. OTHER may be a file of arrays named as
-    trace --save names them, which holds the ids of its text, or
-    hidden_states.0, hidden_states.1, … as transformers counts them.
+    Without a text only the weights are compared: which differ, which exist in one
+    model only, and a digest of each model.
+
+    OTHER may be a file of arrays: what trace --save wrote, which holds the ids of its
+    text, or hidden states of transformers as hidden_states.0, hidden_states.1, …
     """
 
-    tolerance: float = option(1e-4, "T", "How much of a step's largest number may differ. (default: 0.0001)", least=0)
+    tolerance: float = option(
+        1e-4, "T", "Largest allowed difference, relative to the step's largest number. (default: 0.0001)", least=0
+    )
     check: bool = option(
         False, "", "End with status 1 if something is beyond the tolerance, or exists on one side only, for CI."
     )
-    common: bool = option(False, "", "With --check: only what both have matters.")
+    common: bool = option(False, "", "With --check: ignore what only one of the models has.")
 
 
 SPEC = ViewSpec(DiffOptions, reads="two models", place=6)

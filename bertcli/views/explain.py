@@ -26,13 +26,19 @@ class ExplainOptions(TargetOptions):
     why. Words that only matter together can each show nothing, and
     contributions do not add up to the result.
 
-    The result is the log-odds ln(p / (1 - p)) of a label (of a reranker its
-    score), the log-probability of a word at a mask, or (--versus) the cosine with
-    another text. A model of late interaction (ColBERT) shows for each token of
-    the query the token of the document (--text-pair) that it matched. Words are
-    what the tokenizer takes for words; special tokens are never replaced. On a
-    terminal words are blue for, red against; a .html file is a page of all
-    texts.
+    The result is one of these:
+
+      the log-odds ln(p / (1 - p)) of a label (default: the predicted one; --label)
+      the log-probability of a word at a mask (--word)
+      the score of a reranker
+      the cosine with another text (--versus)
+
+    A model of late interaction (ColBERT) shows instead which token of the document
+    (--text-pair) each token of the query matched.
+
+    Words are split as the tokenizer splits them; special tokens are never replaced.
+    On a terminal blue words raise the result and red words lower it. A .html file
+    is a page of all texts.
     """
 
     pairs: Pairs = None

@@ -23,23 +23,24 @@ class HeadsOptions(TargetOptions):
     bertcli heads "She poured a cup of hot [MASK]." --layer 3.2
     bertcli heads "She poured a cup of hot [MASK]." --rollout
 
-    Means over all tokens of the texts: entropy of a token's weights in nats,
-    distance in tokens, shares of weight on special tokens, on the token itself,
-    on the next and the previous one. Layers and heads count from 1. Weights say
-    where a head looks, not what it contributes.
+    The table has means over all tokens of the texts: the entropy of a token's
+    attention weights in nats, the distance to the tokens it looks at, and the
+    shares of weight on special tokens, on the token itself, on the next and on the
+    previous one. Layers and heads count from 1. Weights say where a head looks, not
+    what it contributes.
 
     --layer 3.2 prints the weights of layer 3, head 2 in percent: each row is a
-    token, and its columns are the tokens it looks at. --layer 3 is the mean of
+    token, and its columns are the tokens it looks at. --layer 3 prints the mean of
     that layer's heads.
 
-    Change is the result (as in explain) when the head's output is zero, less
-    the result as it is: near 0 the model does without the head here, though
+    --ablate adds Change: the result (as in explain) with the head's output set to
+    zero, less the result as it is. Near 0 the model does without the head here,
     perhaps only because another one does the same.
 
-    Rollout follows one text's attention through all layers, each averaged with
-    the token itself; the table then shows what one token (--token) draws on,
-    beside the mean of all weights. Raw weights and rollout often disagree, and
-    neither says what the result depends on.
+    --rollout follows one text's attention through all layers, each averaged with
+    the identity for the residual connection. The table shows what one token
+    (--token) draws on, beside the mean of all weights. Raw weights and rollout often
+    disagree, and neither says what the result depends on.
     """
 
     pairs: Pairs = None

@@ -17,12 +17,13 @@ class LensOptions(Cut):
     bertcli lens "She poured a cup of hot [MASK]." --top-k 5 --format json
     bertcli lens "The cat sat on the mat." --all -o lens.html
 
-    Each layer's state goes through the model's own prediction head; state 0 is
-    the embeddings' output, as in encode --layer. Rank (from 1) and score are those of the last
-    layer's best token, and KL (in nats) says how far the layer's prediction is
-    from the last one's. The head was trained on the last layer only, so an
-    early layer may know more than it can say through it. A .html file is a page
-    of all texts.
+    The state after each layer goes through the model's own prediction head. Layers
+    count from 1; 0 is the embeddings. Rank (from 1) and score are those of the last
+    layer's best token. KL, in nats, is the divergence of the last layer's
+    prediction from this layer's. A .html file is a page of all texts.
+
+    The head was trained on the last layer only, so an early layer may know more than
+    it can say through it.
     """
 
     pairs: Pairs = None

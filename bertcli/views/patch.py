@@ -18,27 +18,30 @@ class PatchOptions(TargetOptions):
     bertcli patch "I loved it." "I hated it." --direction both --format json
     bertcli patch "I loved it." "I hated it." -o patch.html
 
-    Text B is run again, but in one place with what text A has there; the
-    effect is the share of the difference between the two results that this
-    brings: 0 nothing of it, 1 all of it; below and above happen. A place is the
-    state after a layer at one token (the embeddings first), what attention or
-    feed-forward gives there before it is added, or an attention head. --direction
-    noise runs A with what B has: what is needed, where denoise shows what is
-    enough. An effect of 0 does not say that a place never matters: others may
-    carry the same.
+    B, the corrupted text, runs again with one activation taken from A, the clean
+    text. The effect is the share of the difference between the two results that
+    this restores: 0 is nothing, 1 is all of it; values outside occur.
 
-    The result is that of explain; what is not named is what the model predicts
-    for A. Texts should have equally many tokens; else tokens pair up where their
-    pieces do, and those without a partner are not patched. Where the tokens do
-    not fit the width of the terminal, the table is turned: tokens down, states
-    across. A .html file shows all four kinds of places.
+      --of layers            the state after a layer (0: the embeddings) at a token
+      --of attention         the output of attention, before the residual sum
+      --of feed-forward      the output of the feed-forward layer, before the sum
+      --of heads             the output of one attention head
+
+    denoise (the default) shows which activations suffice; --direction noise patches
+    B's into A and shows which are necessary. An effect of 0 does not say that an
+    activation never matters: others may carry the same.
+
+    The result is the same as in explain, by default the prediction for A. The two
+    texts should have equally many tokens. Otherwise tokens are aligned by their
+    pieces, and those without a partner are not patched. A table too wide for the
+    terminal is transposed. A .html file shows all four kinds of activations.
     """
 
     b: str = ""
     _: KW_ONLY
     text_pair: str | None = option(None, "TEXT", "A second text to pair with both texts.", panel="Input")
     of: Literal["layers", "attention", "feed-forward", "heads"] = option(
-        "layers", "KIND", "What is patched: layers (default: states), attention, feed-forward, or heads."
+        "layers", "KIND", "What is patched: layers (default), attention, feed-forward or heads."
     )
     direction: Literal["denoise", "noise", "both"] = option(
         "denoise", "WAY", "denoise (default): B with what A has; noise: A with what B has; both."

@@ -25,29 +25,30 @@ class ProbeOptions(Reading):
     bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
 
-    A linear classifier (logistic regression with L2) reads each layer's states,
-    pooled as encode pools them; of a word the mean of its pieces. Texts are in
-    folds: each is told by a probe of the others, C is chosen by a fold of these,
-    and figures are means over folds. Control is the accuracy of the same probe
-    where every distinct text, or word, has a label drawn at random (the mean of
-    ten draws); selectivity is accuracy less control. The best layer is chosen on
-    the folds that measure it, so it looks a little better than it is. Where the
-    label field is a list, a text may have several labels, or none. All layers'
-    vectors are in memory at once.
+    A logistic regression with an L2 penalty reads each layer's states: pooled for a
+    text as encode pools them, the mean of its pieces for a word. Figures are means
+    over folds (cross-validation); the penalty C is chosen inside each fold. Where the
+    label field is a list, a text may have several labels, or none. The vectors of
+    all layers are in memory at once.
+
+    Control is the accuracy of the same probe on random labels, one for each distinct
+    text or word (mean of ten draws); selectivity is accuracy less control. The best
+    layer is chosen on the folds that measure it, so it looks a little better than
+    it is.
 
     A probe shows what can be read from a state, not that the model uses it.
 
-    --save writes the probe of the best layer (or --layer), fitted to all texts,
-    as a small file: classify, evaluate, explain and serve take it with the same
-    model (--classifier FILE), and so does bertcli.load(MODEL, classifier=FILE).
+    --save writes the probe of the best layer (or --layer), fitted to all texts, as a
+    small file. With the same model classify, evaluate, explain and serve take it as
+    --classifier FILE, and Python as bertcli.load(MODEL, classifier=FILE).
     """
 
     labels: Any = ()
     pairs: Pairs = None
     _: KW_ONLY
-    words: bool = option(False, "", "Tell the tag of every word: FILE has CoNLL's columns, or tokens and tags.")
-    folds: int = option(5, "N", "In how many parts the texts are divided, 3 to 10. (default: 5)", least=3)
-    layer: int | None = option(None, "N", "The layer that is saved, and looked at closer. (default: the best)")
+    words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
+    folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
+    layer: int | None = option(None, "N", "The layer that is reported in detail and saved. (default: the best)")
     pooling: ProbePooling | None = option(
         None, "MODE",
         "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "
