@@ -248,7 +248,9 @@ def _sizes(found: Mapping[str, Any]) -> str:
 def _weights(found: Mapping[str, Any]) -> str:
     files = [f"{file['name']} ({_megabytes(file['bytes'])})" for file in found["files"]]
     shown_files = [*files[:3], f"{len(files) - 3} more"] if len(files) > 4 else files
-    return ", ".join([*shown_files, *found.get("dtypes", ())])
+    dtypes = found.get("dtypes", ())
+    stored = [f"stored as {' and '.join(dtypes)}, computed in float32"] if dtypes else []
+    return ", ".join([*shown_files, *stored])
 
 
 def _megabytes(size: int) -> str:

@@ -170,6 +170,8 @@ class Command(TyperCommand):
             _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
             if extra and "--variant" in options:
                 raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean --variant {extra[0]}?")
+            if extra and self.name == "probe":
+                raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean -i {extra[0]}?")
         return super().parse_args(ctx, args)
 
     def _check_option(self, word: str, options: set[str]) -> None:

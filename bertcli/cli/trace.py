@@ -77,7 +77,7 @@ class TraceOptions:
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         if not self.draws_pass:
-            refuse(self, ("--layer", "--versus"), "this is for the page of a pass: give -o FILE.html.")
+            refuse(self, ("--layer", "--versus"), "it applies to the page of a pass: add -o FILE.html.")
         if self.draws_pass and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
         if analyzed.without_weights and self.text is not None:

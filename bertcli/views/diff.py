@@ -11,7 +11,7 @@ class DiffOptions(Cut):
     """Compare two models tensor by tensor and step by step; find where they first differ.
 
     bertcli diff bert-base-uncased --versus my-fine-tune "The cat sat on the mat."
-    bertcli diff my-model --versus my-float16 "The cat sat." --tolerance 1e-2 --check
+    bertcli diff my-model --versus my-float16 "A cat." --tolerance 1e-2 --check
     bertcli diff my-model --versus my-copy --check
     bertcli diff my-model --versus arrays.npz
 

@@ -95,7 +95,7 @@ def test_errors_empty_name_is_no_model(command: str) -> None:
         (["fill-mask", "[MASK]", "--targets", "☃☃"], "unknown to the vocabulary"),
         (["fill-mask", "[MASK]", "--targets", ","], "no targets"),
         (["fill-mask", "[MASK]", "--targets", "tea,\udcff"], "half a surrogate pair"),
-        (["classify", "x"], "There is no classifier, and the next-sentence head needs a second text"),
+        (["classify", "x"], "This model has no classifier. Its next-sentence head needs a second text"),
         (["classify", "x", "--head", "nsp"], "Error: The next-sentence head needs a second text"),
         (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
         (["score", "x [MASK]", "--target", "x"], "does not match"),

@@ -16,6 +16,7 @@ TYPED = [
     (["trace", "a", "--head", "1"], "--layer"),
     (["trace", "a", "--full"], "bertcli serve"),
     (["evaluate", "a.csv", "--labels", "a=b"], "--rename-label"),
+    (["evaluate", "-i", "a.csv"], "bertcli evaluate FILE"),
     (["encode", "--query", "a"], "bertcli search"),
     (["encode", "--against", "v.npy"], "bertcli search"),
     (["encode", "a", "--similarity"], "bertcli similarity"),

@@ -115,10 +115,11 @@ class _Classify(_Labels):
 
     def check(self, item: Item) -> None:
         if self.head == "nsp" and item.text.pair is None:
-            whose = "There is no classifier, and the" if self.by_default else "The"
+            reason = "This model has no classifier. Its" if self.by_default else "The"
+            choice = ", or choose a classifier with -m." if self.by_default else "."
             raise BertcliError(
-                f"{whose} next-sentence head needs a second text, and {item.place} has none: give pairs "
-                "(--text-pair or --pair-column)."
+                f"{reason} next-sentence head needs a second text, and {item.place} has none: give pairs "
+                f"(--text-pair or --pair-column){choice}"
             )
 
     def records(self, items: list[Item]) -> Iterator[Record]:

@@ -168,10 +168,15 @@ class Heads(View):
             + ([] if row.change is None else [f"{row.change:+z.4f}"])
             for row in self.heads
         ]
-        below = [f"{self.model}: means over the tokens of {self.texts:,} text{'' if self.texts == 1 else 's'}"]
+        texts = f"{self.texts:,} text{'' if self.texts == 1 else 's'}"
+        below = [
+            f"{self.model}: means over the tokens of {texts}",
+            "Entropy of the weights in nats; distance in tokens; shares of weight on special tokens, on the token "
+            "itself, the next and the previous one.",
+        ]
         if self.meaning:
             columns.append(Column("Change", number=True))
-            below.append(f"Change: {self.meaning} without the head, less the same with it")
+            below.append(f"Change: {self.meaning} without the head, less the result with it")
         return Document(columns, rows, below, self.record, self.record["heads"])
 
 
