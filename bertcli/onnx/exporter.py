@@ -43,7 +43,7 @@ logger = logging.getLogger("bertcli")
 
 OPSET = 20  # the first with Gelu
 HIDDEN = "last_hidden_state"
-LAYOUT = "packed, 2"  # part of the key of kept graphs: change it with what is in them
+LAYOUT = "packed, 3"  # part of the key of kept graphs: change it with what is in them
 SYMBOLS = {"B": BATCH, "S": SEQUENCE}  # of the dimensions that may have any size
 SENTENCES, LENGTH = 2, 3  # of the pass; any sizes above 1 would do
 

@@ -109,6 +109,13 @@ class OnnxValue:
 Operand = OnnxValue | str | float | Sequence[int] | NDArray[Any]
 
 
+class Band(NamedTuple):
+    """What is added to scores of windows, and where their keys stand: [block, key]; None if they have all keys."""
+
+    mask: OnnxValue
+    keys: OnnxValue | None
+
+
 class Node(NamedTuple):
     """An operator with its one result."""
 
@@ -142,6 +149,7 @@ class Graph:
         self.made: dict[str, Node] = {}  # by the name of their result
         self.weights: dict[str, NDArray[Any]] = {}  # parameters, as the model has them or transposed; and as int8
         self.constants: dict[str, NDArray[Any]] = {}
+        self.bands: dict[str, Band] = {}  # by the names of scores, and of weights made of them; see rules.within
         self._scope = ""
         self._counts: dict[str, int] = {}
         self._names: dict[Any, str] = {}

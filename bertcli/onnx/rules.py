@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.positions import FARTHEST, bucket, log_bucket
-from bertcli.onnx.graph import IDS, INT64, MASK, PLACES, ROWS, Dim, Graph, OnnxValue, Operand
+from bertcli.onnx.graph import IDS, INT64, MASK, PLACES, ROWS, Band, Dim, Graph, OnnxValue, Operand
 
 FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a graph does not have
+LEAST_BLOCK = 64  # queries with windows that are computed together: fewer read keys more often
 LEAST = float(np.finfo(np.float32).min)  # added to masked scores; -inf would give NaN where all keys are padding
 
 
@@ -188,22 +189,56 @@ def repeat_heads(x: OnnxValue, like: OnnxValue, *, heads: int, of: int) -> OnnxV
 def within(
     x: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, window_left: int | None, window_right: int | None
 ) -> OnnxValue:
-    """-inf where a key lies outside a query's window."""
-    distance = _distances(queries, keys)
-    for kind, limit in (("Greater", window_left), ("Less", None if window_right is None else -window_right)):
-        if limit is not None:
-            x = distance.node(kind, limit).node("Where", -np.inf, x)
-    return x
+    """Leave the scores of keys outside of windows to `softmax`; where both sides have a limit, compute few of them.
+
+    `x` are scores as `scores` makes them. Then queries are cut into blocks, each with the keys that it sees: [batch,
+    head, block, query, key]. In a text that is hardly longer than these keys the only block is all of it.
+    """
+    graph = x.graph
+    if window_left is None or window_right is None:
+        mask = _outside(_distances(queries, keys), window_left, window_right)
+        graph.bands[x.name] = Band(padding(x) + mask, None)
+        return x
+    length, one = _length(graph), [1]
+    near = window_left + window_right
+    block = max(LEAST_BLOCK, near // 2)
+    is_long = length.node("Greater", [block + near])
+    size = is_long.node("Where", [block], length)
+    seen = length.node("Min", size + near)
+    count = (length + size - one).node("Div", size)
+    starts = _range(count) * size
+    block_queries = (starts.unsqueezed(1) + _range(size)).node("Min", length - one)
+    first = (starts - [window_left]).node("Max", [0]).node("Min", length - seen)
+    block_keys = first.unsqueezed(1) + _range(seen)  # [block, key]
+    distances = block_queries.unsqueezed(2) - block_keys.unsqueezed(1)
+    real = _mask(graph).node("Gather", block_keys, axis=1).cast().unsqueezed(1, 3)
+    mask = _least(real) + _outside(distances, window_left, window_right)  # [batch, 1, block, query, key]
+    left, right = (graph.made[name] for name in graph.made[x.name].inputs)
+    batch, head, size_of_head, token = right.attributes["perm"]
+    k = OnnxValue(graph, right.inputs[0]).permuted(batch, head, token, size_of_head)
+    by_block = k.node("Gather", block_keys, axis=2).permuted(0, 1, 2, 4, 3)
+    made = OnnxValue(graph, left.output).node("Gather", block_queries, axis=2) @ by_block
+    graph.bands[made.name] = Band(mask, block_keys)
+    return made
 
 
 def softmax(x: OnnxValue) -> OnnxValue:
     """Softmax; over the keys of a sentence, after -3.4e38 was added to the scores of padding."""
-    masked = x + padding(x) if x.dims[-1].symbol else x
-    return masked.node("Softmax", axis=-1)
+    band = x.graph.bands.get(x.name)
+    masked = x + band.mask if band else x + padding(x) if x.dims[-1].symbol else x
+    weights = masked.node("Softmax", axis=-1)
+    if band:
+        x.graph.bands[weights.name] = band
+    return weights
 
 
 def attend(weights: OnnxValue, v: OnnxValue) -> OnnxValue:
-    return weights @ v
+    """A V; blocks of queries with the values of their own keys are joined again, see `within`."""
+    band = weights.graph.bands.get(weights.name)
+    if band is None or band.keys is None:
+        return weights @ v
+    by_block = weights @ v.node("Gather", band.keys, axis=2)  # [batch, head, block, query, size]
+    return by_block.node("Reshape", [0, 0, -1, v.dims[-1].size]).cut(2, [0], _length(v.graph))
 
 
 def concat(heads: OnnxValue) -> OnnxValue:
@@ -304,6 +339,18 @@ def _at(table: Any, distance: OnnxValue, limit: int) -> OnnxValue:
     return distance.graph.node("Gather", table.astype(np.int64), distance.node("Clip", -limit, limit) + limit, axis=0)
 
 
+def _outside(distance: OnnxValue, window_left: int | None, window_right: int | None) -> OnnxValue:
+    """0, and -inf where a key is more than `window_left` before its query or more than `window_right` behind it."""
+    far = [distance.node("Greater", window_left)] if window_left is not None else []
+    far += [distance.node("Less", -window_right)] if window_right is not None else []
+    return far[0].node("Or", *far[1:]).node("Where", -np.inf, 0.0) if far[1:] else far[0].node("Where", -np.inf, 0.0)
+
+
+def _range(count: OnnxValue) -> OnnxValue:
+    """0, 1, 2 …, so many as a vector of one number says."""
+    return count.graph.node("Range", 0, count.node("Squeeze"), 1)
+
+
 def _distances(queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
     """[query, key]: query - key"""
     return queries.unsqueezed(1) - keys.unsqueezed(0)
@@ -311,7 +358,7 @@ def _distances(queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
 
 def positions(graph: Graph) -> OnnxValue:
     """[1, sequence]: 0, 1, 2 …, which are the positions of the tokens of every sentence."""
-    return graph.node("Range", 0, _length(graph).node("Squeeze"), 1).unsqueezed(0)
+    return _range(_length(graph)).unsqueezed(0)
 
 
 def _length(graph: Graph) -> OnnxValue:

@@ -79,7 +79,9 @@ def test_onnx_engine_does_what_numpy_does(made: Made, name: str) -> None:
     close(run(numpy), run(onnx))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.endswith((".model", ".limit", "padding-inside"))])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name.endswith((".model", ".limit", ".far", "padding-inside"))]
+)
 def test_onnx_engine_runs_every_family(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     numpy, onnx = both(make_family(tmp_path, case.family, case.head, **case.checkpoint))
@@ -87,6 +89,27 @@ def test_onnx_engine_runs_every_family(tmp_path: Path, name: str) -> None:
     segments = batch.segments if case.segments else None
     expected, found = (model.forward(batch.ids, segments, batch.mask) for model in (numpy, onnx))
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "modernbert": ("modernbert", {"local_attention": 20}),
+    "gemma": ("gemma3_text", {"sliding_window": 20, "use_bidirectional_attention": True}),
+    "gemma, causal": ("gemma3_text", {"sliding_window": 90, "use_bidirectional_attention": False}),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_onnx_engine_cuts_long_texts_into_windows(tmp_path: Path, name: str) -> None:
+    """Texts on both sides of the length from which blocks of queries are computed, and with tokens masked inside."""
+    family, config = WINDOWS[name]
+    numpy, onnx = both(make_family(tmp_path, family, sizes={"P": 400}, config=config))
+    generator = np.random.default_rng(0)
+    for lengths in ((84, 3), (300,), (65, 64, 257, 1)):
+        ids = generator.integers(5, numpy.config.vocab_size, (len(lengths), max(lengths)))
+        mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(int)
+        np.testing.assert_allclose(onnx.forward(ids, None, mask), numpy.forward(ids, None, mask), atol=1e-5)
+        mask[:, 1::3] = 0
+        np.testing.assert_allclose(onnx.forward(ids, None, mask), numpy.forward(ids, None, mask), atol=1e-5)
 
 
 def test_onnx_engine_leaves_out_masked_tokens(made: Made) -> None:
