@@ -66,6 +66,18 @@ def test_classify_gives_the_scores_of_peft(tmp_path: Path, name: str) -> None:
         np.testing.assert_allclose([found[f"LABEL_{n}"] for n in range(labels)], scores, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.task == "FEATURE_EXTRACTION"])
+def test_encode_gives_the_vectors_of_peft(tmp_path: Path, name: str) -> None:
+    base, adapter = write_lora(tmp_path, name)
+    write_numbers(base)
+    arguments: list[Any] = ["-m", base, "--adapter", adapter, *SENTENCES, "--pooling", "mean", "--format", "jsonl"]
+    vectors = [record["embedding"] for record in run("encode", *arguments).records]
+    expected = np.array(RECORDED[name]).mean(axis=1)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    lengths = np.linalg.norm(np.array(vectors), axis=1, keepdims=True)
+    np.testing.assert_allclose(np.array(vectors) / lengths, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.task is None])
 def test_fill_mask_reads_the_decoder_that_the_base_had(tmp_path: Path, name: str) -> None:
     base, adapter = write_lora(tmp_path, name)

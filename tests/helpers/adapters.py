@@ -55,6 +55,12 @@ DEBERTA = {
     **_layer("deberta.encoder.layer", "attention.self.in_proj", 96),
     **_layer("deberta.encoder.layer", "attention.self.pos_proj"),
 }
+ALL_OF_ESM = {
+    **_layer("encoder.layer", "attention.self.query attention.self.key attention.self.value attention.output.dense"),
+    **_layer("encoder.layer", "intermediate.dense", 64),
+    **_layer("encoder.layer", "output.dense", 32, 64),
+    "contact_head.regression": (1, 4),
+}
 WITH_CONVOLUTION = {
     "position_biased_input": True, "type_vocab_size": 2, "position_buckets": 0, "norm_rel_ebd": None,
     "share_att_key": False, "pos_att_type": ["c2p", "p2c"], "conv_kernel_size": 3, "conv_act": "gelu",
@@ -118,13 +124,18 @@ CASES = {
         {**_linear("pooler.dense", 32), **_linear("classifier", 3)},
         {"modules_to_save": ["classifier", "pooler"], "target_modules": ["conv.conv"]}, config=WITH_CONVOLUTION,
     ),
-    "esm, all linear layers": Lora(
+    "esm, many linear layers": Lora(
         "esm", "SEQ_CLS",
         {**_layer("esm.encoder.layer", "attention.self.query attention.output.dense"),
          "esm.contact_head.regression": (1, 4)},
         {**_linear("classifier.dense", 32), **_linear("classifier.out_proj", 3)},
         {"modules_to_save": ["classifier"], "target_modules": ["query", "output.dense", "regression"]},
     ),
+    # As peft 0.21 saves "all-linear": the names of all modules, the contact head and the first layer of the head too.
+    "esm, all-linear as saved": Lora(
+        "esm", "FEATURE_EXTRACTION", ALL_OF_ESM, {}, {"target_modules": [*ALL_OF_ESM, "pooler.dense"]}
+    ),
+    "esm, all-linear as given": Lora("esm", "FEATURE_EXTRACTION", ALL_OF_ESM, {}, {"target_modules": "all-linear"}),
     # peft reads layers_to_transform only where a target is the end of a name.
     "roberta, layers by name": Lora(
         "roberta", "FEATURE_EXTRACTION",
