@@ -6,13 +6,28 @@ from typing import Any
 
 import numpy as np
 import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from bertcli.errors import damaged
 
 Answer = Any  # what JSON has, and arrays of float32, whole numbers and bytes
 # Values written at a time: orjson holds the interpreter's lock for less than a millisecond.
 TOGETHER = 2000
+# Bytes of an answer that are sent at a time.
+CHUNK = 262_144
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+
+class LongResponse(Response):
+    """An answer that is sent in chunks: a long one at once is copied several times while others wait."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for start in range(0, len(self.body), CHUNK):
+            chunk = bytes(self.body[start : start + CHUNK])
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
 
 def written(answer: Answer) -> bytes:

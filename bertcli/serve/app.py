@@ -17,33 +17,28 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Scope
 
 from bertcli.errors import BertcliError, damaged, number_of
-from bertcli.serve.answers import Answer, written
+from bertcli.serve.answers import CHUNK, Answer, LongResponse, written
 from bertcli.serve.door import Door
 from bertcli.serve.exchange import Exchange, busy
 from bertcli.serve.requests import LONG_BODY, Refusal, parse_json
 from bertcli.serve.routes import Route, all_routes, has_openai_errors
 from bertcli.serve.served import Served
 from bertcli.serve.service import BODIES_HELD, Limits, Service
+from bertcli.serve.stream import Abandoned
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 ENDING = Refusal(503, "The server is ending: ask another one.", code="draining")
-# Bytes of an answer that are sent at a time.
-CHUNK = 262_144
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
 
 
-class LongResponse(Response):
-    """An answer that is sent in chunks: a long one at once is copied several times while others wait."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for start in range(0, len(self.body), CHUNK):
-            chunk = bytes(self.body[start : start + CHUNK])
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+def joined(chunks: list[bytes]) -> bytes:
+    """Join the chunks of a body, and forget them: a long body would be there twice."""
+    body = b"".join(chunks)
+    chunks.clear()
+    return body
 
 
 class Server(Service):
@@ -101,6 +96,7 @@ class Server(Service):
                 response = self._refusal(path, error)
             finally:
                 self.bytes_held -= exchange.bytes_held
+                exchange.end()
             self._log(exchange, response)
             return response
 
@@ -112,9 +108,12 @@ class Server(Service):
         if route.request is None:
             answer = await route.answer(exchange)
         else:
-            body = await self._body(exchange)
-            long = len(body) > LONG_BODY
-            exchange.body = {**await exchange.in_thread(parse_json, body, whether=long), **exchange.request.path_params}
+            chunks = await self._body(exchange)
+            long = sum(map(len, chunks)) > LONG_BODY
+            body = await exchange.in_thread(lambda: parse_json(joined(chunks), self.limits.max_values), whether=long)
+            exchange.body = {**body, **exchange.request.path_params}
+            exchange.keep(body, exchange.body)
+            del body
             answer = await exchange.answer(route, exchange.body, in_thread=long)
         if isinstance(answer, Response):
             return answer
@@ -122,32 +121,30 @@ class Server(Service):
         headers = {"X-Truncated": ",".join(str(cut["index"]) for cut in cuts)} if cuts else None
         if cuts and isinstance(answer, dict):
             answer = {**answer, "truncated": cuts}
-        # The thread that writes it has the last reference: to free a million numbers takes long, too.
-        last = [answer]
-        del answer
-        content = await exchange.in_thread(lambda: written(last.pop()), whether=not exchange.is_short)
-        kind = Response if len(content) <= CHUNK else LongResponse
-        return kind(content, headers=headers, media_type="application/json")
+        exchange.keep(answer)
+        content = await exchange.in_thread(written, answer, whether=not exchange.is_short)
+        made = Response if len(content) <= CHUNK else LongResponse
+        return made(content, headers=headers, media_type="application/json")
 
-    async def _body(self, exchange: Exchange) -> bytes:
-        """The bytes of a request's body. Errors: Refused."""
+    async def _body(self, exchange: Exchange) -> list[bytes]:
+        """The bytes of a request's body, in chunks. Errors: Refused."""
         if self.draining:
             raise ENDING
         headers = exchange.request.headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" or headers.get("content-encoding", "identity").lower() != "identity":
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != "application/json" or headers.get("content-encoding", "identity").lower() != "identity":
             raise Refusal(415, "Send application/json, not compressed (Content-Type, Content-Encoding).", code="type")
         most = self.limits.max_body * 1_000_000
-        body = bytearray()
+        chunks: list[bytes] = []
         async for chunk in exchange.request.stream():
-            body += chunk
+            chunks.append(chunk)
             exchange.bytes_held += len(chunk)
             self.bytes_held += len(chunk)
-            if len(body) > most:
+            if exchange.bytes_held > most:
                 raise Refusal(413, f"The body has more than {self.limits.max_body} MB.", code="too_large")
             if self.bytes_held > BODIES_HELD * most:
                 raise busy(1)
-        return bytes(body)
+        return chunks
 
     def _check_key(self, request: Request) -> None:
         """Refuse a request without the key, if one is asked for."""
@@ -197,7 +194,7 @@ class Server(Service):
             case TimeoutError():
                 why = f"It was not done within {self.limits.timeout:g} seconds."
                 return ENDING if self._ended else Refusal(504, why, code="timeout")
-            case ClientDisconnect():
+            case ClientDisconnect() | Abandoned():
                 return Refusal(499, "The client has left.", code="gone")
             case HTTPException(status_code=404):
                 return Refusal(404, "There is no such route; /openapi.json lists them.", code="not_found")

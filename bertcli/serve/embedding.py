@@ -58,10 +58,11 @@ class VectorRequest(TruncatingRequest):
 
     async def values_of(self, exchange: Exchange, inputs: Inputs, task: str = "encode", **options: Any) -> list[Any]:
         """What a task gives for each text: of encode a vector, with `pooling` "none" those of its tokens."""
-        texts = listed(inputs)
+        of_one_text = isinstance(inputs, list) and inputs and isinstance(inputs[0], int)
+        texts = exchange.listed([inputs] if of_one_text else inputs)
         ids: list[list[int]] | None = None
         if not isinstance(texts[0], str):
-            ids = texts if isinstance(texts[0], list) else [texts]
+            ids = texts
             if not exchange.service.limits.token_ids:
                 why = "token ids of another vocabulary; in LangChain: check_embedding_ctx_length=False. Ids of this "
                 raise Refusal(422, f"{why}model's own vocabulary need serve --token-ids.", "input", "token_ids")
@@ -78,13 +79,6 @@ def prompt_of(served: Served, input_type: str | None) -> str | None:
     if role == "query" and (served.own.late is not None or served.own.routed):
         return role
     return next((name for name in PROMPTS.get(role, ()) if name in served.own.prompts), None)
-
-
-def listed(value: Any) -> list[Any]:
-    """Make a list of a value or a list. Errors: Refused for an empty list, or an empty text alone."""
-    if value in ("", []):
-        raise Refusal(400, "There is no text: the input is empty.", code="empty")
-    return value if isinstance(value, list) else [value]
 
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:

@@ -1,7 +1,7 @@
 """Exchange: one request, from its limits and its tokens through the stream to the counts of its answer."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,21 +14,21 @@ from typing_extensions import TypedDict
 from bertcli.errors import BertcliError
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.serve.answers import Answer
-from bertcli.serve.requests import Refusal, TruncatingRequest, validate
+from bertcli.serve.requests import LONG_BODY, MOST_CHARACTERS, Refusal, TruncatingRequest, validate
 from bertcli.serve.routes import Route
 from bertcli.serve.served import Served, spec_of_use
 from bertcli.serve.service import Service
-from bertcli.serve.stream import Busy, QueuedTask, TooLarge, Value
+from bertcli.serve.stream import SHARE_OF_TIME, Abandoned, Busy, QueuedTask, TooLarge, Value
 from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
 
 T = TypeVar("T")
 # Characters that take as long to tokenize as a small model takes to compute one token.
 CHARACTERS_OF_COST = 32
-# Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
-MOST_CHARACTERS = 500_000
 # Characters that are tokenized at a time, which bounds the tokenizer's memory.
 CHARACTERS_TOGETHER = 250_000
+# Share of the timeout after which the time that tokenizing all texts takes is estimated.
+TELLING_SHARE = 0.05
 # Tokens that take about a millisecond to tokenize or write, which may hold up the event loop.
 FEW_TOKENS = 1024
 # Options with several values, each of which is computed.
@@ -46,7 +46,8 @@ class Usage(TypedDict):
 class Exchange:
     """One request, and the model that answers it; a route's function gets it as its first argument.
 
-    cuts: the texts that were cut. texts, tokens, predictions: numbers of what was computed.
+    cuts: the texts that were cut. texts, tokens, predictions: numbers of what was computed. over: it has been answered,
+    or its client has left, so that nothing more is computed for it.
     """
 
     service: Service
@@ -60,6 +61,9 @@ class Exchange:
     predictions: int = 0
     bytes_held: int = 0  # of the body
     begun: float = field(default_factory=monotonic)
+    over: bool = False
+    _call: QueuedTask | None = None  # what the stream computes for it
+    _kept: list[Any] = field(default_factory=list)  # which `end` frees
 
     @property
     def usage(self) -> Usage:
@@ -69,7 +73,9 @@ class Exchange:
     async def answer(self, route: Route, body: dict[str, Any], *, in_thread: bool = False) -> Answer:
         """What a route gives for a request's body. Errors: Refused."""
         assert route.request is not None
-        request = await self.in_thread(validate, route.request, body, whether=in_thread)
+        most = self.service.limits.max_inputs
+        request = await self.in_thread(validate, route.request, body, most, whether=in_thread)
+        self.keep(request)
         self.served, self.use = self.service.choose(route.uses, request.model)
         return await route.answer(self, request)
 
@@ -88,7 +94,7 @@ class Exchange:
         self,
         request: TruncatingRequest,
         task: str,
-        texts: Sequence[Text],
+        texts: list[Text],
         *,
         length: int | None = None,
         reported: bool = True,
@@ -102,10 +108,7 @@ class Exchange:
         Errors: Refused for too many texts, a full queue, a text that cannot be used, damaged weights.
         """
         service, limits = self.service, self.service.limits
-        if not texts:
-            raise Refusal(400, "There is no text: the input is empty.", code="empty")
-        if len(texts) > limits.max_inputs:
-            raise Refusal(422, f"There are {len(texts):,} texts, more than {limits.max_inputs:,}.", code="too_many")
+        self.listed(texts)
         cut = {"max_length": None if length == -1 else length}
         given = {name: value for name, value in {**cut, **options}.items() if value is not None}
         several = self._check_sizes(texts, given)
@@ -116,22 +119,53 @@ class Exchange:
         estimate += sum(map(len, ids or ()))
         self._wait_for(estimate)
 
-        def prepare() -> tuple[Task[Any], list[Item], list[int]]:
-            made = self.served.plan(task, request.truncation_direction, **given)
-            items = tokenized(made, texts) if ids is None else self.served.items_of_ids(made, ids)
-            return made, items, self._costs(made, items)
+        may_cut = (limits.truncation == "auto" if request.truncate is None else request.truncate) or length is not None
 
+        def prepare() -> QueuedTask:
+            made = self.served.plan(task, request.truncation_direction, **given)
+            if ids is None:
+                items, costs = self._tokenized(made, texts)
+            else:
+                items = self.served.items_of_ids(made, ids)
+                costs = self._costs(made, items)
+            self._note(items, may_cut, reported)
+            return QueuedTask(made, items, costs, self.served.speed, self.begun + limits.timeout)
+
+        leaving = asyncio.ensure_future(self._leave())
         try:
-            made, items, costs = await self.in_thread(prepare, whether=several or estimate > FEW_TOKENS)
-            service.waiting += sum(costs) - estimate
-            estimate = sum(costs)
+            call = await self.in_thread(prepare, whether=several or estimate > FEW_TOKENS)
+            service.waiting += call.left - estimate
+            estimate = call.left
             service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
-            may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
-            self._note(items, may_cut or length is not None, reported)
-            call = QueuedTask(made, items, costs, self.served.speed, self.begun + limits.timeout)
             return await self._computed(call)
+        except TooLarge as error:
+            why = f"It takes about {error.seconds} seconds, which --timeout {limits.timeout:g} does not allow"
+            raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
         finally:
+            leaving.cancel()
             service.waiting -= estimate
+
+    def listed(self, value: Any) -> list[Any]:
+        """Make a list of one input or several. Errors: Refused for none, an empty text alone, or too many."""
+        if value in ("", []):
+            raise Refusal(400, "There is no text: the input is empty.", code="empty")
+        values: list[Any] = value if isinstance(value, list) else [value]
+        most = self.service.limits.max_inputs
+        if len(values) > most:
+            raise Refusal(422, f"There are {len(values):,} texts, more than {most:,}.", code="too_many")
+        return values
+
+    def keep(self, *values: Any) -> None:
+        """Keep values until the end, when another thread frees them."""
+        self._kept += values
+
+    def end(self) -> None:
+        """Let go of what was kept. Nothing more is computed."""
+        self.over = True
+        self.body = {}
+        kept, self._kept, self._call = self._kept, [], None
+        if self.bytes_held > LONG_BODY or not self.is_short:
+            self.service.drop(kept)
 
     # ----------------------------------------------------------------------------------------------- what it may cost
 
@@ -159,16 +193,47 @@ class Exchange:
                 why = f"Text {number // sides} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
                 raise Refusal(422, why, code="too_long")
 
-    def _costs(self, task: Task[Any], items: Sequence[Item]) -> list[int]:
-        """The tokens computed for each item. Errors: Refused for too many, and for too large an answer."""
-        limits, costs = self.service.limits, [*map(task.cost, items)]
-        self._check_tokens(sum(costs))
-        predictions = sum(map(task.predictions, items))
-        if predictions > limits.max_predictions and self.use != "late":  # a ranking keeps no vectors of tokens
-            why = f"The answer would have {predictions:,} predictions, more than {limits.max_predictions:,}"
-            raise Refusal(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
-        self.predictions += predictions
+    def _tokenized(self, task: Task[Any], texts: Sequence[Text]) -> tuple[list[Item], list[int]]:
+        """The items of texts and their costs; CHARACTERS_TOGETHER characters are tokenized at a time.
+
+        Errors: Abandoned if nobody waits any more; TooLarge if it takes too long; Refused for too many tokens, and for
+        too large an answer.
+        """
+        items: list[Item] = []
+        costs: list[int] = []
+        begun, timeout = monotonic(), self.service.limits.timeout
+        for first, group in _grouped(texts):
+            if self.over:
+                raise Abandoned
+            seconds = monotonic() - begun
+            expected = seconds * len(texts) / max(first, 1)
+            if seconds > TELLING_SHARE * timeout and expected > SHARE_OF_TIME * timeout:
+                raise TooLarge(expected)
+            made = task.window(group, first).items
+            for item in made:
+                if item.tokens.lost > len(item.tokens.ids):
+                    item.tokens = item.tokens.without_lost()
+            items += made
+            costs += self._costs(task, made, sum(costs))
+        return items, costs
+
+    def _costs(self, task: Task[Any], items: Sequence[Item], before: int = 0) -> list[int]:
+        """The tokens computed for each item, after so many for others.
+
+        Errors: Refused for too many, and for too large an answer.
+        """
+        costs = [*map(task.cost, items)]
+        self._check_tokens(before + sum(costs))
+        self.count_predictions(sum(map(task.predictions, items)))
         return costs
+
+    def count_predictions(self, count: int) -> None:
+        """Count predictions of the answer. Errors: Refused for more than it may have."""
+        self.predictions += count
+        most = self.service.limits.max_predictions
+        if self.predictions > most and self.use != "late":  # a ranking keeps no vectors of tokens
+            why = f"The answer would have at least {self.predictions:,} predictions, more than {most:,}"
+            raise Refusal(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
 
     def _check_tokens(self, tokens: int) -> None:
         most = self.service.limits.max_request_tokens
@@ -202,19 +267,14 @@ class Exchange:
     # ------------------------------------------------------------------------------------------------------ computing
 
     async def _computed(self, call: QueuedTask) -> list[Value]:
-        """The values of a call. Errors: Refused for what cannot be done in time."""
-        leaving = asyncio.ensure_future(self._leave(call))
+        """The values of a call. Errors: Refused for what cannot be done in time; TooLarge, even if nothing waited."""
+        self._call = call
+        self.keep(call.items, call.values)
         try:
             self.service.stream.add(call)
             values = await asyncio.wrap_future(call.future)
         except Busy as error:
             raise busy(error.retry_after) from None
-        except TooLarge as error:
-            limit = self.service.limits.timeout
-            why = f"It takes about {error.seconds} seconds to compute, which --timeout {limit:g} does not allow"
-            raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
-        finally:
-            leaving.cancel()
         self.service.metrics.observe("te_request_queue_duration", call.begun - call.arrived)
         self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
         for index, value in enumerate(values):
@@ -222,27 +282,28 @@ class Exchange:
                 raise BertcliError(f"Text {index}: {value}") if isinstance(value, BertcliError) else value
         return values
 
-    async def _leave(self, call: QueuedTask) -> None:
+    async def _leave(self) -> None:
         """When the client leaves, its texts are dropped."""
         while (await self.request.receive())["type"] != "http.disconnect":
             pass
-        with suppress(InvalidStateError):  # it has just been answered
-            call.future.set_exception(ClientDisconnect())
+        self.over = True
+        if self._call is not None:
+            with suppress(InvalidStateError):  # it has just been answered
+                self._call.future.set_exception(ClientDisconnect())
 
 
-def tokenized(task: Task[Any], texts: Sequence[Text]) -> list[Item]:
-    """Tokenize texts, CHARACTERS_TOGETHER characters at a time."""
-    items: list[Item] = []
-    some: list[Text] = []
+def _grouped(texts: Sequence[Text]) -> Iterator[tuple[int, list[Text]]]:
+    """Group consecutive texts to about CHARACTERS_TOGETHER characters; with the number of the first of each group."""
+    group: list[Text] = []
     size = first = 0
     for number, text in enumerate(texts):
         length = len(text.text) + len(text.pair or "")
-        if some and size + length > CHARACTERS_TOGETHER:
-            items += task.window(some, first).items
-            some, size, first = [], 0, number
-        some.append(text)
+        if group and size + length > CHARACTERS_TOGETHER:
+            yield first, group
+            group, size, first = [], 0, number
+        group.append(text)
         size += length
-    return items + task.window(some, first).items
+    yield first, group
 
 
 def busy(seconds: float) -> Refusal:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
+from threading import Lock
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 32768)
@@ -34,13 +35,16 @@ class Metrics:
         self._counts["bertcli_truncated_total"][""] = 0
         self._counted = {name: [0] * (len(bounds) + 1) for name, (_, bounds) in HISTOGRAMS.items()}
         self._sums = dict.fromkeys(HISTOGRAMS, 0.0)
+        self._lock = Lock()  # several threads count
 
     def count(self, name: str, label: str = "") -> None:
-        self._counts[name][label] += 1
+        with self._lock:
+            self._counts[name][label] += 1
 
     def observe(self, name: str, value: float) -> None:
-        self._counted[name][bisect_left(HISTOGRAMS[name][1], value)] += 1
-        self._sums[name] += value
+        with self._lock:
+            self._counted[name][bisect_left(HISTOGRAMS[name][1], value)] += 1
+            self._sums[name] += value
 
     def batch(self, size: int, tokens: int) -> None:
         self.observe("te_batch_next_size", size)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bertcli.files.texts import Text
 from bertcli.ranking import best_first
-from bertcli.serve.embedding import listed, prompt_of
+from bertcli.serve.embedding import prompt_of
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Listed, TruncatingRequest, either
 from bertcli.tasks.compute.batches import Numbers
@@ -50,8 +50,8 @@ class RankingRequest(TruncatingRequest):
         cosine with one of the document; else the cosine of query and document. Cosines below 0 are 0. raw_scores: as
         they are. combine: the mean of bge-m3's scores, within 0 and 1, too, unless they are asked for raw.
         """
-        listed(self.query)
-        texts = [one if isinstance(one, str) else one.text for one in listed(self.documents)]
+        exchange.listed(self.query)
+        texts = [one if isinstance(one, str) else one.text for one in exchange.listed(self.documents)]
         crossed = exchange.use == "rank"
         asked = crossed or self.combine is not None
         numbers = await (self._logits(exchange, texts) if asked else self._cosines(exchange, texts))

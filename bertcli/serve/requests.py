@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args
 
 from pydantic import (
     AliasChoices,
@@ -29,10 +29,24 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 # Bytes of a body: a shorter one is parsed in a millisecond.
 LONG_BODY = 65_536
-# Most values in a body; the largest number that a request can need are token ids.
-MOST_VALUES = 2_000_000
-SPACE = re.compile(r"[ \t\n\r]*")
-HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half a pair
+# Bytes of a long body that are read at a time, which takes less than a millisecond.
+STEP = 16_384
+# Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
+MOST_CHARACTERS = 500_000
+# More than the digits that Python makes a whole number of.
+LONGEST_WORD = 5000
+SPACE = re.compile(rb"[ \t\n\r]+")
+# A number, or true, false, null.
+WORD = re.compile(rb"[-+.\w]{0,%d}" % LONGEST_WORD)
+# Short values of a list, with the commas behind them.
+RUN = re.compile(rb'(?:(?:"[^"\\]*(?:\\.[^"\\]*)*"|[-+.\w]+)[ \t\n\r]*,[ \t\n\r]*)+', re.DOTALL)
+# A part of a string that ends neither within an escape nor within a surrogate pair.
+PIECE = re.compile(
+    rb'(?:[^"\\]+|\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*',
+    re.DOTALL,
+)
+# An escape that may be half a surrogate pair.
+HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 WORDS = {  # how a message calls a type of JSON Schema
     "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
     "object": "an object", "array": "a list",
@@ -90,78 +104,145 @@ def either(*names: str) -> AliasChoices:
     return AliasChoices(*names)
 
 
-def parse_json(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request's body. Errors: Refused."""
+def parse_json(body: bytes, most_values: int) -> dict[str, Any]:
+    """The JSON object of a request's body, which may have so many values. Errors: Refused."""
     try:
-        text = body.decode()
-        value = _DECODER.decode(text) if len(body) <= LONG_BODY else _read_in_steps(text)
+        value = _decoded(body) if len(body) <= LONG_BODY else _Reader(body, most_values).value()
     except (ValueError, RecursionError) as error:  # of UTF-8, too
         raise Refusal(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
         raise Refusal(422, f"The body must be a JSON object, not {quoted(value)}.", code="wrong_shape")
-    if HALF_PAIR.search(text):
+    return value
+
+
+def _decoded(some: bytes) -> Any:
+    """Decode a JSON text. Errors: ValueError; Refused for half a surrogate pair."""
+    value = _DECODER.decode(some.decode())
+    if HALF_PAIR.search(some):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character."
-            raise Refusal(422, why, code="wrong_shape") from None
+            raise _half_pair() from None
     return value
 
 
-def _read_in_steps(text: str) -> Any:
-    """Parse a long JSON text value by value; json.loads would hold the interpreter's lock until it is done.
+def _half_pair() -> Refusal:
+    why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character."
+    return Refusal(422, why, code="wrong_shape")
 
-    Errors: ValueError; Refused for more values than any request needs.
+
+class _Reader:
+    """Reads a long JSON text in steps of at most STEP bytes.
+
+    json.loads would hold the interpreter's lock, and with it the event loop, until it is done.
     """
-    count = 0
 
-    def skip(at: int) -> int:
-        return SPACE.match(text, at).end()  # type: ignore[union-attr]
+    def __init__(self, body: bytes, most_values: int) -> None:
+        self._body, self._most = body, most_values
+        self._at = self._count = 0
 
-    def read(at: int) -> tuple[Any, int]:
-        nonlocal count
-        count += 1
-        if count > MOST_VALUES:
-            raise Refusal(422, f"The body has more than {MOST_VALUES:,} values: send less at once.", code="too_many")
-        opening = text[at : at + 1]
-        if opening == "[":
-            return read_list(skip(at + 1))
-        if opening == "{":
-            return read_object(skip(at + 1))
-        return _DECODER.raw_decode(text, at)
+    def value(self) -> Any:
+        """The value of the whole text. Errors: ValueError; Refused for more than any request needs."""
+        value = self._value()
+        if self._peek():
+            self._fail("Extra data")
+        return value
 
-    def read_list(at: int) -> tuple[list[Any], int]:
+    def _value(self) -> Any:
+        opening = self._peek()
+        self._add(1)
+        if opening == b"[":
+            return self._list()
+        if opening == b"{":
+            return self._object()
+        if opening == b'"':
+            return self._string()
+        word = self._matched(WORD)
+        if len(word) == LONGEST_WORD:
+            self._fail(f"A number has more than {LONGEST_WORD} characters")
+        if not word:
+            self._fail("Expecting value")
+        return _decoded(word)
+
+    def _list(self) -> list[Any]:
         values: list[Any] = []
-        while text[at : at + 1] != "]" or values:
-            value, at = read(at)
-            values.append(value)
-            at = skip(at)
-            if text[at : at + 1] == "]":
+        self._at += 1
+        while self._peek() != b"]" or values:
+            run = self._matched(RUN)
+            if run:
+                some = _decoded(b"[" + run[: run.rindex(b",")] + b"]")
+                self._add(len(some))
+                values += some
+            values.append(self._value())
+            if self._peek() == b"]":
                 break
-            at = skip(expect(",", at))
-        return values, at + 1
+            self._expect(b",")
+        self._at += 1
+        return values
 
-    def read_object(at: int) -> tuple[dict[str, Any], int]:
+    def _object(self) -> dict[str, Any]:
         pairs: list[tuple[str, Any]] = []
-        while text[at : at + 1] != "}" or pairs:
-            name, at = _DECODER.raw_decode(text, at) if text[at : at + 1] == '"' else ("", expect('"', at))
-            value, at = read(skip(expect(":", skip(at))))
-            pairs.append((name, value))
-            at = skip(at)
-            if text[at : at + 1] == "}":
+        self._at += 1
+        while self._peek() != b"}" or pairs:
+            if self._peek() != b'"':
+                self._fail("Expecting a name in double quotes")
+            name = self._string()
+            self._expect(b":")
+            pairs.append((name, self._value()))
+            if self._peek() == b"}":
                 break
-            at = skip(expect(",", at))
-        return _each_name_once(pairs), at + 1
+            self._expect(b",")
+        self._at += 1
+        return _each_name_once(pairs)
 
-    def expect(mark: str, at: int) -> int:
-        if text[at : at + 1] != mark:
-            raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
-        return at + 1
+    def _string(self) -> str:
+        pieces: list[str] = []
+        length = 0
+        self._at += 1
+        while self._body[self._at : self._at + 1] != b'"':
+            piece = self._matched(PIECE)
+            # The step may have ended within a character of several bytes.
+            rest = len(piece) - len(piece.decode(errors="ignore").encode()) if len(piece) == STEP else 0
+            piece = piece[: len(piece) - rest]
+            self._at -= rest
+            if not piece:
+                if HALF_PAIR.match(self._body, self._at):
+                    raise _half_pair()
+                self._fail("A string has no end, or a wrong escape")
+            pieces.append(_decoded(b'"' + piece + b'"'))
+            length += len(pieces[-1])
+            if length > MOST_CHARACTERS:
+                why = f"A text has more than {MOST_CHARACTERS:,} characters: split it."
+                raise Refusal(422, why, code="too_long")
+        self._at += 1
+        return "".join(pieces)
 
-    value, at = read(skip(0))
-    if skip(at) != len(text):
-        raise json.JSONDecodeError("Extra data", text, at)
-    return value
+    def _peek(self) -> bytes:
+        """The first byte that is no space; none at the end."""
+        while self._matched(SPACE):
+            pass
+        return self._body[self._at : self._at + 1]
+
+    def _matched(self, pattern: re.Pattern[bytes]) -> bytes:
+        """Take what a pattern matches in the next STEP bytes."""
+        found = pattern.match(self._body, self._at, self._at + STEP)
+        if found is None:
+            return b""
+        self._at = found.end()
+        return found[0]
+
+    def _expect(self, mark: bytes) -> None:
+        if self._peek() != mark:
+            self._fail(f"Expecting {mark.decode()!r}")
+        self._at += 1
+
+    def _add(self, values: int) -> None:
+        self._count += values
+        if self._count > self._most:
+            raise Refusal(422, f"The body has more than {self._most:,} values: send less at once.", code="too_many")
+
+    def _fail(self, why: str) -> NoReturn:
+        raise ValueError(f"{why} (byte {self._at:,})")
 
 
 def _no_number(name: str) -> Any:
@@ -183,8 +264,16 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_n
 # ------------------------------------------------------------------------------------------------------- the checks
 
 
-def validate(cls: type[R], body: Mapping[str, Any]) -> R:
-    """Check a JSON object and make a request of it. Errors: Refused, which names the field."""
+def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int) -> R:
+    """Check a JSON object and make a request of it, with lists of at most so many inputs.
+
+    Errors: Refused, which names the field.
+    """
+    # Before pydantic looks at each of them, during which no other thread runs.
+    for name in _all_names_of(cls):
+        given = body.get(name)
+        if isinstance(given, list) and len(given) > most_inputs and not isinstance(given[0], int):
+            raise Refusal(422, f"There are {len(given):,} texts, more than {most_inputs:,}.", name, "too_many")
     try:
         return cls.model_validate(body)
     except ValidationError as error:
@@ -227,6 +316,12 @@ def _names_of(cls: type[BaseModel]) -> list[tuple[str, ...]]:
     """The aliases of each field that has several."""
     aliases = [field.validation_alias for field in cls.model_fields.values()]
     return [tuple(map(str, alias.choices)) for alias in aliases if isinstance(alias, AliasChoices)]
+
+
+@cache
+def _all_names_of(cls: type[BaseModel]) -> frozenset[str]:
+    """The names by which a request may have the fields of a class."""
+    return frozenset(cls.model_fields).union(*_names_of(cls))
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:

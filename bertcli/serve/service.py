@@ -20,6 +20,9 @@ from bertcli.serve.stream import Stream
 T = TypeVar("T")
 MOST_UNKNOWN_NAMES = 1000  # that are remembered, so that each is logged once
 READING_THREADS = 4
+# Values in a body for each text that it may have: reading and checking them takes milliseconds.
+VALUES_OF_A_TEXT = 100
+FREED_TOGETHER = 1000  # values
 BODIES_HELD = 8  # bodies of the largest size that may be in memory at a time
 SECONDS_TO_END = 0.3  # for the batch that runs at the end
 
@@ -42,6 +45,11 @@ class Limits:
     max_request_tokens: int = 1_048_576
     token_ids: bool = False  # whether a text may be given as ids of the model's vocabulary
     quiet: bool = False  # without a line for every request
+
+    @property
+    def max_values(self) -> int:
+        """The most values in a body: a few for each text, or the ids of its tokens."""
+        return VALUES_OF_A_TEXT * self.max_inputs + self.token_ids * self.max_request_tokens
 
 
 class Service:
@@ -70,6 +78,18 @@ class Service:
         self._in_pool += 1
         running.add_done_callback(self._left_pool)
         return await asyncio.wrap_future(running)
+
+    def drop(self, values: list[Any]) -> None:
+        """Free values in another thread, some at a time: to free a million of them takes long, too."""
+
+        def free() -> None:
+            while values:
+                last = values.pop()
+                while isinstance(last, list) and last:
+                    del last[-FREED_TOGETHER:]
+
+        with suppress(RuntimeError):  # at the end there is no other thread any more
+            self._pool.submit(free)
 
     def _left_pool(self, running: "Future[Any]") -> None:
         self._in_pool -= 1

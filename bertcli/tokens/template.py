@@ -107,6 +107,17 @@ class Tokens:
         """Return a copy that is linked to a tokenizer, which must be the one that made these tokens."""
         return replace(self, maker=tokenizer)
 
+    def without_lost(self) -> "Tokens":
+        """Return tokens that hold nothing of what was cut: the library's result for a long text takes much memory."""
+        if self._template is None:
+            return self
+        kept = [
+            Listed(side.ids[part], side.offsets[part], side.word_ids[part])
+            for side, part in zip(self._template.sides, self._template.kept, strict=True)
+        ]
+        template = Template(self._template.tokens, tuple(kept), tuple(slice(len(side)) for side in kept))
+        return replace(self, _template=template)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokens, (self.ids, self.segments, self.lost, self.lost_masks, self._original)
 

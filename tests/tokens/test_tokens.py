@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -299,3 +299,16 @@ def test_a_piece_with_an_id_past_the_embeddings(tmp_path: Path) -> None:
 
 def test_the_made_vocabulary_holds_what_these_tests_need() -> None:
     assert set(SPECIAL) < set(pieces())
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_what_was_cut_can_be_forgotten(side: Literal["left", "right"]) -> None:
+    """What is left is the same: pieces, places in the text, words, sides."""
+    tokenizer = bertcli.load("bert-mini-mlm").tokenizer.cutting(side)
+    text, pair = "The river runs over the hills. " * 20, "A dog ran home."
+    for tokens in tokenizer.encode([text, text], [None, pair], max_length=16):
+        kept = tokens.without_lost()
+        assert kept.lost == tokens.lost > 0
+        for name in ("ids", "segments", "pieces", "offsets", "words", "sides"):
+            assert getattr(kept, name) == getattr(tokens, name)
+        assert max(map(len, kept.template().sides)) <= 16

@@ -6,12 +6,13 @@ from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import quote
 
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from typing_extensions import TypedDict
 
 from bertcli.analysis.trace.page import PageOptions, page_of_text
 from bertcli.errors import quoted
 from bertcli.report.page import Markup, page
+from bertcli.serve.answers import LongResponse
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Refusal
 from bertcli.serve.routes import route
@@ -49,7 +50,7 @@ async def metrics(exchange: Exchange) -> PlainTextResponse:
 
 
 @route("/pass", "/pass/{model:path}")
-async def pass_page(exchange: Exchange) -> HTMLResponse:
+async def pass_page(exchange: Exchange) -> Response:
     """The pass of `text` through `model` as a page, from which another text can be asked for."""
     given = {name: value for name, value in exchange.request.query_params.items() if value}
     name = exchange.request.path_params.get("model") or given.get("model")
@@ -63,11 +64,11 @@ async def pass_page(exchange: Exchange) -> HTMLResponse:
     texts = given.get("text", ""), given.get("pair"), given.get("versus")
     exchange.check_texts([text for text in texts if text])
     async with exchange.service.drawing:
-        return drawn(await exchange.in_thread(page_of_text, served.model, *texts, options))
+        return await exchange.in_thread(lambda: drawn(page_of_text(served.model, *texts, options)))
 
 
 @route("/", public=True)
-async def people_page(exchange: Exchange) -> HTMLResponse:
+async def people_page(exchange: Exchange) -> Response:
     """A box to type into, and what the models do with it: what `page.js` does."""
     folder, keyed = files("bertcli.serve"), exchange.service.limits.api_key is not None
     body, style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
@@ -77,8 +78,8 @@ async def people_page(exchange: Exchange) -> HTMLResponse:
     return drawn(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
 
 
-def drawn(html: str) -> HTMLResponse:
+def drawn(html: str) -> Response:
     """Answer with a page; its Content-Security-Policy is a header, too, and no other site may frame it."""
     written = POLICY.search(html)
     policy = f"{unescape(written[1])}; frame-ancestors 'none'" if written else "default-src 'none'"
-    return HTMLResponse(html, headers={"Content-Security-Policy": policy})
+    return LongResponse(html.encode(), headers={"Content-Security-Policy": policy}, media_type="text/html")

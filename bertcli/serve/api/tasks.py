@@ -13,7 +13,6 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import Field, create_model
 
 from bertcli.files.texts import Text
-from bertcli.serve.embedding import listed
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
 from bertcli.serve.routes import ROUTES, Route
@@ -83,11 +82,15 @@ def _read_type(hint: Any) -> Any:
 async def answer_texts(exchange: Exchange, request: TextsRequest) -> Any:
     """The records in the shape of transformers' pipeline: of a single text, what is in the list of several."""
     options = request.options(exchange.use)
-    texts = [_text(value, index) for index, value in enumerate(listed(request.inputs))]
+    texts = [_text(value, index) for index, value in enumerate(exchange.listed(request.inputs))]
     task = spec_of_use(exchange.use)
     records = await exchange.values(request, task.name, texts, **options)
-    shaped = [task.shape(record, options) for record in records]
-    return shaped if isinstance(request.inputs, list) else shaped[0]
+
+    def shaped() -> list[Any]:
+        return [task.shape(record, options) for record in records]
+
+    answers = await exchange.in_thread(shaped, whether=not exchange.is_short)
+    return answers if isinstance(request.inputs, list) else answers[0]
 
 
 def _text(value: Any, index: int) -> Text:

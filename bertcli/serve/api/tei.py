@@ -8,12 +8,14 @@ from typing_extensions import TypedDict
 from bertcli._version import __version__
 from bertcli.serve.api.cohere import Ranking, rerank
 from bertcli.serve.api.tasks import TextsRequest, answer_texts, request_model
-from bertcli.serve.embedding import EMBEDDERS, Inputs, TokenVectors, Vector, VectorRequest, cosines, listed
+from bertcli.serve.embedding import EMBEDDERS, Inputs, TokenVectors, Vector, VectorRequest, cosines
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.ranking import RANKERS, Documents, RankingRequest
 from bertcli.serve.requests import Listed, Refusal, RequestModel, either
 from bertcli.serve.routes import paths_for, route
 from bertcli.serve.served import Served
+from bertcli.serve.stream import Abandoned
+from bertcli.tokens import Tokens
 
 TEI_KEYS = ("model_id", "model_sha", "model_dtype", "served_model_name", "model_type", "max_input_length")
 
@@ -152,23 +154,37 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
         names = ", ".join(prompts) or "none"
         raise Refusal(422, f"prompt_name: the model has no such prompt; it has {names}.", "prompt_name", "unusable")
     prompt = prompts[request.prompt_name] if request.prompt_name else ""
-    texts = [prompt + text for text in listed(request.inputs)]
+    texts = [prompt + text for text in exchange.listed(request.inputs)]
     exchange.check_texts(texts)
-    exchange.predictions += sum(map(len, texts))
 
-    def tokens() -> list[list[Token]]:
-        return [
-            [
-                {"id": id, "text": piece, "special": side is None, "start": span[0], "stop": span[1]}
-                for id, piece, side, offsets in zip(one.ids, one.pieces, one.sides, one.offsets, strict=True)
-                for span in [(None, None) if side is None else offsets]
-                if request.add_special_tokens or side is not None
-            ]
-            for text in texts
-            for one in tokenizer.encode([text])
-        ]
+    def answer() -> list[list[Token]]:
+        answers: list[list[Token]] = []
+        for text in texts:
+            if exchange.over:
+                raise Abandoned
+            (tokens,) = tokenizer.encode([text])
+            exchange.count_predictions(len(tokens.ids))
+            answers.append(described(tokens))
+        return answers
 
-    return await exchange.in_thread(tokens)
+    def described(tokens: Tokens) -> list[Token]:
+        found: list[Token] = []
+        for id, piece, side, (start, stop) in zip(tokens.ids, tokens.pieces, tokens.sides, tokens.offsets, strict=True):
+            if side is None and not request.add_special_tokens:
+                continue
+            special = side is None
+            found.append(
+                {
+                    "id": id,
+                    "text": piece,
+                    "special": special,
+                    "start": None if special else start,
+                    "stop": None if special else stop,
+                }
+            )
+        return found
+
+    return await exchange.in_thread(answer)
 
 
 @route("/decode")
@@ -184,7 +200,7 @@ async def decode(exchange: Exchange, request: DecodeRequest) -> list[str]:
             raise Refusal(422, f"ids: there are ids from 0 to {tokenizer.vocab_size - 1}.", "ids", "wrong_shape")
         return [tokenizer.spelled([tokenizer.piece(id) for id in ids if id not in left_out]) for ids in every]
 
-    exchange.predictions += sum(map(len, every))
+    exchange.count_predictions(sum(map(len, every)))
     return await exchange.in_thread(texts)
 
 
