@@ -27,6 +27,7 @@ OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}
 WORDS = ("king", "tea", "the", "a", "A", "M")
 # By a prediction head's name, the purpose of a model that has it. The first that a model has counts.
 MADE_FOR = {
+    "spans": "entities of any type (GLiNER)",
     "classifier": "text classifier",
     "token_classifier": "token classifier",
     "qa": "question answering",

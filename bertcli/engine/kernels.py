@@ -269,6 +269,12 @@ def take_rows(table: Array, rows: Integers) -> Array:
     return x
 
 
+def take_columns(x: Array, rows: Integers) -> Array:
+    """x[rows] of [token, hidden] in column-major order, as an array of the same order."""
+    some: Array = np.take(x.T, rows, axis=1).T
+    return some
+
+
 def scatter_rows(x: Array, into: Array, rows: Integers) -> None:
     """into[rows] = x, where `into` is row-major in memory."""
     for some in token_blocks(len(x)):

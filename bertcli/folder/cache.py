@@ -12,6 +12,7 @@ from secrets import token_hex
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
+from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 
@@ -81,6 +82,8 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     needed = [] if static else ["config.json"]
     if static or not has_tokenizer(place.names):
         needed.append("tokenizer.json")
+    if folder.has(GLINER_FILE):
+        needed = []  # what is missing of these two is the backbone's, in a folder of its own
     if weights:
         file = weights_file(place) or place.file(SINGLE_FILE)
         needed.append(file.name)

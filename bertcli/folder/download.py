@@ -25,12 +25,14 @@ from bertcli.errors import BertcliError, first_line
 from bertcli.folder import missing_files
 from bertcli.folder.cache import missing, point, repo_folder
 from bertcli.folder.files import SINGLE_FILE, WEIGHT_FILES, Folder
+from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import LATE_FILE, SPARSE_FILE
 
 MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
-    r"|(modules|config_sentence_transformers|router_config|(adapters/[\w-]+/|)adapter_config)\.json|artifact\.metadata"
+    r"|(modules|config_sentence_transformers|router_config|gliner_config|(adapters/[\w-]+/|)adapter_config)\.json"
+    r"|artifact\.metadata"
     rf"|{re.escape(SPARSE_FILE)}|{re.escape(LATE_FILE)}",
     re.ASCII,
 )
@@ -88,11 +90,11 @@ def _check(repo: str, names: Collection[str], weights: bool) -> None:
     where, files = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
     if "adapter_config.json" in names:
         return
-    if not {"config.json", "modules.json"}.intersection(names):
+    if not {"config.json", "modules.json", GLINER_FILE}.intersection(names):
         raise missing_files.lacks_weights(where, names, "no config.json")
     if weights and not files.intersection(WEIGHT_FILES):
         raise missing_files.lacks_weights(where, names)
-    if not missing_files.has_tokenizer(files):
+    if GLINER_FILE not in names and not missing_files.has_tokenizer(files):
         raise missing_files.lacks_tokenizer(where, names)
 
 

@@ -12,7 +12,7 @@ from bertcli.folder.files import Folder, is_plain
 
 logger = logging.getLogger("bertcli")
 
-ADAPTER_FILE = "adapter_config.json"
+ADAPTER_FILE, GLINER_FILE = "adapter_config.json", "gliner_config.json"
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
@@ -36,6 +36,8 @@ def find_model(
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
     folder = find_folder(model, revision=revision, **options)
+    if adapter is None and folder.has(GLINER_FILE):
+        return _with_backbone(folder, model, options)
     if adapter is None and not folder.has(ADAPTER_FILE) and not (folder.path / "adapters").is_dir():
         return folder
     from bertcli.folder.adapter import TASKS_FOLDER, base_of, has_adapter, task_adapters, task_base
@@ -70,6 +72,31 @@ def find_model(
     if has_adapter(base):
         raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
     return Folder(folder.path, base, folder) if folder.has("modules.json") else Folder(base.path, adapter=folder)
+
+
+def _with_backbone(folder: Folder, model: str, options: dict[str, Any]) -> Folder:
+    """Add to a GLiNER folder the one of its backbone, if it lacks a tokenizer or the backbone's configuration.
+
+    Errors: BertcliError if that is not to be had.
+    """
+    from bertcli.folder.gliner import is_whole, read_gliner
+
+    settings = read_gliner(folder)
+    if settings is None or is_whole(folder):
+        return folder
+    name = settings.model_name
+    inside = folder.path / name
+    if name and is_plain(name) and inside.is_dir():
+        name = str(inside)
+    logger.info("%s is a GLiNER model on %s, whose tokenizer it uses.", model, name)
+    try:
+        base = find_folder(name, **{**options, "weights": False})
+    except BertcliError as error:
+        raise BertcliError(
+            f"{model} is a GLiNER model without a tokenizer of its own, and needs that of {quoted(name)}. {error} Or "
+            "put the config.json and the tokenizer's files of that model into the folder."
+        ) from None
+    return Folder(folder.path, base)
 
 
 def find_folder(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import TASKS_FOLDER, task_adapters
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
+from bertcli.folder.gliner import GlinerSettings, read_gliner
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.prompts import Prompts, read_prompts
 from bertcli.folder.transformer import TRANSFORMER_FILES, Transformer, read_transformer
@@ -140,6 +141,14 @@ class Layout:
         if self.is_static or self.transformer_file is None or not self.entries:
             return Transformer()
         return read_transformer(self.transformer.object(self.transformer_file))
+
+    @cached_property
+    def gliner(self) -> GlinerSettings | None:
+        """The settings of a GLiNER model, which finds entities of any type; None for any other model.
+
+        Errors: BertcliError for a setting that bertcli does not run.
+        """
+        return read_gliner(self.folder)
 
     @property
     def is_pylate(self) -> bool:

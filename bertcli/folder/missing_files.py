@@ -11,7 +11,6 @@ MERGE = "load both with it, merge the adapter into the model, and save that whol
 
 # The end of a file's name, what the file shows about the model, and what to do; the first that is found counts.
 OTHER_TYPES = (
-    ("gliner_config.json", "is a model of GLiNER", "use its own library"),
     ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model", MERGE),
     ("router_config.json", "is a Router of sentence-transformers without a route for documents", "use another model"),
 )

@@ -16,7 +16,7 @@ from bertcli.errors import BertcliError, quoted
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
-AXES = "VHLADFPTCEKWQMUXI"  # as they are listed
+AXES = "VHLADFPTCEKWQMUXIGJZY"  # as they are listed
 
 
 def count(

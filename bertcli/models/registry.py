@@ -25,7 +25,7 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
     "rtd": ("ForPreTraining",),
     "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
     "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
-    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
+    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",), "spans": (),
 }  # fmt: skip
 
 
@@ -36,18 +36,30 @@ ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of 
 class TensorSlice(NamedTuple):
     """A tensor's name, without prefix, and the number of the equal part, along the first axis, that a parameter is.
 
-    `of_head`: each head's rows are divided into the parts, and heads follow each other.
+    `of_head`: each head's rows are divided into the parts, and heads follow each other. `of_columns`: the second axis
+    is divided, not the first.
     """
 
     name: str
     number: int = 0
     parts: int = 1
     of_head: bool = False
+    of_columns: bool = False
+
+    def whole(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the whole tensor, of which a parameter of this shape is a part."""
+        axis = int(self.of_columns)
+        return (*shape[:axis], shape[axis] * self.parts, *shape[axis + 1 :]) if self.parts > 1 else shape
 
     def cut(self, whole: Array, heads: int) -> Array:
         """Cut the parameter out of the whole tensor; `heads` is the number of attention heads."""
         if self.parts == 1:
             return whole
+        if self.of_columns:
+            size = whole.shape[1] // self.parts
+            columns: Array = whole[:, self.number * size : (self.number + 1) * size].copy()
+            columns.setflags(write=False)
+            return columns
         groups = heads if self.of_head else 1
         by_group = whole.reshape(groups, self.parts, -1, *whole.shape[1:])
         return by_group[:, self.number].reshape(-1, *whole.shape[1:])
@@ -61,9 +73,8 @@ class Family:
     config: type[Config]
     network: type[Network]
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
-    names: tuple[
-        tuple[str, ...], ...
-    ]  # pattern of our path, names in files (`[1/3]`: the second third of it; `[1/3 of a head]`)
+    # Pattern of our path, names in files (`[1/3]`: the second third of it; also `[1/3 of a head]`, `[1/2 of columns]`).
+    names: tuple[tuple[str, ...], ...]
     variants: Mapping[str, Config]
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     ignored_prefixes: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
@@ -111,9 +122,9 @@ def _tensor_slice(name: str) -> TensorSlice:
     name, _, part = name.removesuffix("]").partition("[")
     if not part:
         return TensorSlice(name)
-    numbers, _, of_head = part.partition(" of a ")
+    numbers, _, of = part.partition(" of ")
     number, parts = map(int, numbers.split("/"))
-    return TensorSlice(name, number, parts, bool(of_head))
+    return TensorSlice(name, number, parts, of == "a head", of == "columns")
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

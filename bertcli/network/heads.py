@@ -56,7 +56,7 @@ class Network(Module, abstract=True):
 
         mlm and lm [row, vocabulary] for whatever rows are given; token_classifier [token, label]; qa [token, 2], the
         start and the end of an answer; rtd [token, 1]; nsp and sop [batch, 2]; classifier [batch, label];
-        multiple_choice [batch, 1]; pooler [batch, hidden], which are not logits.
+        multiple_choice [batch, 1]; spans [span, label]; pooler [batch, hidden], which are not logits.
         """
         if head in self.pooled:
             hidden = self.pooler(hidden)
@@ -78,6 +78,7 @@ class Outputs(NamedTuple):
     qa: Array | None = None  # logits [token, 2]
     multiple_choice: Array | None = None  # logits [batch, 1]
     rtd: Array | None = None  # logits [token, 1]
+    spans: Array | None = None  # logits [span, label]
 
 
 def outputs(network: Network, batch: Packed) -> Outputs:

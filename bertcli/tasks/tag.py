@@ -13,6 +13,8 @@ from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import Windows, option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
 
+NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
+GLINER = "-m urchade/gliner_small-v2.1"
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 
 
@@ -25,6 +27,7 @@ class TagOptions(Windows):
     bertcli tag -m my-model -i news.csv --column body -o news.html
     bertcli tag -m my-pos-model --aggregation none --ignore "" "Dogs bark."
     bertcli tag -m my-model --redact --only PER,LOC "Ann Lee went to Rome."
+    bertcli tag -m my-gliner --labels "person, city" "Ann Lee went to Rome."
     bertcli tag -m my-model --redact -i letters.txt --format text > redacted.txt
 
     A terminal shows each text with its entities marked; a pipe gets a table of
@@ -33,9 +36,10 @@ class TagOptions(Windows):
     redacted texts alone, one a line. An entity that the model misses stays in the
     text. --aggregation first never redacts only a part of a word.
 
-    It needs a model that labels tokens (-m). A text beyond the model's limit is read
-    in overlapping windows, so nothing is cut. A .csv, .tsv or .parquet file has the
-    rows of the table; a .html file has the marked texts, too.
+    It needs a model that labels tokens (-m), or a model of GLiNER, which finds
+    entities of the types that you name: --labels "person, product". A text beyond
+    the model's limit is read in overlapping windows, so nothing is cut. A .csv, .tsv
+    or .parquet file has the rows of the table; a .html file has the marked texts.
     """
 
     _: KW_ONLY
@@ -44,20 +48,42 @@ class TagOptions(Windows):
         "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
     )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
+    labels: Iterable[str] | None = option(
+        None, "A,B,C", "The types of entities to find, in words, for a model of GLiNER.", read=separated
+    )
+    nested: bool = option(False, "", "With --labels: an entity may lie inside another.")
+    multi_label: bool = option(False, "", "With --labels: the same words may have several labels.")
     redact: bool = option(False, "", "Give the text with each entity replaced by its label, as in [PER].")
     redact_with: str | None = option(None, "TEXT", "With --redact: put this in place of an entity.")
     only: Iterable[str] | None = option(
         None, "A,B,C", "With --redact: only entities with these labels.", read=separated
     )
-    threshold: float | None = option(None, "P", "With --redact: only entities with at least this score.")
+    threshold: float | None = option(
+        None, "P",
+        "With --labels: only entities that score more than this. (default: 0.5) With --redact: only entities with at "
+        "least this score.",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.redact and (self.redact_with, self.only, self.threshold) != (None, None, None):
+        of_redaction = (self.redact_with, self.only, None if self.labels is not None else self.threshold)
+        if not self.redact and of_redaction != (None, None, None):
             raise BertcliError(
                 "redact_with, only and threshold are about what is replaced: add redact (--redact), or leave out "
                 "--redact-with, --only, --threshold."
             )
+        if self.labels is None and (self.nested or self.multi_label):
+            raise BertcliError(
+                "nested and multi_label (--nested, --multi-label) are for entities of types that you name: add labels "
+                "(--labels)."
+            )
+        if self.labels is not None and (self.aggregation != "simple" or tuple(self.ignore) != ("O",)):
+            raise BertcliError(
+                "aggregation and ignore (--aggregation, --ignore) are for models that label tokens: leave them out, or "
+                "leave out labels (--labels)."
+            )
+        if self.labels is not None and not labels_of(self):
+            raise BertcliError('labels (--labels) names no type of entity: give some, as in "person, city".')
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise BertcliError(f"threshold (--threshold) is {self.threshold}; scores are 0 to 1.")
 
@@ -68,6 +94,10 @@ def record(options: TagOptions) -> Fields:
     start and end count characters of the text; with aggregation "none" every piece is {entity, score, index, word,
     start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
     of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
+
+    With `labels` a model of GLiNER finds entities of these types, in words of your own: spans of whole words whose
+    score is above `threshold` (0.5), the best first, of which none overlaps another; with `nested` one may lie inside
+    another, with `multi_label` the same words may have several labels.
     """
     if options.aggregation == "none":
         entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
@@ -122,8 +152,16 @@ def _label(entity: Mapping[str, Any]) -> str:
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """Yield a text with names in it."""
-    yield Example("tag", ["Angela Merkel visited Paris."])
+    """Yield a text with names in it, for GLiNER with types of entities."""
+    yield Example("tag", [NAMES])
+    yield Example("tag", ["--labels", ", ".join(TYPES), NAMES], {"labels": TYPES})
+
+
+def labels_of(options: TagOptions) -> tuple[str, ...]:
+    """List the types of entities that were asked for, each once; a text is split at its commas."""
+    given: Any = options.labels or ()
+    words = separated(given) if isinstance(given, str) else [str(label).strip() for label in given]
+    return tuple(dict.fromkeys(filter(None, words)))
 
 
 def shape(record: Record, options: Mapping[str, Any]) -> Any:
@@ -131,10 +169,17 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
     return record if options.get("redact") else record["entities"]
 
 
+def needs(options: TagOptions) -> Needs:
+    """The head that labels tokens, or with labels of your own that of GLiNER, which scores spans."""
+    if options.labels is not None:
+        return Needs("tag --labels", "spans", None, GLINER)
+    return Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER")
+
+
 SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,
-    needs=lambda options: Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER"),
+    needs=needs,
     record=record,
     shape=shape,
     table=table,

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError, quoted, quoted_object
@@ -73,6 +74,9 @@ class Tokenizer:
             markers = late_interaction(layout).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]
         settings = settings._replace(markers=tuple(words), lowercase_first=transformer.lower_case)
+        if layout.gliner is not None:
+            own = (AddedToken(token, normalized=False, special=True) for token in layout.gliner.own_tokens)
+            settings = settings._replace(special=(*settings.special, *own))
         if transformer.chat:
             from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 
@@ -287,6 +291,28 @@ class Tokenizer:
             inner = inner[at : len(inner) - len(after)]
         side = Listed(inner, [(0, 0)] * len(inner), [None] * len(inner))
         return self._tokens((side,), EncodeInput("", None, max_length))
+
+    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[Tokens]:
+        """Tokenize texts that are split into words; nothing is truncated, and no piece reaches across two words.
+
+        `Tokens.words` has the number of each token's word; a word may have no token. Offsets count from its begin.
+        """
+        distinct = list(dict.fromkeys(map(tuple, texts)))
+        for words in distinct:
+            _refuse_bad_text(words)
+        with library_errors("The tokenizer failed"):
+            encodings = self._backend.encode_batch(
+                list(map(list, distinct)), is_pretokenized=True, add_special_tokens=False
+            )
+        side_of = dict(zip(distinct, encodings, strict=True))
+        return [self._tokens((side_of[tuple(words)],), EncodeInput(" ".join(words), None, None)) for words in texts]
+
+    def around(self, ids: Sequence[int]) -> tuple[list[int], list[int], int]:
+        """Put the special tokens around ids of a text: all ids, their segments, and the number of the text's first."""
+        template = self._templates[False]
+        first = next(number for number, token in enumerate(template) if token.side is not None)
+        side = Listed([*ids], [(0, 0)] * len(ids), [None] * len(ids))
+        return *Template(template, (side,), (slice(None),)).numbers(), first
 
     def apply(self, original: EncodeInput) -> Template:
         """Fill the template with a text and, if it has one, its pair."""

@@ -90,9 +90,16 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
-    with_weights, folder = layout.base or layout, layout.folder
-    config, stored = _open(with_weights)
-    model_family = family(config.model_type)
+    folder = layout.folder
+    if layout.gliner is not None:
+        from bertcli.weights.gliner import open_gliner  # few folders are GLiNER's
+
+        with_weights = layout  # `base` has the tokenizer
+        config, stored, model_family = open_gliner(layout)
+    else:
+        with_weights = layout.base or layout
+        config, stored = _open(with_weights)
+        model_family = family(config.model_type)
     adapter = None
     if folder.adapter is not None:
         from bertcli.weights.lora import open_adapter  # most models have none
@@ -203,7 +210,7 @@ class _Loader:
         name, parts = tensor_slice.name, tensor_slice.parts
         names = self._find(name)
         expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
-        shape = (request.shape[0] * parts, *request.shape[1:])
+        shape = tensor_slice.whole(request.shape)
         key = names[0] if names else name
         path = f"{self.taken[key].path}, {request.path}" if key in self.taken else request.path
         if not names and not self.partial:

@@ -109,7 +109,7 @@ class Adapter:
                 if key in self.factors:
                     self.used.add(key)
                     added = self.factors[key].product()
-                    if added.shape != (array.shape[0] * place.parts, *array.shape[1:]):
+                    if added.shape != place.whole(array.shape):
                         raise BertcliError(
                             f"{self.folder.path} changes '{key}' by a matrix of shape {added.shape}, which does not "
                             "fit the base: give the base that it was trained on."

@@ -262,7 +262,6 @@ def test_a_folder_without_weights(tmp_path: Path) -> None:
         ("flax_model.msgpack", "has its weights for Flax only"),
         ("onnx/model.onnx", "has its weights as an ONNX graph only"),
         ("pytorch_adapter.bin", "is an adapter of the adapters library, not a whole model"),
-        ("gliner_config.json", "is a model of GLiNER"),
         ("router_config.json", "is a Router of sentence-transformers"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.gliner import write_gliner
 from reference.family_cases import CASES
 
 import bertcli
@@ -80,6 +81,9 @@ def test_every_op_occurs_in_a_recorded_case(tmp_path: Path) -> None:
             ids, segments, mask = case.batch()
             with watching(seen):
                 outputs(model.network, pack_padded(ids, segments, mask != 0)[0])
+    gliner = bertcli.load(write_gliner(tmp_path / "gliner"))  # its numbers are those of gliner.json
+    with watching(seen):
+        gliner.outputs([[1, 5, 6, 7, 2]])
     unseen = OPS - OF_TEXTBOOK - seen.names
     assert not unseen, f"add a case to CASES in tests/reference/family_cases.py that calls {', '.join(sorted(unseen))}"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
 # The order of symbols within a product. L (layers) is first: `factored` takes it out in front.
-ORDER = "LAVPKTUECHQMDFWXI"
+ORDER = "LAVPKTUECHQMDFWXIZYGJ"
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Product = tuple[str, ...]

@@ -77,6 +77,12 @@ RULES: dict[str, Rule] = {
     "experts": lambda s: f"∑_{{e ∈ top {s['top']}}} y_e · {s['activation'].split('_')[0]} ( x · W_e ) · V_e + b",
     "scores": _scores,
     "bucket_scores": _scores,
+    "lstm": (
+        "o ⊙ tanh ( c_t ) , c_t = f ⊙ c_{t − 1} + i ⊙ g , [ i , f , o ] = σ ( W · x_t + U · h_{t − 1} + b ) , "
+        "g = tanh ( W · x_t + U · h_{t − 1} + b )"
+    ),
+    "add_pairs": lambda s: _activated("x_i + y_j", s),
+    "label_scores": "x · y",
     "softmax": "{exp x_i}÷{∑_j exp x_j}",
     "attend": "x · y",
     "norm": _norm,

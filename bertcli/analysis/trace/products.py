@@ -108,5 +108,7 @@ def rows_of_tables(step: Step, weights: Mapping[str, Array]) -> dict[str, Sequen
             "relative_bias": range(len(weights[path])),
         }
         return {path: rows[step.op]}
+    if step.op == "lstm":
+        return {path: range(len(weights[path])) for path in step.parameters if weights[path].ndim == 2}
     source = step.sources[0] if step.sources else None
     return {source: range(len(weights[source]))} if isinstance(source, str) else {}

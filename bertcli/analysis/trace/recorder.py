@@ -121,7 +121,8 @@ class Trace(Tracer, Account):
         settings = {key: value for key, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)}
         if not self.dry:
             # Which rows are looked up. In a pass by shapes, ids have no memory.
-            rows = {key: ran.arguments[key].array for key in ("ids", "rows") if key in ran.arguments}
+            looked_up = ("ids", "rows", "starts", "ends")
+            rows = {key: ran.arguments[key].array for key in looked_up if key in ran.arguments}
             settings |= {key: tuple(array.tolist()) for key, array in rows.items()}
         step = Step(
             index=len(self.steps),

@@ -38,8 +38,14 @@ HEAD_NAMES = {
     "token_classifier": "head that labels tokens (token_classifier)",
     "qa": "head that finds answers (qa)",
     "multiple_choice": "multiple-choice head (multiple_choice)",
+    "spans": "head that scores spans (spans), as models of GLiNER have it",
 }
-COMMANDS = {"token_classifier": "tag", "qa": "answer", "multiple_choice": "classify --choices"}  # of a head's own
+COMMANDS = {
+    "token_classifier": "tag",
+    "qa": "answer",
+    "multiple_choice": "classify --choices",
+    "spans": "tag --labels",
+}  # of a head's own
 
 
 def check_needs(model: LoadedModel, needs: Needs) -> None:

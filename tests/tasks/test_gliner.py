@@ -1,0 +1,291 @@
+"""GLiNER against its library (tests/reference/gliner.json): scores of spans and entities, by every way to them."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.checkpoints import make
+from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
+from helpers.terminal import bertcli as command
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Text
+from bertcli.model import Model
+from bertcli.tasks.compute.entities import word_windows
+from bertcli.tasks.registry import compute
+from bertcli.tasks.tag import SPEC, TagOptions
+
+RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "gliner.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Model]:
+    folder = tmp_path_factory.mktemp("gliner")
+    return {name: bertcli.load(write_gliner(folder / name, **options)) for name, options in CASES.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gliner_has_the_parameters_of_its_library(case: str, models: dict[str, Model]) -> None:
+    model = models[case]
+    assert bertcli.params(model).total_params == RECORDED[case]["parameters"]
+    with bertcli.trace(model) as trace:
+        model.outputs([[1, 2, 3, 4, 5]])
+    assert trace.totals.params == RECORDED[case]["parameters"]
+    assert model.notes == ()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gliner_scores_every_span_as_its_library(case: str, models: dict[str, Model]) -> None:
+    task: Any = compute(SPEC).plan(models[case], TagOptions(labels=LABELS))
+    items = task.window([Text(text) for text in TEXTS], 0).items
+    windows = [window for item in items for window in task.windows(item)]
+    together = task.logits(windows)
+    for window, logits, recorded in zip(windows, together, RECORDED[case]["texts"], strict=True):
+        np.testing.assert_allclose(logits, recorded["logits"], rtol=0, atol=1e-5)
+        (alone,) = task.logits([window])
+        np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES)
+def test_gliner_finds_the_entities_of_its_library(case: str, mode: str, models: dict[str, Model]) -> None:
+    threshold, nested, multi_label = MODES[mode]
+    options: dict[str, Any] = {"threshold": threshold, "nested": nested, "multi_label": multi_label}
+    records = models[case].tag(TEXTS, labels=LABELS, **options)
+    for record, text, recorded in zip(records, TEXTS, RECORDED[case]["texts"], strict=True):
+        found = [(one["start"], one["end"], one["entity_group"]) for one in record["entities"]]
+        expected = recorded["entities"][mode]
+        assert found == [(start, end, label) for start, end, label, _ in expected]
+        scores = [one["score"] for one in record["entities"]]
+        np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=0, atol=1e-5)
+        assert [one["word"] for one in record["entities"]] == [text[start:end] for start, end, *_ in expected]
+
+
+NAMED = ", ".join(LABELS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all that is needed."""
+    return write_gliner(tmp_path_factory.mktemp("whole") / "gliner")
+
+
+def expected_entities(mode: str, text: int = 0) -> list[dict[str, Any]]:
+    """The recorded entities of a text as records have them."""
+    return [
+        {
+            "entity_group": label,
+            "score": pytest.approx(score, abs=1e-5),
+            "word": TEXTS[text][start:end],
+            "start": start,
+            "end": end,
+        }
+        for start, end, label, score in RECORDED["deberta-v2"]["texts"][text]["entities"][mode]
+    ]
+
+
+def test_gliner_by_the_command(folder: Path, tmp_path: Path) -> None:
+    arguments: list[str | Path] = ["tag", "-m", folder, "--labels", NAMED, "--format", "jsonl"]
+    found = command(*arguments, *TEXTS)
+    assert [one["entities"] for one in found.records] == [expected_entities("flat", i) for i in range(len(TEXTS))]
+    assert found.records[1] == {
+        "index": 1,
+        "text": "Berlin",
+        "truncated": False,
+        "entities": expected_entities("flat", 1),
+    }
+    nested = command(*arguments, "--nested", TEXTS[0]).records
+    assert nested[0]["entities"] == expected_entities("nested")
+    both = command(*arguments, "--nested", "--multi-label", "--threshold", "0.8", TEXTS[2]).records
+    assert both[0]["entities"] == expected_entities("both", 2)
+    table = command("tag", "-m", folder, "--labels", NAMED, TEXTS[1])
+    assert " ".join(table.out.splitlines()[-1].split()) == "person 0.7612 Berlin 0 6"
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(TEXTS), encoding="utf-8")
+    written = tmp_path / "entities.csv"
+    assert command("tag", "-m", folder, "--labels", NAMED, "-i", file, "-o", written).status == 0
+    with written.open(encoding="utf-8", newline="") as rows:
+        lines = [*csv.DictReader(rows)]
+    assert len(lines) == sum(len(expected_entities("flat", i)) for i in range(len(TEXTS)))
+    assert (lines[-1]["index"], lines[-1]["word"]) == ("3", "cups")
+
+
+def test_gliner_redacts(folder: Path) -> None:
+    found = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--format", "text", *TEXTS[:2])
+    assert found.out.splitlines()[1] == "[person]"
+    only = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--only", "drink", "--format", "text", TEXTS[1])
+    assert only.out == "Berlin\n"
+    named = command(
+        "tag", "-m", folder, "--labels", NAMED, "--redact", "--redact-with", "***", "--format", "text", TEXTS[1]
+    )
+    assert named.out == "***\n"
+
+
+def test_gliner_reads_texts_without_words_and_writes_nothing_of_them(models: dict[str, Model]) -> None:
+    records = models["deberta-v2"].tag(["", " \n ", "Berlin"], labels="person")
+    assert [one["entities"] for one in records[:2]] == [[], []]
+    assert [one["truncated"] for one in records] == [False] * 3
+
+
+def test_gliner_takes_labels_as_words_and_each_once(models: dict[str, Model]) -> None:
+    model = models["deberta-v2"]
+    listed = model.tag(TEXTS[0], labels=[*LABELS, "drink", " person "])
+    assert listed == model.tag(TEXTS[0], labels=NAMED)
+    assert model.tag(TEXTS[0], labels=["<<ENT>> person"], threshold=0.0)[0]["entities"][0]["entity_group"] == (
+        "<<ENT>> person"
+    )
+
+
+def test_gliner_reads_a_long_text_in_windows(tmp_path: Path) -> None:
+    """Spans inside one window alone have its scores; those in two the higher one; none is lost."""
+    model = bertcli.load(write_gliner(tmp_path / "short", max_len=6, max_width=2))
+    text = "She poured a cup of hot coffee in Paris and he drank the tea"
+    (record,) = model.tag(text, labels=LABELS, threshold=0.0, nested=True, multi_label=True)
+    assert record["truncated"] is False
+    words = text.split()
+    windows = [range(first, min(first + 6, len(words))) for first in (0, 5, 10)]  # a quarter of 6 words is one
+    highest: dict[tuple[str, int], float] = {}
+    for window in windows:
+        part = " ".join(words[window.start : window.stop])
+        (alone,) = model.tag(part, labels=LABELS, threshold=0.0, nested=True, multi_label=True)
+        before = text.index(part)
+        for one in alone["entities"]:
+            if " " not in one["word"]:
+                key = (one["entity_group"], one["start"] + before)
+                highest[key] = max(highest.get(key, 0.0), one["score"])
+    found = {(one["entity_group"], one["start"]): one["score"] for one in record["entities"] if " " not in one["word"]}
+    assert len(found) > 20
+    assert found == {key: pytest.approx(highest[key], abs=1e-5) for key in found}
+    starts = {one["start"] for one in record["entities"]}
+    assert {text.index("tea"), text.index("drank")} <= starts
+
+
+@pytest.mark.parametrize(("counts", "most", "room", "stride", "expected"), [
+    ([1] * 5, 10, 10, None, [(0, 5)]),
+    ([1] * 9, 4, 10, None, [(0, 4), (3, 7), (6, 9)]),
+    ([1] * 9, 4, 10, 0, [(0, 4), (4, 8), (8, 9)]),
+    ([3, 3, 3, 3], 10, 6, 3, [(0, 2), (1, 3), (2, 4)]),
+    ([9, 1, 9], 10, 5, None, [(0, 1), (1, 2), (2, 3)]),
+    ([], 10, 5, None, []),
+])  # fmt: skip
+def test_gliner_windows(
+    counts: list[int], most: int, room: int, stride: int | None, expected: list[tuple[int, int]]
+) -> None:
+    assert [(one.start, one.stop) for one in word_windows(counts, most, room, stride)] == expected
+
+
+def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) -> None:
+    model = bertcli.load(write_gliner(tmp_path / "bert", "bert", model_max_length=26))
+    task: Any = compute(SPEC).plan(model, TagOptions(labels=LABELS))
+    (item,) = task.window([Text(TEXTS[0])], 0).items
+    windows = task.windows(item)
+    assert len(windows) > 1
+    assert max(len(one.ids) for one in windows) <= 26
+    assert {word for one in windows for word in range(one.first, one.first + len(one.words))} == set(range(16))
+    assert task.cost(item) == sum(len(one.ids) for one in windows)
+    with pytest.raises(BertcliError, match="The labels take 16 tokens, and a window has 18 with the text"):
+        model.tag("Berlin", labels=LABELS, max_length=18)
+    with pytest.raises(BertcliError, match=r"stride \(--stride\) is 8, but a window of 26 tokens has 8 of the text"):
+        model.tag("Berlin", labels=LABELS, stride=8)
+
+
+def test_gliner_by_onnx_runtime(folder: Path) -> None:
+    found = command("tag", "-m", folder, "--labels", NAMED, "--engine", "onnx", "--format", "jsonl", TEXTS[0])
+    assert found.records[0]["entities"] == expected_entities("flat")
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+
+
+def test_gliner_says_that_labels_are_missing(folder: Path, tmp_path: Path) -> None:
+    error = command("tag", "-m", folder, "Berlin").error
+    assert "finds entities of any type: name the types that you want" in error
+    assert '(--labels "person, city")' in error
+    tagger = make(tmp_path / "tagger", head="token_classifier")
+    error = command("tag", "-m", tagger, "--labels", "person", "Berlin").error
+    assert "needs a head that scores spans (spans), as models of GLiNER have it" in error
+    assert "-m urchade/gliner_small-v2.1" in error
+    error = command("classify", "-m", folder, "Berlin").error
+    assert "its heads: spans (for tag --labels)" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--labels", ", "], "names no type of entity"),
+        (["--labels", "person", "--aggregation", "first"], "are for models that label tokens"),
+        (["--labels", "person", "--ignore", "x"], "are for models that label tokens"),
+        (["--nested"], "add labels (--labels)"),
+        (["--multi-label"], "add labels (--labels)"),
+        (["--labels", "person", "--threshold", "1.5"], "scores are 0 to 1"),
+        (["--threshold", "0.5"], "add redact (--redact)"),
+        (["--labels", "person", "--only", "person"], "add redact (--redact)"),
+    ],
+)
+def test_gliner_refuses_options_that_do_not_fit(folder: Path, options: list[str], message: str) -> None:
+    found = command("tag", "-m", folder, *options, "Berlin")
+    assert found.status == 2
+    assert message in " ".join(found.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"span_mode": "token_level"}, "bertcli runs span models of GLiNER with markerV0"),
+        ({"span_mode": "markerV1"}, "bertcli runs span models of GLiNER with markerV0"),
+        ({"labels_encoder": "BAAI/bge-small-en-v1.5"}, "a second network for labels (bi-encoder)"),
+        ({"labels_decoder": "gpt2"}, "a decoder that writes labels"),
+        ({"relations_layer": "biaffine"}, "relations between entities"),
+        ({"post_fusion_schema": "l2l-l2t"}, "post_fusion_schema 'l2l-l2t'"),
+        ({"fuse_layers": True}, "fuse_layers true"),
+        ({"span_encoder_config": {"model_type": "rnn"}}, "span_encoder_config"),
+        ({"precomputed_prompts_mode": True}, "precomputed_prompts_mode"),
+        ({"words_splitter_type": "spacy"}, "bertcli supports whitespace"),
+        ({"subtoken_pooling": "mean"}, "bertcli supports first, last"),
+        ({"num_rnn_layers": 2}, "num_rnn_layers 2; bertcli supports 0 and 1"),
+        ({"hidden_size": 25}, "which is odd"),
+        ({"max_width": 0}, "max_width 0"),
+        ({"max_width": 5000}, "at most 1,000"),
+        ({"encoder_config": "x"}, "which is not an object"),
+        ({"encoder_config": {"model_type": "mamba"}}, "does not run models of type 'mamba'"),
+        ({"class_token_index": "7"}, "which are not both ids"),
+        ({"class_token_index": 7}, "they do not belong together"),
+        ({"hidden_size": 26}, "has shape"),
+    ],
+)
+def test_gliner_refuses_what_it_does_not_run(
+    settings: dict[str, Any], message: str, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "other"
+    copy.mkdir()
+    for file in folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    written = json.loads((copy / "gliner_config.json").read_text(encoding="utf-8"))
+    (copy / "gliner_config.json").write_text(json.dumps(written | settings), encoding="utf-8")
+    found = command("tag", "-m", copy, "--labels", "person", "Berlin")
+    assert message in found.error
+
+
+def test_gliner_without_a_tokenizer_says_what_it_needs(tmp_path: Path) -> None:
+    folder = write_gliner(tmp_path / "alone", tokenizer=False, embedded=False, model_name="someone/backbone")
+    found = command("tag", "-m", folder, "--labels", "person", "Berlin", "--offline")
+    assert "is a GLiNER model without a tokenizer of its own, and needs that of 'someone/backbone'" in found.error
+    assert "Or put the config.json and the tokenizer's files of that model into the folder" in found.error
+    base = tmp_path / "alone-base"
+    for file in base.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    found = command("tag", "-m", folder, "--labels", NAMED, "--format", "jsonl", TEXTS[0])
+    assert found.records[0]["entities"] == expected_entities("flat")
+
+
+def test_gliner_without_its_head_is_incomplete(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "gliner_config.json").write_bytes((folder / "gliner_config.json").read_bytes())
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    assert "holds no weights" in command("tag", "-m", tmp_path, "--labels", "person", "Berlin").error
+    make(tmp_path / "bert")
+    (tmp_path / "model.safetensors").write_bytes((tmp_path / "bert" / "model.safetensors").read_bytes())
+    assert "no tensors of spans" in command("tag", "-m", tmp_path, "--labels", "person", "Berlin").error
