@@ -6,8 +6,7 @@ Does not import NumPy, because the kernel has to be chosen before NumPy is first
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -168,25 +167,30 @@ _inside = 0  # threads within `single_threaded`
 _outside = 1  # the setting to restore when they have left
 
 
-@contextmanager
-def single_threaded() -> Iterator[bool]:
+class single_threaded:
     """Let each product use one thread inside this context, so that several can run in parallel.
 
-    Yields false where the number cannot be set. The setting is the whole process's: if several threads are inside at
+    Gives false where the number cannot be set. The setting is the whole process's: if several threads are inside at
     once, the last to leave restores it, and overwrites what other code has set meanwhile.
+
+    A class, since a generator's context takes twice as long, and a pass of a small model has dozens.
     """
-    global _inside, _outside
-    if not can_be_set():
-        yield False
-        return
-    with _lock:
-        if not _inside:
-            _outside = threads() or 1
-            set_threads(1)
-        _inside += 1
-    try:
-        yield True
-    finally:
+
+    def __enter__(self) -> bool:
+        global _inside, _outside
+        if not can_be_set():
+            return False
+        with _lock:
+            if not _inside:
+                _outside = threads() or 1
+                set_threads(1)
+            _inside += 1
+        return True
+
+    def __exit__(self, *error: object) -> None:
+        global _inside
+        if not can_be_set():
+            return
         with _lock:
             _inside -= 1
             if not _inside:

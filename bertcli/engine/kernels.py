@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.engine.blas import avx512, can_be_set, forget_choices
+from bertcli.engine.blas import avx512, can_be_set, forget_choices, single_threaded
 from bertcli.engine.threads import each, sharing, thread_count
 from bertcli.tracing.dispatch import Array, Integers
 
@@ -220,8 +220,11 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
     count = min(thread_count(), weight.size * max(FEW, tokens) // PIECE)
     if sharing() or not can_be_set():  # a library that cannot be told to use one thread shares every product itself
         compute(slice(None))
+    elif count < 2:
+        with single_threaded():
+            compute(slice(None))
     else:
-        step = TILE * max(1, -(-outputs // (TILE * max(1, count))))
+        step = TILE * -(-outputs // (TILE * count))
         each(compute, [slice(first, first + step) for first in range(0, outputs, step)])
     return y
 

@@ -7,7 +7,7 @@ second texts from its input. Nothing here imports NumPy, since `--help` needs th
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, Field, field, fields
-from functools import wraps
+from functools import cache, wraps
 from inspect import signature
 from numbers import Real
 from types import UnionType
@@ -68,6 +68,7 @@ def separated(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+@cache
 def kinds_of(hint: Any) -> tuple[Any, ...]:
     """List the types in a union."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
