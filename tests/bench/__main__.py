@@ -7,14 +7,18 @@ what the README says of speed is measured, and printed as it stands there: on an
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path[0:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 Record = dict[str, Any]
+WITHIN = "BERTCLI_BENCH_CORES"  # set in the processes that `--cores` starts
 
 
 def groups(
@@ -27,10 +31,12 @@ def groups(
     published: Path | None,
 ) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
+    from bench.calls import costs, short_calls, speeds, windows
     from bench.engines import engines, engines_stream, first_results, int8_accuracy
     from bench.families import families
     from bench.machine import machine
     from bench.passes import passes, where_time_goes
+    from bench.peers import minilm_checkpoint
     from bench.processes import processes
     from bench.served import served
     from bench.stream import alike, growth, shared, stream
@@ -48,7 +54,11 @@ def groups(
         "engines": lambda: engines(folder, quick),
         "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
         "first-results": lambda: first_results(folder, 1 if quick else 3),
-        "served": lambda: served(Path(models[0]) if models else folder, 100 if quick else 600),
+        "calls": lambda: short_calls(0.3 if quick else 2),
+        "speeds": lambda: speeds(folder),
+        "costs": lambda: costs(folder, 0.1 if quick else 0.7),
+        "windows": lambda: windows(1 if quick else 5),
+        "served": lambda: served(Path(models[0]) if models else minilm_checkpoint(), 100 if quick else 600, beside),
         "int8": lambda: int8_accuracy(200, texts, labeled, models),
     }
 
@@ -68,9 +78,16 @@ def main() -> None:
         nargs="+",
         default=[],
         help="machine, passes, families, time, stream, alike, workers, growth, processes, engines, engines-stream, "
-        "first-results, served, int8",
+        "first-results, calls, speeds, costs, windows, served, int8",
+    )
+    parser.add_argument(
+        "--cores", nargs="+", type=int, default=[], metavar="N", help="repeat it all with so many cores, e.g. 1 2"
     )
     chosen = parser.parse_args()
+    if chosen.cores and WITHIN not in os.environ:
+        for count in chosen.cores:
+            with_cores(count)
+        return
     import bertcli  # the checkout beside this file, installed or not; before NumPy, for its choice of kernel
     from bench.peers import base_checkpoint, missing
 
@@ -94,6 +111,19 @@ def main() -> None:
         print(json.dumps({"bertcli": bertcli.__version__, "missing": missing(), "records": records}, indent=2))
     else:
         print(f"Not installed, so not measured: {', '.join(missing()) or 'nothing'}.")
+
+
+def with_cores(count: int) -> None:
+    """Run this command in a process of its own that may use so many cores; so do the peers in it."""
+    here = sorted(os.sched_getaffinity(0))
+    print(f"\n{count} of {len(here)} cores", flush=True)
+    limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), str(count))
+    subprocess.run(
+        [sys.executable, str(Path(__file__).parent), *sys.argv[1:]],
+        check=True,
+        env={**os.environ, **limits, WITHIN: str(count)},
+        preexec_fn=partial(os.sched_setaffinity, 0, here[:count]),
+    )
 
 
 def line(group: str, record: Record) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from helpers.checkpoints import make
+from helpers.checkpoints import Sentence, make
+from helpers.vocabulary import pieces
 from numpy.typing import NDArray
 
 from bench.beside import Beside
@@ -22,6 +23,7 @@ SIZES = {
     "max_position_embeddings": 512,
     "vocab_size": 30522,
 }
+MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 Forward = Callable[[NDArray[np.integer[Any]], NDArray[np.integer[Any]]], NDArray[np.float32]]  # ids, mask -> states
 
@@ -37,6 +39,17 @@ def base_checkpoint() -> Path:
     if not (folder / "done").exists():
         folder.mkdir(parents=True, exist_ok=True)
         make(folder, head="mlm", sizes=SIZES)
+        (folder / "done").touch()
+    return folder
+
+
+def minilm_checkpoint() -> Path:
+    """A sentence model of random weights with the sizes of MiniLM and of its vocabulary, made once."""
+    folder = Path(tempfile.gettempdir()) / "bertcli-bench" / "minilm"
+    if not (folder / "done").exists():
+        words = pieces()
+        words += [f"unused{number}" for number in range(SIZES["vocab_size"] - len(words))]
+        make(folder, sizes=SIZES | MINILM, vocabulary=words, tokenizer="both", sentence=Sentence(("mean",)))
         (folder / "done").touch()
     return folder
 

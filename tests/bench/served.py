@@ -32,48 +32,43 @@ def embeddings(body: dict):
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """
 OURS = "import sys; from bertcli.cli import main; sys.exit(main())"
+WORDS = "the a dog cat house rates rose run over lazy river moon sun quick brown interest market film".split()  # noqa: SIM905
+LENGTHS = {"short": (2, 4, 8, 12), "mixed": (4, 8, 16, 32, 64, 120)}  # words of a text
 
 
-def served(model: Path, count: int) -> Iterator[Record]:
-    """Requests a second, and how long 95 % of them take at most, with 1, 8 and 32 clients; texts of mixed length."""
-    drawn = random.Random(0)
-    words = [
-        "the",
-        "a",
-        "dog",
-        "cat",
-        "house",
-        "rates",
-        "rose",
-        "run",
-        "over",
-        "lazy",
-        "river",
-        "moon",
-        "sun",
-        "quick",
-        "brown",
-        "interest",
-        "market",
-        "film",
-    ]
-    texts = [" ".join(drawn.choices(words, k=drawn.choice((4, 8, 16, 32, 64, 120)))) for _ in range(count)]
-    loaded = bertcli.load(model)
-    loaded.encode(texts[:32])
-    begun = perf_counter()
-    loaded.encode(texts)
-    encoded = count / (perf_counter() - begun)
-    yield {"what": "encode", "texts/s": round(encoded)}
-    servers = {"bertcli serve": ["-c", OURS, "serve", "-m", str(model), "--quiet", "--port"]}
-    if find_spec("fastapi") and find_spec("sentence_transformers"):
-        servers["sentence-transformers under FastAPI"] = ["-c", PLAIN, str(model)]
-    for clients in CLIENTS:
-        for name, arguments in servers.items():
+def served(model: Path, count: int, beside: Path | None = None) -> Iterator[Record]:
+    """Requests a second, and how long 95 % of them take at most, with 1, 8 and 32 clients, for each engine.
+
+    beside: another checkout, such as the last release, whose server is a peer. Its engine is its default.
+    """
+    for kind, lengths in LENGTHS.items():
+        drawn = random.Random(0)
+        texts = [" ".join(drawn.choices(WORDS, k=drawn.choice(lengths))) for _ in range(count)]
+        loaded = bertcli.load(model)
+        loaded.encode(texts[:32])
+        begun = perf_counter()
+        loaded.encode(texts)
+        yield {"what": f"encode, {kind} texts", "texts/s": round(count / (perf_counter() - begun))}
+        for name, arguments in servers(model, beside).items():
             with running(arguments) as port:
-                asked(port, texts[: 8 * clients], clients)  # warm
-                rate, slow = asked(port, texts, clients)
-            record = {"what": name, "clients": clients, "requests/s": round(rate), "p95 ms": round(1000 * slow, 1)}
-            yield {**record, "of encode": round(rate / encoded, 2)}
+                for clients in CLIENTS:
+                    asked(port, texts[: 8 * clients], clients)  # warm
+                    rate, slow = asked(port, texts, clients)
+                    record = {"clients": clients, "requests/s": round(rate), "p95 ms": round(1000 * slow, 1)}
+                    yield {"what": f"{name}, {kind} texts", **record}
+
+
+def servers(model: Path, beside: Path | None) -> dict[str, list[str]]:
+    """What follows `python` for each server; a port comes last."""
+    ours = ["serve", "-m", str(model), "--quiet"]
+    engines = ("numpy", "onnx", "auto") if find_spec("onnxruntime") else ("numpy",)
+    found = {f"serve --engine {name}": ["-c", OURS, *ours, "--engine", name, "--port"] for name in engines}
+    if beside:
+        there = f"import sys; sys.path.insert(0, {str(beside)!r}); {OURS}"
+        found[f"serve, {beside.name}"] = ["-c", there, *ours, "--port"]
+    if find_spec("fastapi") and find_spec("sentence_transformers"):
+        found["sentence-transformers under FastAPI"] = ["-c", PLAIN, str(model)]
+    return found
 
 
 @contextmanager

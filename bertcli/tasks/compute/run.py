@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from time import monotonic
 from typing import TypeVar
 
@@ -89,9 +89,10 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
             if workers > 1 and not watched():
                 if monotonic() - begun >= patience:
                     yield from _by_workers(task, groups, texts, workers)
-            elif texts.at_hand and thread_count() > 1:
+            elif texts.at_hand and thread_count() > 1 and (following := next(groups, None)) is not None:
                 with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
-                    for read, window in _in_order(groups, lambda group: pool.submit(_read, task, group), most=2):
+                    rest = chain([following], groups)
+                    for read, window in _in_order(rest, lambda group: pool.submit(_read, task, group), most=2):
                         yield _result(task, read, window)
 
 
