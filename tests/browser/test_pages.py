@@ -20,15 +20,24 @@ def look(browser: Any, file: Path, width: int, scheme: str) -> None:
     """Open a page at a width, light or dark; it must not complain, load anything, or scroll sideways."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    turn(browser, scheme)
+    browser.get(file.as_uri())
+    check(browser, f"{file.name} at {width}, {scheme}")
+
+
+def turn(browser: Any, scheme: str) -> None:
+    """Make it day or night."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    browser.get(file.as_uri())
-    assert browser.get_log("browser") == []
-    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def check(browser: Any, where: str) -> None:
+    assert browser.get_log("browser") == [], where
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0, where
     across = browser.execute_script(
         "const root = document.documentElement; return [root.scrollWidth, root.clientWidth]"
     )
-    assert across[0] <= across[1], f"{file.name} is {across[0]} wide at {width}"
+    assert across[0] <= across[1], f"{where}: {across[0]} wide"
 
 
 PAGES: dict[str, list[str]] = {
@@ -55,9 +64,10 @@ def test_browser_shows_each_page(browser: Any, tmp_path: Path, name: str) -> Non
     file = tmp_path / f"{name}.html"
     left = bertcli(*PAGES[name], "-o", file)
     assert left.status == 0, left.err
-    for width in WIDTHS:
-        for scheme in ("light", "dark"):
-            look(browser, file, width, scheme)
+    for width, schemes in zip(WIDTHS, (("light", "dark"), ("dark", "light"), ("light", "dark")), strict=True):
+        look(browser, file, width, schemes[0])
+        turn(browser, schemes[1])  # while it is open
+        check(browser, f"{name} at {width}, from {schemes[0]} to {schemes[1]}")
 
 
 def test_browser_shows_tagged_texts_and_answers(browser: Any, tmp_path: Path, made: Made) -> None:

@@ -59,7 +59,7 @@ def same_as_whole(arguments: Arguments, folder: Path, ending: str, count: int = 
     assert not lists[0].exists() or lists[0].read_bytes() == lists[1].read_bytes()
 
 
-@pytest.mark.parametrize("count", [3, 50], ids=["3 shards", "more shards than texts"])
+@pytest.mark.parametrize("count", [3, 11], ids=["3 shards", "more shards than texts"])
 @pytest.mark.parametrize(
     ("ending", "command"),
     [
@@ -78,6 +78,8 @@ def same_as_whole(arguments: Arguments, folder: Path, ending: str, count: int = 
 def test_merged_shards_are_the_file_of_the_run_without(
     ending: str, command: str, count: int, model: Path, source: Path, tmp_path: Path
 ) -> None:
+    if count == 11:
+        source.write_text("".join(source.read_text("utf-8").splitlines(keepends=True)[:8]), encoding="utf-8")
     same_as_whole([*command.split(), "-m", model, "-i", source, "--batch-tokens", "20"], tmp_path, ending, count)
 
 

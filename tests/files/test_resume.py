@@ -90,11 +90,11 @@ def test_resume_after_a_crash_between_any_two_writes(
     form: str, power_cut: bool, model: Path, source: Path, tmp_path: Path
 ) -> None:
     whole, target = tmp_path / f"whole.{form}", tmp_path / f"v.{form}"
-    arguments = command(form, model, source, target)
+    arguments = changed(command(form, model, source, target), "--batch-tokens", "60")  # seven windows
     with crashing(None) as disk:
-        first = bertcli(*command(form, model, source, whole))
+        first = bertcli(*changed(arguments, "-o", whole))
     expected = whole.read_bytes()
-    step = 1 if form == "npy" and not power_cut else 11
+    step = 1 if form == "npy" and not power_cut else 7
     for last in [*range(len(form), disk.calls - 8, step), *range(disk.calls - 8, disk.calls)]:
         target.write_bytes(b"old")
         with crashing(last, power_cut):

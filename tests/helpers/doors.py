@@ -1,5 +1,6 @@
 """What the commands of the application take and give, asked of the application itself."""
 
+from functools import cache
 from typing import Any
 
 import typer
@@ -18,6 +19,7 @@ def choices(command: str, option: str) -> tuple[str, ...]:
     return tuple(found.type.choices) if found else ()
 
 
+@cache
 def options_of() -> dict[str, dict[str, Any]]:
     """The options of every command by their names on the command line."""
     group: Any = typer.main.get_command(application())

@@ -448,7 +448,6 @@ def watched(sentence: Model) -> Iterator[tuple[Running, list[float], list[float]
     gc.freeze()  # as the process does: going through all that the other tests hold would be counted, too
     with serving(models, limits, begin) as running:
         yield running, turns, waits
-    gc.unfreeze()
 
 
 Watched = tuple[Running, list[float], list[float]]

@@ -64,7 +64,7 @@ def at_tokens(x: NDArray[Any], batch: Arrays) -> NDArray[Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, name: str) -> None:
     model = bertcli.load(made(**CASES[name]), text=False)
-    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none"))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", check=False))
     for shape in SHAPES:
         batch = batch_of(model, shape)
         expected = model.forward(*batch.values())
@@ -109,13 +109,13 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
     case = FAMILIES[name]
     model = bertcli.load(make_family(tmp_path / "model", case.family, case.head, **case.checkpoint), text=False)
     batch = dict(zip(("input_ids", "token_type_ids", "attention_mask"), case.batch(), strict=True))
-    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none"))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", check=False))
     found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
     segments = batch["token_type_ids"] if case.segments else None
     expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
     np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
     for head in {case.head} & {*model.heads}:
-        export_file(model, tmp_path / "m.onnx", ExportOptions(head=head))
+        export_file(model, tmp_path / "m.onnx", ExportOptions(head=head, check=False))
         found = np.stack([*run(tmp_path / "m.onnx", batch).values()], axis=-1)
         found = found if head == "qa" else found[..., 0]
         ids, segments, mask = batch.values()
