@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
@@ -168,7 +169,9 @@ def _write(evaluation: "Evaluation", file: str) -> None:
 
     ending = ending_of(file)
     if ending == PAGE:
-        content = evaluation_page(evaluation, f"{evaluation.data.task} on {evaluation.data.file}").encode()
+        content = evaluation_page(
+            evaluation, f"Evaluation: {evaluation.data.task} on {Path(evaluation.data.file).name}"
+        ).encode()
     elif ending == RUN:
         content = run_of(evaluation.outcomes[-1])
     else:

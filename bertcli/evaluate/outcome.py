@@ -22,7 +22,7 @@ class Curve(NamedTuple):
 
     across, up: titles of the axes. ideal: draw the diagonal, on which a perfect model's points lie. names: a label
     below each point. ranges: the interval of each point's value. beside: further lines, dashed. notes: a note on each
-    point.
+    point. line_names: the names of all lines, where they end on the right.
     """
 
     title: str
@@ -34,6 +34,7 @@ class Curve(NamedTuple):
     ranges: Sequence[tuple[float, float]] = ()
     beside: Sequence[Iterable[tuple[float, float]]] = ()
     notes: Sequence[str] = ()
+    line_names: Sequence[str] = ()
 
 
 class Details(NamedTuple):

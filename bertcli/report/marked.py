@@ -78,7 +78,7 @@ class MarkedTable(Table):
 
     def page(self, model: str) -> str:
         """The page: the texts with their marks, a color for each label, and the table."""
-        from bertcli.report.page import element, marked, page
+        from bertcli.report.page import element, marked, page, side_by_side
         from bertcli.report.page import table as table_of
 
         labels = [mark.label for passage in self.passages for mark in passage.marks if mark.label]
@@ -90,9 +90,8 @@ class MarkedTable(Table):
             content += [element("h2", title)] if title else []
             content.append(marked(text, marks, hues))
         columns, rows = self.shown()
-        if rows:
-            content.append(table_of("What was found", columns, rows))
-        return page(self.title, *content, lead=self.lead, model=model)
+        body = [side_by_side(content, table_of(f"{self.title} in order", columns, rows))] if rows else content
+        return page(self.title, *body, lead=self.lead, model=model)
 
 
 def _tag(label: str) -> str:

@@ -31,9 +31,11 @@ COLORS = "Blue is above zero or for, red is below or against: the stronger the c
 
 
 TABLE = (
-    '<div class="scrolled" role="region" aria-label="{caption}" tabindex="0"><table><caption><span>{caption}</span>'
-    "</caption><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>"
+    '<div class="{around}" role="region" aria-label="{caption}" tabindex="0"><table class="{kind}"><caption>'
+    "<span>{caption}</span></caption><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>"
 )
+MANY_COLUMNS = 5  # on a phone a row of so many cells, or of a wide table, takes several lines
+HEAT = "heat"  # the kind of a table whose shaded cells are a heat map
 PAGE = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -108,11 +110,20 @@ def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int 
     return element("mark", words, *inner, class_=side, style=style, title=title or None)
 
 
-def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Markup:
-    """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup."""
+def table(
+    caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], kind: str = "", wide: bool = False
+) -> Markup:
+    """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup.
+
+    kind: HEAT is a heat map, "heat upright" one with upright column names. wide: as wide as the page.
+    """
     names = [element("th", column.name, scope="col", class_="number" if column.number else None) for column in columns]
-    lines = [element("tr", *_cells(row, columns)) for row in rows]
-    return html(TABLE, caption=caption, names=names, rows=lines)
+    stacks = not kind and (wide or len(columns) >= MANY_COLUMNS)
+    lines = [element("tr", *_cells(row, columns, named=stacks)) for row in rows]
+    around = "scrolled wide" if wide else "scrolled"
+    return html(
+        TABLE, around=around, caption=caption, kind=kind or ("stacks" if stacks else ""), names=names, rows=lines
+    )
 
 
 def document_table(caption: str, document: Document) -> Markup:
@@ -120,11 +131,16 @@ def document_table(caption: str, document: Document) -> Markup:
     return table(caption, document.columns, document.rows)
 
 
-def _cells(row: Sequence[str], columns: Sequence[Column]) -> Iterator[Markup]:
+def _cells(row: Sequence[str], columns: Sequence[Column], named: bool) -> Iterator[Markup]:
+    """The cells of a row; if `named`, with their columns' names, which a phone shows before them."""
     for i, (text, column) in enumerate(zip(row, columns, strict=True)):
         kind = "number" if column.number else None
         text = shaded(text, text.shade) if isinstance(text, Shaded) else text
-        yield element("td", text, class_=kind) if i else element("th", *_breakable(text), scope="row", class_=kind)
+        if i:
+            yield element("td", text, class_=kind, data_name=column.name if named else None)
+        else:
+            name = column.name if named and column.number else None  # a number says little without its column's name
+            yield element("th", *_breakable(text), scope="row", class_=kind, data_name=name)
 
 
 def _breakable(text: str) -> list[str]:
@@ -187,11 +203,13 @@ def _clipped(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def side_by_side(*content: Markup | list[Markup]) -> Markup:
-    """Set content side by side on a wide screen, one below the other on a narrow one; a list is one block."""
-    return element(
-        "div", *(element("div", *(one if isinstance(one, list) else [one])) for one in content), class_="side"
-    )
+def side_by_side(*content: Markup | list[Markup], even: bool = False) -> Markup:
+    """Set content side by side on a wide screen, one below the other on a narrow one; a list is one block.
+
+    even: the first block is as wide as its content, and the second takes the rest.
+    """
+    blocks = [element("div", *(one if isinstance(one, list) else [one])) for one in content]
+    return element("div", *blocks, class_="side even" if even else "side")
 
 
 def maps(*content: Markup) -> Markup:

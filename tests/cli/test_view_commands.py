@@ -172,6 +172,35 @@ def test_view_pages_are_files_and_nothing_is_printed(ending: str, made: Made, tm
         assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def page_of(file: Path, *command: str | Path) -> str:
+    assert bertcli(*command, "-o", file).status == 0
+    return file.read_text(encoding="utf-8")
+
+
+def test_pages_of_heat_maps_put_tokens_down_where_there_are_more_tokens_than_layers(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    texts = "The king of Rome drinks hot [MASK].", "The king of Paris drinks hot [MASK]."
+    patched = page_of(file, "patch", "-m", "bert-mini-mlm", *texts)
+    assert patched.count('<th scope="col">Token of B</th>') == 3
+    assert '<th scope="row">4 paris</th><td><mark class="for" style="--shade: 1.000" title=' in patched
+    assert '<th scope="row">A (clean)</th>' in patched
+    looked = page_of(file, "lens", "-m", "bert-mini-mlm", "--all", texts[0])
+    assert '<th scope="col">Token</th><th scope="col">embeddings</th><th scope="col">layer 1</th>' in looked
+    assert "Share of tokens whose best prediction" in looked
+    looked = page_of(file, "lens", "-m", "bert-mini-mlm", "--all", "tea tea")
+    assert '<th scope="col">Layer</th><th scope="col">0 [CLS]</th>' in looked
+
+
+def test_page_of_heads_opens_the_head_that_was_named(tmp_path: Path) -> None:
+    file = tmp_path / "heads.html"
+    page = page_of(file, "heads", "-m", "bert-mini-mlm", "hot tea", "--layer", "3.2")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["chosen"] == [2, 1]
+    page = page_of(file, "heads", "-m", "bert-mini-mlm", "hot tea")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["chosen"] == [0, 0]
+
+
 def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
     labels, masks = made(**LABELS), made(**MASKS)
     assert "needs a classifier head" in bertcli("explain", "-m", masks, "x").error

@@ -1,9 +1,12 @@
 """The page, the Markdown and the run that `bertcli evaluate -o` writes."""
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 from helpers.terminal import bertcli
+
+from bertcli.evaluate.report.page import LETTER, _beside_points, _overlap
 
 DATA = Path(__file__).parent.parent / "data"
 REVIEWS = DATA / "reviews.csv"
@@ -16,15 +19,47 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert 'aria-label="0.8250 [0.6805, 0.9125]"' in page
     assert 'x1="68.05" x2="91.25"' in page, "the interval of the accuracy as a line"
     assert 'cx="82.50"' in page
-    assert '<td><svg viewBox="-3 0 106 14" class="strip"' in page, "drawn, and not as text"
+    assert '<td data-name="from 0 to 1"><svg viewBox="-3 0 106 14" class="strip"' in page, "drawn, and not as text"
     assert "&lt;svg" not in page
     assert "true labels down, predicted ones across" in page
     assert "reliability diagram" in page
     assert "What the figures are" in page
-    assert '<th scope="row">film</th><td>accuracy</td>' in page
+    assert '<th scope="row">film</th><td data-name="Figure">accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page
     assert "the model's true accuracy on all texts of this kind may plausibly have" in page
     assert "<script" not in page
+
+
+def test_the_page_names_models_and_file_and_shows_what_a_matrix_shows_once(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    assert bertcli("evaluate", REVIEWS, "-o", file).status == 0
+    page = file.read_text()
+    assert "<h1>Evaluation: classification on reviews.csv</h1>" in page
+    assert '<p class="about">bert-mini-sentiment</p>' in page
+    assert "Found as" not in page, "the confusion matrix beside it shows it"
+    assert '<th scope="row">line 29</th>' in page, "the file's name stands in the title"
+    footer = page.partition("<footer>")[2]
+    assert "measured on these texts" in footer
+    assert "does not show" in footer
+
+
+def test_figures_with_one_meaning_share_their_line(tmp_path: Path) -> None:
+    data, file = tmp_path / "data.jsonl", tmp_path / "report.html"
+    lines = [{"text": "She poured a cup of hot [MASK].", "word": word} for word in ("tea", "water", "milk")]
+    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert bertcli("evaluate", data, "-o", file).status == 0
+    explained = file.read_text().partition("What the figures are")[2].partition("</table>")[0]
+    assert explained.count("accuracy@") == 1
+    assert '<th scope="row">accuracy@K</th>' in explained
+
+
+def test_counts_beside_points_do_not_overlap() -> None:
+    points = [(20.0, 100.0), (24.0, 91.0), (28.0, 89.0), (29.0, 90.0), (99.0, 1.0)]
+    counts = ["10", "164", "66", "1,204", "3"]
+    boxes = []
+    for (x, y), count in zip(_beside_points(points, counts), counts, strict=True):
+        boxes.append((x, y - 4, x + LETTER * len(count), y))
+    assert not any(_overlap(a, b) for a, b in combinations(boxes, 2))
 
 
 def test_the_page_escapes_texts(tmp_path: Path) -> None:

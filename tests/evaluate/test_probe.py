@@ -262,8 +262,9 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file).out == ""
     page = file.read_text(encoding="utf-8")
     assert "<title>0.8500 [0.7202, 0.9798]</title>" in page
-    assert "not that the model uses it" in page
-    assert "Probe (after layer 2): true labels down" in page
+    assert "does not show that the model uses it" in page
+    assert all(f">{name}</text>" in page for name in ("accuracy", "majority", "control")), "lines have their names"
+    assert "Probe (after layer 2): confusion matrix, true labels down" in page
     assert "&lt;b&gt;bad" in page
     assert "<b>bad" not in page
     assert page.count("<circle") == 5
@@ -273,7 +274,7 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     assert accuracy.count(",") == control.count(",") == 5
     assert {point.partition(",")[2] for point in majority.split()} == {"50.00"}
     assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file, "--layer", "-1").status == 0
-    assert "Probe (after layer 4): true labels down" in file.read_text(encoding="utf-8")
+    assert "Probe (after layer 4): confusion matrix, true labels down" in file.read_text(encoding="utf-8")
 
 
 def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:

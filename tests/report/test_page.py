@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.analysis.trace.page import PageOptions, page_of_text
-from bertcli.report.page import element, html, marked, page, table
+from bertcli.report.page import HEAT, element, html, marked, page, table
 from bertcli.report.shades import Mark
 from bertcli.report.terminal import CONTROLS, Column, visible
 from bertcli.report.written import COMMAND
@@ -100,6 +100,16 @@ def test_page_tables_have_headings_for_screen_readers() -> None:
     assert found.attributes["tabindex"] == ["0"]
     assert found.attributes["aria-label"] == ["Words"]
     assert found.text == ["Words", "word", "share", "<a>", "1", "b", "2"]
+
+
+def test_page_rows_of_many_cells_name_their_columns_for_a_phone() -> None:
+    columns = [Column("Layer", number=True), *map(Column, ("a", "b", "c")), Column("From <0>")]
+    shown = table("Layers", columns, [["1", "2", "3", "4", "5"]])
+    assert '<table class="stacks">' in shown
+    assert '<th scope="row" class="number" data-name="Layer">1</th><td data-name="a">2</td>' in shown
+    assert '<td data-name="From &lt;0&gt;">5</td>' in shown
+    assert "data-name" not in table("Heads", columns, [["1", "2", "3", "4", "5"]], HEAT)
+    assert "data-name" not in table("Layers", columns[:4], [["1", "2", "3", "4"]])
 
 
 def test_page_runs_only_its_own_script_and_loads_nothing() -> None:

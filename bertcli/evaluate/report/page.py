@@ -1,9 +1,11 @@
 """The page of `bertcli evaluate`: figures with their intervals, confusion matrix, curves, worst cases."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from bertcli.evaluate import provenance
 from bertcli.evaluate.bootstrap import Record
+from bertcli.evaluate.comparison import p_of
 from bertcli.evaluate.evaluation import Evaluation
 from bertcli.evaluate.figures import spec_of
 from bertcli.evaluate.outcome import Curve
@@ -20,18 +22,25 @@ from bertcli.evaluate.report.tables import (
     tabled,
     value,
 )
-from bertcli.report.page import Markup, element, page, shaded, table
+from bertcli.report.page import HEAT, Markup, element, page, shaded, side_by_side, table
 from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
 
 LEAD = (
-    "Figures and their intervals do not show whether these texts are like those that the model will see, nor errors in "
-    "their labels."
+    "Each figure is measured on these texts, with the range that its true value on all texts of this kind plausibly "
+    "has. It does not show whether these texts are like those that the model will see, nor errors in their labels."
 )
+MOST_DOTS = 40  # points of a curve that have a dot each; more of them are a line
+MANY_LABELS = 6  # a confusion matrix of more has upright column names
+# Of a curve's text, in the curve's own units: the width of a digit, the height of a line.
+LETTER, LINE_HEIGHT = 2.9, 4.5
+ROOM_FOR_NAMES = 18  # to the right of a curve, for the names of its lines
+Box = tuple[float, float, float, float]
 TICKS = (0, 0.25, 0.5, 0.75, 1)
 STYLE = """
 .strip { width: 11rem; height: 1.6rem; vertical-align: middle; }
 .curve { width: min(90vw, 26rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
+@media (max-width: 900px) { .strip { width: 7rem; } }
 .strip line, .curve line, .curve polyline { stroke: currentColor; fill: none; vector-effect: non-scaling-stroke; }
 .strip .range { stroke-width: 4px; stroke: rgb(var(--for)); }
 .curve .range { stroke-width: 2px; stroke: rgb(var(--for)); }
@@ -40,12 +49,8 @@ STYLE = """
 .strip circle, .curve circle { fill: currentColor; }
 .curve text { fill: currentColor; font-size: 4.5px; }
 .strip text { fill: currentColor; font-size: 7px; opacity: .7; }
-.pictures { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
-.pictures > * { min-width: 0; max-width: 100%; flex: 1 1 30rem; }
-.pictures.small > * { flex: 0 1 auto; }
 .curve { min-width: min(100%, 18rem); }
-figure { margin: 0; }
-figcaption { color: var(--quiet); font-size: .9rem; margin-top: .5rem; }
+figcaption { margin-top: .5rem; }
 .source { color: var(--quiet); font-size: .9rem; margin-top: 2rem; }
 .source p { margin: 0 0 .2rem; max-width: none; }
 """
@@ -59,30 +64,29 @@ COLUMNS = (
 
 
 def evaluation_page(evaluation: Evaluation, title: str) -> str:
-    """Draw the page."""
+    """Draw the page: figures, differences and groups on the left; what they mean, labels and pictures on the right."""
     record = evaluation.record
     models = record["models"]
-    content = [element("p", sentence) for sentence in below(evaluation)]
-    figures = table("Figures", *tabled(COLUMNS, [*_rows_of_figures(models, None)]))
-    content.append(_side_by_side(figures, _explained(models)))
+    left = [table("Figures", *tabled(COLUMNS, [*_rows_of_figures(models, None)]))]
+    if record["differences"]:
+        left.append(_differences(record))
     if groups := [name for name in figures_of(models[0]) if name is not None]:
         rows = [row for group in groups for row in _rows_of_figures(models, group)]
-        content.append(table("By group", *tabled(COLUMNS, rows)))
-    if record["differences"]:
-        if len(models) == 2:
-            caption = f"Differences: {models[1]['model']} less {models[0]['model']}"
-            content.append(table(caption, *tabled(DIFFERENCES, [*rows_of_differences(record["differences"])])))
-        else:
-            content.append(table(*_many_differences(record)))
+        left.append(table("By group", *tabled(COLUMNS, rows)))
+    right = [_explained(models)]
     if labels := [*rows_of_labels(models)]:
-        content.append(table("By label", *_with_recall_intervals(models, labels)))
+        # Groups are the longer table: where there are some, labels stand on the other side.
+        (right if groups else left).append(table("By label", *_label_table(models, labels)))
     for model, curve in zip(models, evaluation.curves, strict=True):
-        content += _of_model(model, curve)
-    source = [
-        element("p", line) for line in provenance.sentences(record, with_command=False)
-    ]  # it is in the page's head
+        right += _pictures(model, curve)
+    content = [element("p", sentence) for sentence in below(evaluation)]
+    content.append(side_by_side(left, right, even=True))
+    content += [_worst(model, record["data"]) for model in models if model["worst"]]
+    # The command is in the page's head.
+    source = [element("p", line) for line in provenance.sentences(record, with_command=False)]
     content.append(element("div", *source, class_="source"))
-    return page(title, *content, lead=LEAD, style=STYLE)
+    names = ", ".join(dict.fromkeys(model["name"] for model in record["provenance"]["models"]))
+    return page(title, *content, lead=LEAD, model=names, style=STYLE)
 
 
 def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Row]:
@@ -96,15 +100,28 @@ def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Ro
 
 
 def _explained(models: Sequence[Record]) -> Markup:
-    """The meaning of each figure, in a line."""
-    names = dict.fromkeys(name for model in models for name in model["metrics"])
-    rows = [[name, spec_of(name).explanation] for name in names]
+    """The meaning of each figure, in a line; figures with one meaning share it."""
+    names_of: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for model in models for name in model["metrics"]):
+        names_of.setdefault(spec_of(name).explanation, []).append(name)
+    rows = [[_together(names), explanation] for explanation, names in names_of.items()]
     return table("What the figures are", [Column("Figure"), Column("Meaning")], rows)
 
 
-def _side_by_side(*parts: Markup, small: bool = False) -> Markup:
-    """Parts beside each other where the page is wide enough, else one below the other."""
-    return element("div", *(element("div", part) for part in parts), class_="pictures small" if small else "pictures")
+def _together(names: Sequence[str]) -> str:
+    """Names of figures with one meaning: "ndcg@K" for those at several ranks, else all of them."""
+    kinds = {name.partition("@")[0] for name in names}
+    at_ranks = all(name.partition("@")[2].isdecimal() for name in names)
+    return f"{kinds.pop()}@K" if at_ranks and len(kinds) == 1 and len(names) > 1 else ", ".join(names)
+
+
+def _differences(record: Record) -> Markup:
+    """The differences of two models, or of several from the first."""
+    models = record["models"]
+    if len(models) > 2:
+        return table(*_many_differences(record))
+    caption = f"Differences: {models[1]['model']} less {models[0]['model']}"
+    return table(caption, *tabled(DIFFERENCES, [*rows_of_differences(record["differences"])]))
 
 
 def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]]:
@@ -118,14 +135,19 @@ def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]
     ]
     rows: list[Row] = []
     for one in record["differences"]:
-        p = "" if one["p"] is None else f"{one['p_holm']:.3f}"
+        p = "" if one["p"] is None else p_of(one["p_holm"])
         rows.append((one["b"], one["metric"], value(one, "+.4f"), interval(one, "+.4f"), p))
     return f"Differences from {record['models'][0]['model']}", *tabled(columns, rows)
 
 
-def _with_recall_intervals(models: Sequence[Record], rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
-    """The table of labels; where recall is a share of independent texts, its interval stands beside it."""
+def _label_table(models: Sequence[Record], rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
+    """The table of labels; where recall is a share of independent texts, its interval stands beside it.
+
+    What texts were found as is left out where the confusion matrix shows it.
+    """
     labels = [label for model in models for label in model.get("labels", [])]
+    if any(model.get("confusion") for model in models):
+        rows = [(*row[:-1], "") for row in rows]
     if not label_rows_have_intervals(labels):
         return tabled(OF_LABELS, rows)
     at = 1 + next(i for i, column in enumerate(OF_LABELS) if column.name == "Recall")
@@ -137,19 +159,21 @@ def _with_recall_intervals(models: Sequence[Record], rows: Sequence[Row]) -> tup
     return tabled(columns, wider)
 
 
-def _of_model(model: Record, curve: Curve | None) -> Iterator[Markup]:
-    """The pictures of a model side by side, and its worst cases."""
+def _pictures(model: Record, curve: Curve | None) -> Iterator[Markup]:
+    """The confusion matrix and the curve of a model, where it has them."""
     name = model["model"]
-    pictures = []
     if confusion := model.get("confusion"):
-        pictures.append(confused(name, [row["label"] for row in model["labels"]], confusion))
+        yield confused(name, [row["label"] for row in model["labels"]], confusion)
     if curve is not None:
-        pictures.append(element("figure", element("figcaption", f"{name}: {curve.title}"), drawn(curve)))
-    if pictures:
-        yield _side_by_side(*pictures, small=True)
-    if model["worst"]:
-        columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
-        yield table(f"{name}: the worst cases", *tabled(columns, [tuple(one.values()) for one in model["worst"]]))
+        yield element("figure", element("figcaption", f"{name}: {curve.title}"), drawn(curve))
+
+
+def _worst(model: Record, file: str) -> Markup:
+    """The texts on which a model did worst; their places without the name of the one data file."""
+    columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
+    places = [one["place"].removeprefix(f"{file}, ").removeprefix(f"{file}/") for one in model["worst"]]
+    rows: list[Row] = [(place, *[*one.values()][1:]) for place, one in zip(places, model["worst"], strict=True)]
+    return table(f"The worst cases of {model['model']}", *tabled(columns, rows), wide=True)
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures
@@ -178,8 +202,9 @@ def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]
     for label, counts in zip(labels, confusion, strict=True):
         total = max(1, sum(counts))
         rows.append([label, *(shaded(f"{count:,}", count / total) for count in counts)])
-    columns = [Column("True"), *(Column(label, number=True) for label in labels)]
-    return table(f"{name}: true labels down, predicted ones across", columns, rows)
+    columns = [Column("True"), *(Column(label) for label in labels)]
+    kind = f"{HEAT} upright" if len(labels) > MANY_LABELS else HEAT
+    return table(f"{name}: confusion matrix, true labels down, predicted ones across", columns, rows, kind)
 
 
 def drawn(curve: Curve) -> Markup:
@@ -194,18 +219,49 @@ def drawn(curve: Curve) -> Markup:
         parts.append(_line("range", x, 100 - 100 * low, x, 100 - 100 * high, title))
     for kind, line in [(None, points), *(("beside", [*map(_place, beside)]) for beside in curve.beside)]:
         parts.append(element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in line), class_=kind))
-    for i, (x, y) in enumerate(points):
-        parts.append(element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1"))
-        if i < len(curve.notes):
-            count = curve.notes[i].partition(" ")[0]
-            above_or_below = 6 if i % 2 else -2.5  # so that neighbors' counts do not overlap
-            parts.append(element("text", count, x=f"{x + 1.5:.2f}", y=f"{y + above_or_below:.2f}"))
+    if len(points) <= MOST_DOTS:
+        parts += [element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1") for x, y in points]
+    counts = [note.partition(" ")[0] for note in curve.notes]
+    for count, (x, y) in zip(counts, _beside_points(points, counts), strict=True):
+        parts.append(element("text", count, x=f"{x:.2f}", y=f"{y:.2f}"))
     for (x, _), name in zip(points, curve.names, strict=False):
         parts.append(element("text", name, x=f"{x:.2f}", y="106", text_anchor="middle"))
-    counts = "; the numbers count texts" if curve.notes else ""
+    ends = [line[-1][1] for line in (points, *([*map(_place, beside)] for beside in curve.beside))]
+    for name, y in zip(curve.line_names, _apart(ends), strict=False):
+        parts.append(element("text", name, x="102", y=f"{y + 1.5:.2f}"))
+    counted = "; the numbers count texts" if curve.notes else ""
     parts.append(element("text", f"{curve.across} →", x="0", y="114"))
-    parts.append(element("text", f"↑ {curve.up}{counts}", x="-8", y="-5"))
-    return element("svg", *parts, viewBox="-14 -12 122 130", class_="curve", role="img", aria_label=curve.title)
+    parts.append(element("text", f"↑ {curve.up}{counted}", x="-8", y="-5"))
+    width = 122 + (ROOM_FOR_NAMES if curve.line_names else 0)
+    return element("svg", *parts, viewBox=f"-14 -12 {width} 130", class_="curve", role="img", aria_label=curve.title)
+
+
+def _apart(heights: Sequence[float]) -> list[float]:
+    """Heights of texts, each near its own, a line's height from one another."""
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    placed = list(heights)
+    for above, i in pairwise(order):
+        placed[i] = max(placed[i], placed[above] + LINE_HEIGHT)
+    return placed
+
+
+def _beside_points(points: Sequence[tuple[float, float]], labels: Sequence[str]) -> Iterator[tuple[float, float]]:
+    """Where each label begins: beside its point, clear of other labels and points as far as there is room."""
+    taken = [(x - 1, y - 1, x + 1, y + 1) for x, y in points]
+    for (x, y), label in zip(points, labels, strict=False):
+        width = LETTER * len(label)
+        sides = [(x + 1.5, y - 1), (x + 1.5, y + 5), (x - 1.5 - width, y - 1), (x - 1.5 - width, y + 5)]
+        further = [(left, y + step * LINE_HEIGHT) for step in (-2, 2, -3, 3) for left, _ in (sides[0], sides[2])]
+        boxes = {(left, base): (left, base - 4, left + width, base) for left, base in [*sides, *further]}
+        clear = (at for at, box in boxes.items() if not any(_overlap(box, other) for other in taken))
+        place = next(clear, sides[0])
+        taken.append(boxes[place])
+        yield place
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    """True if two boxes (left, top, right, bottom) overlap."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def _with_notes(

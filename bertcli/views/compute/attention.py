@@ -34,7 +34,8 @@ class Attention:
     @property
     def title(self) -> str:
         """`bert-mini-mlm: attention weights of layer 3, head 2 (encoder.layers.2.attention.softmax)`"""
-        which = "" if self.chosen.head else f", mean of {len(self.layer)} heads"
+        heads = len(self.layer)
+        which = "" if self.chosen.head or heads == 1 else f", mean of {heads} heads"
         path = f"encoder.layers.{self.chosen.layer - 1}.attention.softmax"
         return f"{self.model}: attention weights of {self.chosen.name}{which} ({path})"
 

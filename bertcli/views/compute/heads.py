@@ -341,8 +341,8 @@ def draw(view: Heads) -> str:
     lead = MEANING
     lead = lead if view.meaning is None else f"{lead} {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
     measure = "mean distance" if view.meaning is None else "change of the result without the head"
-    caption = f"Attention weights, and {measure}: layers down, heads across; choose one to see it large"
-    grid = table(caption, columns, rows)
+    caption = f"Attention weights, and {measure}; choose a head to see it large"
+    grid = table(caption, columns, rows, "thumbs")
     large = element("figure", id="large", aria_live="polite")
     numbers = document_table("All numbers", view.of_heads())
     pictures = view.weights.reshape(-1, *view.weights.shape[2:])
@@ -364,12 +364,15 @@ def draw(view: Heads) -> str:
         "tokens": [visible(piece) for piece in view.pieces[: len(pictures[0])]],
         "heads": view.weights.shape[1],
         "weights": encoded(np.round(255 * pictures), "u1"),
+        "chosen": [0, 0]
+        if view.attention is None
+        else [view.attention.chosen.layer - 1, (view.attention.chosen.head or 1) - 1],
     }
     title = "Attention heads: where each looks"
     title += "" if view.meaning is None else f", and {view.meaning} without it"
     many = max(map(len, by_place)) > MOST_BESIDE
-    above, beside_numbers = ([grid], [large]) if many else ([], [grid, *together[:1], large])
-    content = [*above, *(together[:1] if many else []), side_by_side(beside_numbers, [*together[1:], numbers])]
+    pictures_first, tables = [grid, *together[:1]], [*together[1:], numbers]
+    content = [*pictures_first, side_by_side(large, tables)] if many else [side_by_side(pictures_first, large, tables)]
     return page(title, *content, lead=lead, model=view.model, text=view.text, style=style, script=script, data=data)
 
 
@@ -381,7 +384,7 @@ def _by_place(view: Heads) -> list[list[str]]:
     rows = [[""] * heads for _ in range(layers)]
     for head in view.heads:
         text = f"{head[name]:+z.3f}" if name == "change" else f"{head[name]:.1f}"
-        title = f"Layer {head.layer}, head {head.head}: {text}"
+        title = f"Layer {head.layer}, head {head.head} ({name} {text})"
         layer, number = head.layer - 1, head.head - 1
         rows[layer][number] = Markup(_thumb(title, layer, number) + shaded(text, head[name] / largest))
     return rows

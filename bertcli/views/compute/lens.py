@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.analysis.layers import state_name
+from bertcli.analysis.layers import layer_name, state_name
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, quoted
@@ -20,7 +20,7 @@ from bertcli.files.texts import Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.page import LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
+from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
 from bertcli.report.plots import line_chart
 from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column, visible
@@ -30,7 +30,11 @@ from bertcli.tasks.options import takes
 from bertcli.views.compute.target import mlm_log_probabilities
 from bertcli.views.lens import LensOptions
 
-STYLE = "td:has(> mark) { padding: 1px !important; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
+STYLE = "td:has(> mark) { padding: 1px; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
+# Columns of the grid of best predictions in which each prediction has its probability beside it.
+MOST_WITH_SHARES = 14
+# Columns of the grid that leave room for a plot beside it.
+MOST_BESIDE = 8
 # Tokens that have a table each on the page; with more, a grid of best predictions is shown instead.
 MOST_TABLES = 3
 MEANING = (
@@ -192,7 +196,9 @@ def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
     if heading:
         yield element("h2", f"Text {view.index}")
     if len(view.masks) > MOST_TABLES:
-        yield _grid_table(view)
+        grid, curve = _grid_table(view), _agreement(view)
+        beside = min(len(view.masks), len(view.masks[0].layers)) <= MOST_BESIDE
+        yield from [side_by_side(grid, curve, even=True)] if beside else [grid, curve]
         return
     tables = []
     for mask in view.masks:
@@ -210,13 +216,31 @@ def _curve(mask: TokenView) -> Markup:
     return line_chart(caption, shares, "layer", "probability")
 
 
+def _agreement(view: Lens) -> Markup:
+    """The share of tokens whose best prediction after each layer is the last layer's already."""
+    best = [[layer.predictions[0].token for layer in token.layers] for token in view.masks]
+    shares = [sum(row[layer] == row[-1] for row in best) / len(best) for layer in range(len(best[0]))]
+    caption = "Share of tokens whose best prediction is already the last layer's (0: embeddings)"
+    return line_chart(caption, shares, "layer", "share of tokens")
+
+
 def _grid_table(view: Lens) -> Markup:
-    """A heat map, as in the literature: layers by tokens, in each cell the best prediction."""
-    columns = [Column("State"), *(Column(f"{token.position} {token.token_str}") for token in view.masks)]
+    """A heat map, as in the literature: layers by tokens, in each cell the best prediction; turned for many tokens."""
+    tokens = [f"{token.position} {token.token_str}" for token in view.masks]
+    layers = [layer_name(layer) for layer in range(len(view.masks[0].layers))]
+    best = [[layer.predictions[0] for layer in token.layers] for token in view.masks]
+    turned = len(tokens) > len(layers)
+    if turned:
+        corner, across, down, grid = "Token", layers, tokens, best
+    else:
+        corner, across, down, grid = "Layer", tokens, layers, [*map(list, zip(*best, strict=True))]
+    with_shares = len(across) <= MOST_WITH_SHARES
     rows = []
-    for layer, views in enumerate(zip(*(token.layers for token in view.masks), strict=True)):
-        best = [one.predictions[0] for one in views]
-        cells = [shaded(token.token_str, token.score, f"{token.score:.0%}") for token in best]
-        rows.append([state_name(layer), *cells])
-    caption = "Residual stream: the best prediction after each layer at each token, shaded by its probability"
-    return table(caption, columns, rows)
+    for name, line in zip(down, grid, strict=True):
+        cells = [
+            shaded(one.token_str, one.score, f"{one.score:.0%}" if with_shares else "", title=f"{one.score:.1%}")
+            for one in line
+        ]
+        rows.append([name, *cells])
+    caption = "Residual stream after each layer: the best prediction at each token, shaded by its probability"
+    return table(caption, [Column(corner), *map(Column, across)], rows, HEAT)

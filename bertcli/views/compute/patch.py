@@ -23,7 +23,7 @@ from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import Document, View, print_document
-from bertcli.report.page import Markup, element, maps, page, shaded, table
+from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
 from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
 from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
 from bertcli.tasks.compute.batches import BATCH_TOKENS, Numbers, check_finite
@@ -45,9 +45,9 @@ DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has 
 # Least difference of the two results: effects are shares of it, and below this their third digit would be noise.
 LEAST_DIFFERENCE = 0.01
 MEANING = (
-    "An effect is the share of the difference between the two results that comes with one place: 0 is nothing of it, 1 "
-    "all of it, below and above happen; blue is above zero, red below. Where an effect is large, the difference is "
-    "carried there; where it is 0, the place may still matter together with others."
+    "An effect is the share of the difference between the two results that one patched activation carries: 0 is "
+    "nothing of it, 1 all of it; effects below 0 (red) and above 1 happen. An effect of 0 does not show that an "
+    "activation has no part in the result: it may matter together with others."
 )
 logger = logging.getLogger("bertcli")
 # Positions in the text that is run (base), and in the one whose activations are taken (source).
@@ -358,36 +358,47 @@ def measure(
 def draw(views: Sequence[Patch], model: str = "") -> str:
     """The page: both texts with their differing pieces marked, and a heat map for each kind and direction."""
     view = views[0]
-    texts = [
-        element("p", f"{name}: ", *_pieces(view, side), f" {view.meaning} {value:.4f}", class_="text")
-        for side, name, value in ((0, "A", view.value_a), (1, "B", view.value_b))
-    ]
+    columns = [Column("Text"), Column("Tokens, marked where the texts differ"), Column("Result", number=True)]
+    results = ("A (clean)", view.value_a), ("B (corrupted)", view.value_b)
+    rows = [[name, _pieces(view, side), f"{value:.4f}"] for side, (name, value) in enumerate(results)]
+    texts = table(f"Two texts; the result is {view.meaning}", columns, rows)
     grids = [_map(one, direction) for one in views for direction in one.values]
     title = f"Activation patching: {view.meaning}"
-    return page(title, *texts, maps(*grids), lead=MEANING, model=model)
+    return page(title, texts, maps(*grids), lead=MEANING, model=model)
 
 
-def _pieces(view: Patch, side: int) -> Iterator[str]:
+def _pieces(view: Patch, side: int) -> Markup:
     """The tokens of one text; those whose partner in the other text differs, or is missing, are marked."""
     partners = {pair[side]: pair[1 - side] for pair in view.pairs}
+    parts: list[str] = []
     for position, piece in enumerate(view.tokens[side]):
         other = partners.get(position)
         same = other is not None and view.tokens[1 - side][other] == piece
-        yield from ((piece, " ") if same else (shaded(piece, 1.0), " "))
+        parts += [piece if same else shaded(piece, 1.0), " "]
+    return element("span", *parts)
 
 
 def _map(view: Patch, direction: str) -> Markup:
-    """The heat map of a kind and direction; a cell's title has its value and both texts' results."""
-    columns = [Column("State" if view.kind == LAYERS else "Layer"), *(Column(name) for name in view.columns)]
+    """The heat map of a kind and direction; a cell's title has its value and both texts' results.
+
+    Layers go down, and tokens or heads across; where there are more tokens than layers, tokens go down.
+    """
+    effects, values = view.effects[direction], view.values[direction]
+    layers = [layer_name(view.layer(row)) for row in range(len(effects))]
+    turned = view.kind != HEADS and len(view.columns) > len(layers)
+    if turned:
+        corner, down, across, effects, values = "Token of B", view.columns, layers, effects.T, values.T
+    else:
+        corner, down, across = "Layer", layers, view.columns
     ends = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
     rows = [
         [
-            view.place(layer),
+            name,
             *(
-                "" if np.isnan(effect) else shaded(f"{effect:+z.3f}", effect, title=f"{value:.4f} patched, {ends}")
+                "" if np.isnan(effect) else shaded(f"{effect:+z.2f}", effect, title=f"{value:.4f} patched, {ends}")
                 for effect, value in zip(*row, strict=True)
             ),
         ]
-        for layer, row in enumerate(zip(view.effects[direction], view.values[direction], strict=True))
+        for name, *row in zip(down, effects, values, strict=True)
     ]
-    return table(f"{TITLES[view.kind]}: {DIRECTIONS[direction]}", columns, rows)
+    return table(f"{TITLES[view.kind]}: {DIRECTIONS[direction]}", [Column(corner), *map(Column, across)], rows, HEAT)
