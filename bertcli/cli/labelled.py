@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bertcli.cli.options import wrong
 from bertcli.evaluate.options import Evaluate, TaskName
 from bertcli.lean import lean_dataclass
-from bertcli.tasks.options import option
+from bertcli.tasks.options import delimiter_option, no_header_option, option
 from bertcli.views.probe import ProbeOptions
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class LabelledOptions:
     )
     pair_column: str | None = option(None, "NAME", "The field of second texts.", panel="Input")
     label_column: str | None = option(None, "NAME", "The field, or the column, of labels or tags.", panel="Input")
+    no_header: bool = no_header_option(panel="Input")
+    delimiter: str | None = delimiter_option(panel="Input")
 
 
 class LabelledTexts(NamedTuple):

@@ -9,7 +9,7 @@ import typer
 
 from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat as TableFormat
-from bertcli.tasks.options import declared, option
+from bertcli.tasks.options import declared, delimiter_option, no_header_option, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
@@ -108,14 +108,6 @@ class ModelOptions:
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
-def delimiter_named(text: str) -> str:
-    """The character that separates columns; the word tab stands for one."""
-    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(text) != 1 or text in '"\r\n':
-        raise ValueError(f"give one character, such as ';', or tab, not {text!r}.")
-    return text
-
-
 @lean_dataclass
 class InputOptions:
     """Which texts are read."""
@@ -137,10 +129,8 @@ class InputOptions:
     column: str | None = option(None, "NAME", "The field that holds the text. (default: text)")
     text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.")
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
-    no_header: bool = option(False, "", "The .csv or .tsv file has no header; columns are numbered, as in --column 2.")
-    delimiter: str | None = option(
-        None, "CHAR", "What separates the columns of a .csv or .tsv file, such as ';' or tab.", read=delimiter_named
-    )
+    no_header: bool = no_header_option()
+    delimiter: str | None = delimiter_option()
 
 
 @lean_dataclass

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bertcli.errors import BertcliError
 from bertcli.lean import lean_dataclass
-from bertcli.tasks.options import Reading, numbers, option, separated
+from bertcli.tasks.options import Reading, delimiter_option, no_header_option, numbers, option, separated
 
 TaskName = Literal[
     "sts",
@@ -72,6 +72,8 @@ class Evaluate(Reading):
     label_column: str | None = option(
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
     )
+    no_header: bool = no_header_option(panel="Input")
+    delimiter: str | None = delimiter_option(panel="Input")
     rename_label: dict[str, str] | None = option(
         None,
         "A=B[,C=D]",

@@ -68,6 +68,30 @@ def separated(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def no_header_option(panel: str | None = None) -> Any:
+    """The option of a command that reads tables: the first row is data."""
+    return option(False, "", "The .csv or .tsv file has no header; columns are numbered, as in --column 2.", panel=panel)
+
+
+def delimiter_option(panel: str | None = None) -> Any:
+    """The option that names the character between columns."""
+    return option(
+        None,
+        "CHAR",
+        "What separates the columns of a .csv or .tsv file, such as ';' or tab.",
+        panel=panel,
+        read=delimiter_named,
+    )
+
+
+def delimiter_named(text: str) -> str:
+    """The character that separates columns; the word tab stands for one."""
+    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise ValueError(f"give one character, such as ';', or tab, not {text!r}.")
+    return text
+
+
 def kinds_of(hint: Any) -> tuple[Any, ...]:
     """List the types in a union."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

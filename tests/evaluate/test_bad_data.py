@@ -383,3 +383,48 @@ def test_values_of_the_wrong_type_in_squad_s_json_are_one_line(name: str, made: 
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"data": [article]}))
     assert f"{file}, {message}: mend it, or" in bertcli("evaluate", file, "-m", made(head="qa")).error
+
+
+# ---------------------------------------------------------------------------- files without a header, other delimiters
+
+
+def test_a_file_without_a_header_is_evaluated_by_the_numbers_of_its_columns(tmp_path: Path) -> None:
+    rows = [("I loved it.", "positive"), ("Awful.", "negative"), ("Dull, and long.", "negative")]
+    named, bare, other = (tmp_path / name for name in ("named.csv", "bare.csv", "other.csv"))
+    body = "".join(f'"{text}",{label}\n' for text, label in rows)
+    named.write_text(f"text,label\n{body}", encoding="utf-8")
+    bare.write_text(body, encoding="utf-8")
+    other.write_text("label;text\n" + "".join(f'{label};"{text}"\n' for text, label in rows), encoding="utf-8")
+
+    def figures(*arguments: str | Path) -> Any:
+        (model,) = json.loads(bertcli("evaluate", *arguments, "--format", "json").out)["models"]
+        return model["metrics"]
+
+    expected = figures(named)
+    assert expected["accuracy"]["n"] == 3
+    assert figures(bare, "--no-header", "--label-column", "2") == expected
+    assert figures(other, "--delimiter", ";") == expected
+    assert bertcli("evaluate", other).error.endswith("Its names are separated by ';': add --delimiter ';'.")
+    left = bertcli("evaluate", bare)
+    assert left.error.endswith("If this row is data: --no-header, and --column 2 for the second column.")
+    left = bertcli("evaluate", bare, "--no-header", "--label-column", "3")
+    assert "has no field '3' (--label-column); choose from '1', '2'." in left.error
+
+
+def test_a_probe_reads_a_file_without_a_header(tmp_path: Path) -> None:
+    rows = [f"{'good' if i % 2 else 'bad'} {i};{i % 2}" for i in range(8)]
+    named, bare = tmp_path / "named.csv", tmp_path / "bare.tsv"
+    named.write_text("\n".join(["text,label", *rows]).replace(";", ","), encoding="utf-8")
+    bare.write_text("\n".join(rows), encoding="utf-8")
+    expected = bertcli("probe", "-i", named, "--folds", "3", "--format", "json")
+    options = ("--no-header", "--delimiter", ";", "--label-column", "2")
+    found = bertcli("probe", "-i", bare, "--folds", "3", "--format", "json", *options)
+    assert json.loads(found.out) == json.loads(expected.out)
+
+
+@pytest.mark.parametrize("option", [("--no-header",), ("--delimiter", ";")])
+@pytest.mark.parametrize("command", [("evaluate",), ("probe", "-i")])
+def test_only_tables_have_a_header(command: tuple[str, ...], option: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    file.write_text(json.dumps(GOOD), encoding="utf-8")
+    assert f"{option[0]} is for the columns of a .csv or .tsv file" in bertcli(*command, file, *option).error

@@ -13,7 +13,7 @@ from bertcli.evaluate.load.squad import PARAGRAPH, read_squad
 from bertcli.evaluate.load.tables import OF_TASKS, table
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import ending_of
-from bertcli.files.read.inputs import rows_in, takes_columns
+from bertcli.files.read.inputs import are_separated, rows_in, takes_columns
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.read.rows import RowColumns
 
@@ -25,6 +25,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
 
     Errors: BertcliError, with file and line, for what cannot be used.
     """
+    _check_columns(file, options)
     left_out = LeftOut(options.keep_going)
     corpus = None
     note = ""
@@ -44,7 +45,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
                 "several questions are about one paragraph: add --cluster context (or title), since intervals take "
                 f"questions as independent; {quoted(PARAGRAPH)} is the paragraph."
             )
-    elif takes_columns([file], "txt") and not (options.task == "tag" and ending == ".tsv"):
+    elif _is_table(file, options):
         task, why, rows, note = table(file, options, any_tag)
     elif options.by is not None:
         raise BertcliError(f"{file} has no named fields, of which one could say the group: leave out --by.")
@@ -85,6 +86,20 @@ def cluster_numbers(names: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.
     """Each row's cluster as a number from 0."""
     _, numbers = np.unique([*names], return_inverse=True)
     return np.asarray(numbers, np.intp)
+
+
+def _is_table(file: str, options: Evaluate) -> bool:
+    """True for a file with named fields; with --task tag, a .tsv file has CoNLL's columns."""
+    return takes_columns([file], "txt") and not (options.task == "tag" and ending_of(file) == ".tsv")
+
+
+def _check_columns(file: str, options: Evaluate) -> None:
+    """Errors: BertcliError for options about the columns of a .csv or .tsv file where the data are no such table."""
+    given = [name for name in ("no_header", "delimiter") if getattr(options, name) not in (None, False)]
+    is_folder = os.path.isdir(file)
+    if given and (is_folder or not are_separated([file], "txt") or not _is_table(file, options)):
+        option = given[0].replace("_", "-")
+        raise BertcliError(f"--{option} is for the columns of a .csv or .tsv file, and {file} has none: leave it out.")
 
 
 def _without_clusters(file: str, options: Evaluate) -> None:

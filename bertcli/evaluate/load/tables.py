@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, Relevance
 from bertcli.evaluate.options import Evaluate
-from bertcli.files.read.inputs import rows_in
-from bertcli.files.read.rows import RowColumns, unusable
+from bertcli.files.read.inputs import are_separated, rows_in
+from bertcli.files.read.rows import RowColumns, header_hint, unusable
 from bertcli.files.texts import Text, is_unicode
 
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError
@@ -177,12 +177,13 @@ class Fields(NamedTuple):
 
 def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[LabelledText], str]:
     """The task of a table, why it is this one, its rows, and a note about them. Errors: BertcliError."""
-    rows = [*rows_in([file], RowColumns(whole=True), keep_going=True)]
+    columns = RowColumns(whole=True, header=not options.no_header, delimiter=options.delimiter)
+    rows = [*rows_in([file], columns, keep_going=True)]
     good = [row.label for row in rows if not row.error]
     if not good:
         return options.task or "score", "it is empty", [LabelledText(row) for row in rows], ""
     known = good[0]
-    task, fields = _task_and_fields(file, [*known], options)
+    task, fields = _task_and_fields(file, [*known], options, columns)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
         if name not in (None, *known):
             raise _unknown(file, name, option, known)
@@ -251,9 +252,11 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
     return LabelledText(Text(text, pair, place, None, label), group, cluster)
 
 
-def _task_and_fields(file: str, names: Sequence[str], options: Evaluate) -> tuple[str, Fields]:
+def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns: RowColumns) -> tuple[str, Fields]:
     """The task, and the fields of its rows: the first whose fields are all there, those that were named in theirs."""
-    given = (options.column, options.pair_column, options.label_column)
+    # As in all commands, the text is in the first column of a file without a header, unless another one is named.
+    first = "1" if options.no_header and options.column is None else options.column
+    given = (first, options.pair_column, options.label_column)
     for option, name in zip(("column", "pair-column", "label-column"), given, strict=True):
         if name not in (None, *names):
             raise _unknown(file, name, option, names)
@@ -275,6 +278,7 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate) -> tupl
     raise BertcliError(
         f"{file} does {what}; they are {', '.join(map(quoted, names[:20]))}: name them with --column, "
         f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
+        f"{header_hint(names, columns) if are_separated([file], 'txt') else ''}"
     )
 
 

@@ -199,7 +199,8 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
             header = [str(number) for number in range(1, len(header) + 1)]
         for field in columns.fields if place else ():
             if header.count(field.name) != 1:
-                raise BertcliError(f"{place}: {field.lacking(header)}{_hint(header, field, columns)}")
+                hint = header_hint(header, columns) if field.option.startswith("--") else ""  # "": from Python
+                raise BertcliError(f"{place}: {field.lacking(header)}{hint}")
         needed = header if columns.whole else [field.name for field in columns.fields]
         least = max(map(header.index, needed), default=0) + 1 if place else 0
         below = rows if columns.header or not place else chain([first], rows)
@@ -216,10 +217,8 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
                 yield columns.row(place, dict(zip(header, fields or [""], strict=False)))
 
 
-def _hint(header: list[str], field: Field, columns: RowColumns) -> str:
+def header_hint(header: Sequence[str], columns: RowColumns) -> str:
     """Suggest a way out if a column is missing: another delimiter that the header has, or --no-header."""
-    if not field.option.startswith("--"):  # from Python
-        return ""
     (only, *others) = header or [""]
     found = next((mark for mark in OTHER_DELIMITERS if not others and mark in only), None)
     if found and columns.delimiter is None and columns.header:
