@@ -12,7 +12,8 @@ from bertcli.tracing.dispatch import StandIn, divided
 # The symbols are explained at Factor.
 BATCH, STARTS, UNKNOWN, ONE = "B", "B+1", "N", "1"
 GROUP, ALL = "ᵢ", "Σ"
-UNNAMED = ""  # a factor that gets its name from the op's signature
+# A factor that gets its name from the op's signature.
+UNNAMED = ""
 
 
 class Factor(NamedTuple):
@@ -32,7 +33,8 @@ class Factor(NamedTuple):
     size: int
 
 
-Axis = tuple[Factor, ...]  # a product: rows of a packed batch are B·S, heads side by side A·D
+# A product: rows of a packed batch are B·S, heads side by side A·D.
+Axis = tuple[Factor, ...]
 Axes = tuple[Axis, ...]
 
 
@@ -120,22 +122,26 @@ class Traced(StandIn):
         if isinstance(index, int):
             return self._view("index", self.array[index], self.axes[1:], 0, index)
         view = self
-        for number, part in enumerate(index if isinstance(index, tuple) else (index,)):
-            start, stop, step = part.indices(view.shape[number])
+        for axis, given in enumerate(index if isinstance(index, tuple) else (index,)):
+            size = view.shape[axis]
+            start, stop, step = given.indices(size)
             if step != 1:
                 raise RuntimeError(f"A view in steps of {step} is something that no graph can have.")
-            if stop - start < view.shape[number]:
-                axes = (*view.axes[:number], _cut(view.axes[number], start, stop), *view.axes[number + 1 :])
-                view = view._view("slice", view.array[(slice(None),) * number + (part,)], axes, number, start, stop)
+            takes_all = stop - start == size
+            if not takes_all:
+                axes = _with_axis(view.axes, axis, (_cut(view.axes[axis], start, stop),))
+                array = view.array[(slice(None),) * axis + (given,)]
+                view = view._view("slice", array, axes, axis, start, stop)
         return view
 
     def transpose(self, *order: int) -> "Traced":
         """Reorder the axes."""
-        return self._view("transpose", self.array.transpose(order), tuple(self.axes[axis] for axis in order), *order)
+        axes = tuple(self.axes[axis] for axis in order)
+        return self._view("transpose", self.array.transpose(order), axes, *order)
 
     def divided(self, axis: int, count: int) -> "Traced":
         """Divide an axis, as `dispatch.divided` does."""
-        axes = (*self.axes[:axis], *_divided(self.axes[axis], count), *self.axes[axis + 1 :])
+        axes = _with_axis(self.axes, axis, _divided(self.axes[axis], count))
         return self._view("divide", divided(self.array, axis, count), axes)
 
     def like(self, empty: Any, features: str) -> "Traced":
@@ -146,21 +152,30 @@ class Traced(StandIn):
         return Traced(array, axes, self.source, (*self.views, ArrayView(kind, self.axes, axes, numbers)))
 
 
+def _with_axis(axes: Axes, number: int, others: Axes) -> Axes:
+    """Axes with one of them replaced by others."""
+    return (*axes[:number], *others, *axes[number + 1 :])
+
+
 def _cut(axis: Axis, start: int, stop: int) -> Axis:
     """Name the slice of an axis: whole sentences of a batch, rows of several sentences, or an unknown part."""
-    (symbol, _), inner, count = axis[0], axis[1:], stop - start
+    symbol, inner = axis[0].symbol, axis[1:]
+    count = stop - start
     if symbol.startswith(ALL):
         return (Factor(symbol, count),)
     if symbol == STARTS:
         return (Factor(BATCH, count),)
-    if symbol == BATCH and start % extent(inner) == 0 == count % extent(inner):
-        return (Factor(BATCH + GROUP, count // extent(inner)), *inner)
+    rows = extent(inner)
+    takes_whole_sentences = start % rows == 0 and count % rows == 0
+    if symbol == BATCH and takes_whole_sentences:
+        return (Factor(BATCH + GROUP, count // rows), *inner)
     return (Factor(UNKNOWN, count),)
 
 
 def _divided(axis: Axis, count: int) -> Axes:
     """Name the two axes that an axis is divided into."""
-    (symbol, size), inner, rest = axis[0], axis[1:], extent(axis) // count
+    (symbol, size), inner = axis[0], axis[1:]
+    rest = extent(axis) // count
     # Only a group of sentences of one length can be divided into sentences and tokens.
     if symbol.startswith(ALL):
         return named_axes([BATCH + GROUP, symbol.removeprefix(ALL) + GROUP], [count, rest])

@@ -34,7 +34,8 @@ from bertcli.tracing.traced import (
     unknown,
 )
 
-WORDS = {"head": "A", "size": "D"}  # symbols for the words in an op's signature, for axes that have none yet
+# Symbols for the words in an op's signature, for axes that have none yet.
+WORDS = {"head": "A", "size": "D"}
 
 
 @dataclass
@@ -77,13 +78,17 @@ class Tracer:
     def __init__(self, model: str, *, dry: bool) -> None:
         self.model = model
         self.dry = dry
-        self.frame: Frame | None = None  # of the module that is running
-        self.counts: list[int] = []  # tokens of each sentence of the last batch
+        # Of the module that is running; None between the outermost calls of a pass.
+        self.frame: Frame | None = None
+        # Tokens of each sentence of the last batch.
+        self.counts: list[int] = []
         # The id of a module of the model -> its path and its twin, which has traced parameters. A module that is used
         # at several paths has its first.
         self._twins: dict[int, tuple[str, Module]] = {}
-        self._paths: dict[int, str] = {}  # the id of a twin -> its path
-        self._kept: list[Module] = []  # keeps modules alive, so that their ids stay valid
+        # The id of a twin -> its path.
+        self._paths: dict[int, str] = {}
+        # Keeps modules alive, so that their ids stay valid.
+        self._kept: list[Module] = []
         self._noted: dict[int, _Noted] = {}
 
     # ------------------------------------------------------------------------------------------ hooks for subclasses
@@ -103,15 +108,15 @@ class Tracer:
 
     # ------------------------------------------------------------------------------------------------- as a watcher
 
-    def register(self, places: Iterable[tuple[str, Any, Any]]) -> None:
+    def register(self, twins: Iterable[tuple[str, Any, Any]]) -> None:
         """Register the model: (path, module, its twin) and (path, parameter, its traced value), see traced_tree.py."""
-        for path, item, other in places:
+        for path, item, twin in twins:
             if isinstance(item, Module):
-                self._twins.setdefault(id(item), (path, other))
-                self._paths[id(other)] = path
-                self._kept += [item, other]
+                self._twins.setdefault(id(item), (path, twin))
+                self._paths[id(twin)] = path
+                self._kept += [item, twin]
             else:
-                self.note(item.array, other.array)
+                self.note(item.array, twin.array)
 
     def knows(self, module: Module) -> bool:
         """True if a module is part of the model."""
@@ -123,7 +128,10 @@ class Tracer:
         if outer is None:
             arguments = tuple(self._to_traced(value) for value in arguments)
             keywords = {name: self._to_traced(value) for name, value in keywords.items()}
-        path, twin = (self._paths.get(id(module)), module) if outer else self._twins.get(id(module), (None, module))
+            path, twin = self._twins.get(id(module), (None, module))
+        else:
+            # Inside a twin, what is called is a twin already.
+            path, twin = self._paths.get(id(module)), module
         if path is None:
             raise RuntimeError(f"A {type(module).__name__} ran that is not part of the traced model '{self.model}'.")
         self.frame = Frame(path, twin, outer, arguments)
@@ -141,39 +149,47 @@ class Tracer:
         names = argument_names(op)
         by_name = {**dict(zip(names, arguments, strict=False)), **keywords}
         if self.frame is None:
-            by_name = {name: self._to_traced(operand, op) for name, operand in by_name.items()}
+            by_name = {name: self._to_traced(value, op) for name, value in by_name.items()}
         operands = [by_name.get(name) for name in names[: len(op.signature.inputs)]]
         for operand in operands:
-            if not isinstance(operand, Traced | None):
-                raise self._unknown(op, operand)
-            if operand is not None and operand.source.over is not None:
-                raise RuntimeError(
-                    f"The op {op.name} reads a value that the op {operand.source.over} has written over: an op that "
-                    "makes a new array would have kept it, as new_norm does in place of norm."
-                )
-        signature, into = op.signature.spread(operands), by_name.get("into")
-        inputs = tuple(
-            None
-            if operand is None
-            else Traced(operand.array, _named(operand.axes, words), operand.source, operand.views)
-            for operand, words in zip(operands, signature.inputs, strict=True)
-        )
+            self._check_operand(op, operand)
+        signature = op.signature.spread(operands)
+        inputs = tuple(map(_with_symbols, operands, signature.inputs))
         shape = signature.shape(inputs)
-        values = {name: untraced(operand) for name, operand in by_name.items()}
+        # The buffer that the op writes into, for ops that have such an argument.
+        into = by_name.get("into")
+        values = {name: untraced(value) for name, value in by_name.items()}
         seconds = 0.0
-        if self.dry:  # a shape that costs nothing, or the buffer that would have been written into
-            array = shape_only(shape) if into is None else into.array
-        else:
+        if not self.dry:
             with unwatched():
                 start = perf_counter()
                 array = op.compute(**values)
                 seconds = perf_counter() - start
-        axes = _result(signature, [None if operand is None else operand.axes for operand in inputs], shape)
-        output = Traced(array, axes, *((Origins(),) if into is None else (into.source, into.views)))
+        elif into is not None:
+            array = into.array
+        else:
+            # A shape that costs nothing.
+            array = shape_only(shape)
+        axes = _result_axes(signature, [None if value is None else value.axes for value in inputs], shape)
+        # What is written into a buffer adds to the buffer's origins, which all views of it share.
+        source, views = (Origins(), ()) if into is None else (into.source, into.views)
+        output = Traced(array, axes, source, views)
         self.ran(Ran(op, by_name, signature, inputs, output, seconds))
         if op.over not in (None, "into"):
             by_name[op.over].source.over = op.name
         return output if self.frame is not None else self._to_array(output)
+
+    def _check_operand(self, op: Op[Any], operand: Any) -> None:
+        """Raise RuntimeError for an array that the trace does not know, or that an op has written over."""
+        if operand is None:
+            return
+        if not isinstance(operand, Traced):
+            raise self._unknown(op, operand)
+        if operand.source.over is not None:
+            raise RuntimeError(
+                f"The op {op.name} reads a value that the op {operand.source.over} has written over: an op that "
+                "makes a new array would have kept it, as new_norm does in place of norm."
+            )
 
     # ------------------------------------------------------------------ arrays to traced values, and back to arrays
 
@@ -201,28 +217,35 @@ class Tracer:
             return type(value)(*values) if hasattr(value, "_fields") else type(value)(values)
         if not isinstance(value, np.ndarray):
             return value
-        noted, whole = self.value_of(value), value.dtype.kind in "iu"
-        if noted is None and op is not None and not whole:
+        noted = self.value_of(value)
+        is_integer = value.dtype.kind in "iu"
+        if noted is None and op is not None and not is_integer:
             raise self._unknown(op, value)
-        asked = whole and value.ndim == 1 and bool(self.counts)
-        if asked:
-            return noted or Traced(value, (self._rows_asked(value),), Origins(self.source_of("rows")))
-        return noted or Traced(value, unknown(value.shape), Origins())
+        if noted is not None:
+            return noted
+        if is_integer and value.ndim == 1 and self.counts:
+            # The rows of the batch that are requested, in ascending order.
+            return Traced(value, (self._requested_axis(value),), Origins(self.source_of("rows")))
+        return Traced(value, unknown(value.shape), Origins())
 
     def _batch(self, batch: Any) -> Any:
+        """The batch with traced arrays."""
         self.counts = np.diff(batch.offsets).tolist()
         self.began(batch)
-        tokens, starts = (_rows(self.counts),), ((Factor(STARTS, len(batch.offsets)),),)
-        values: dict[str, Any] = {
-            name: self.note(array, Traced(array, axes, Origins(self.source_of(name))))
-            for name, axes in (("ids", tokens), ("segments", tokens), ("positions", tokens), ("offsets", starts))
-            for array in (getattr(batch, name),)
-        }
+        tokens: Axes = (_rows(self.counts),)
+        starts: Axes = ((Factor(STARTS, len(batch.offsets)),),)
+        values: dict[str, Any] = {}
+        for name, axes in (("ids", tokens), ("segments", tokens), ("positions", tokens), ("offsets", starts)):
+            array = getattr(batch, name)
+            values[name] = self.note(array, Traced(array, axes, Origins(self.source_of(name))))
         self.note(batch.first, values["offsets"][:-1])
         return replace(batch, **values)
 
-    def _rows_asked(self, rows: NDArray[Any]) -> Axis:
-        return _rows(np.diff(np.searchsorted(rows, np.cumsum([0, *self.counts]))).tolist(), "R")
+    def _requested_axis(self, rows: NDArray[Any]) -> Axis:
+        """The axis of requested rows: how many of each sentence."""
+        ends = np.cumsum([0, *self.counts])
+        counts = np.diff(np.searchsorted(rows, ends))
+        return _rows(counts.tolist(), "R")
 
     def _unknown(self, op: Op[Any], array: Any) -> RuntimeError:
         return RuntimeError(
@@ -244,26 +267,31 @@ def _rows(counts: Sequence[int], symbol: str = "S") -> Axis:
     return (Factor(ALL + symbol, sum(counts)),)
 
 
-def _named(axes: Axes, words: Sequence[str]) -> Axes:
-    """Name the unnamed axes by the words in an op's signature."""
-    return tuple(
-        tuple(
-            Factor(WORDS.get(word, UNKNOWN), size) if symbol == UNNAMED else Factor(symbol, size)
-            for symbol, size in axis
-        )
-        for axis, word in zip(axes, words, strict=True)
-    )
+def _with_symbols(operand: Traced | None, words: Sequence[str]) -> Traced | None:
+    """An operand whose unnamed axes are named by the words in an op's signature."""
+    if operand is None:
+        return None
+    axes = tuple(_named(axis, word) for axis, word in zip(operand.axes, words, strict=True))
+    return Traced(operand.array, axes, operand.source, operand.views)
 
 
-def _result(signature: Signature, operands: Sequence[Axes | None], shape: Sequence[int]) -> Axes:
+def _named(axis: Axis, word: str) -> Axis:
+    symbol = WORDS.get(word, UNKNOWN)
+    return tuple(Factor(symbol, factor.size) if factor.symbol == UNNAMED else factor for factor in axis)
+
+
+def _result_axes(signature: Signature, operands: Sequence[Axes | None], shape: Sequence[int]) -> Axes:
     """Derive the axes of an op's result from those of its operands; a size that does not fit makes one unknown."""
-    bound: dict[str, Axis] = {}
+    axis_of: dict[str, Axis] = {}
     for words, axes in zip(signature.inputs, operands, strict=False):
         for word, axis in zip(words, axes or (), strict=False):
-            if word not in bound or bound[word][0].symbol == UNKNOWN:
-                bound[word] = axis
-    named = tuple(joined(*(bound[word] for word in product.split("·"))) for product in signature.output)
-    return tuple(axis if extent(axis) == size else unknown([size])[0] for axis, size in zip(named, shape, strict=True))
+            if word not in axis_of or axis_of[word][0].symbol == UNKNOWN:
+                axis_of[word] = axis
+    result = []
+    for product, size in zip(signature.output, shape, strict=True):
+        axis = joined(*(axis_of[word] for word in product.split("·")))
+        result.append(axis if extent(axis) == size else unknown([size])[0])
+    return tuple(result)
 
 
 def joined(*axes: Axis) -> Axis:

@@ -96,50 +96,42 @@ class Trace(Tracer, Account):
         self.batch, self.sequence = shape if alike else (None, None)
 
     def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
-        self.calls.append(Call(path, output.axes, tuple(step for step in output.source if isinstance(step, int))))
+        steps = tuple(origin for origin in output.source if isinstance(origin, int))
+        self.calls.append(Call(path, output.axes, steps))
 
     def ran(self, ran: Ran) -> None:
         """Record an op as a step. FLOPs are 2·MACs plus the op's `work` for every number of the result."""
         op, output = ran.op, ran.output
         operands = [operand for operand in ran.operands if operand is not None]
         weights = [operand.weight for operand in operands if operand.weight is not None]
-        untied = [weight for weight in weights if weight.path == weight.home and weight.home not in self._used]
-        self.consumed |= {weight.home: weight.size for weight in weights}
-        self._used |= {weight.home for weight in weights}
+        untied = self._first_uses(weights)
+        # Before the words, which depend on the field that this notes in the frame.
         path = self._path(op, weights)
-        part = self.frame.path.partition(".")[0] if self.frame else ""
-        called = [self._called(operand) for operand in operands]
-        words = words_for(self._places(op), ran.arguments, part, called) or Words("", op.name, op.name)
-        origins = [origin for operand in operands for origin in operand.source if not isinstance(origin, str)]
-        sources = [origin.home if isinstance(origin, Weight) else origin for origin in origins]
-        sizes = ran.signature.sizes(ran.operands)
-        macs = op.macs(sizes, ran.arguments) if op.macs else prod(sizes.values()) if op.contracts else 0
-        shown = show(words.output, output.axes)
-        size = prod(shown.shape)
+        words = self._words(ran, operands)
+        result = show(words.output, output.axes)
+        size = prod(result.shape)
+        macs = _macs(ran)
         work = op.work(ran.arguments)
         read = sum(operand.array.size for operand in operands)
-        settings = {key: value for key, value in ran.arguments.items() if isinstance(value, int | float | str | tuple)}
-        if not self.dry:
-            # Which rows are looked up. In a pass by shapes, ids have no memory.
-            looked_up = ("ids", "rows", "starts", "ends")
-            rows = {key: ran.arguments[key].array for key in looked_up if key in ran.arguments}
-            settings |= {key: tuple(array.tolist()) for key, array in rows.items()}
+        if not (macs or work):
+            # An op that only moves numbers, such as a lookup, reads no more of them than it writes.
+            read = min(read, size)
         step = Step(
             index=len(self.steps),
             path=path,
             group=words.group,
             operation=words.operation,
-            inputs=tuple(self._shown(ran, words.weights, untied)),
-            output=shown,
+            inputs=tuple(self._inputs(ran, words.weights, untied)),
+            output=result,
             params=sum(weight.size for weight in untied),
             macs=macs,
             flops=2 * macs + work * size,
             bytes=ITEM * size,
-            read=ITEM * (read if macs or work else min(read, size)),
+            read=ITEM * read,
             op=op.name,
             parameters=tuple(weight.path for weight in weights),
-            sources=tuple(dict.fromkeys(sources)),
-            settings=settings | {key: True for key in ("weight", "bias") if ran.arguments.get(key) is not None},
+            sources=_sources(operands),
+            settings=self._settings(ran),
             seconds=ran.seconds if self.timed else None,
             stats=stats_of(output.array) if self._stats and not self.dry else None,
         )
@@ -147,41 +139,85 @@ class Trace(Tracer, Account):
         self.steps.append(step)
         if self._keep is not None and not self.dry and self._keep(step.path):
             # A copy, since later ops work in place.
-            self.arrays[step.path] = np.array(output.array).reshape(shown.shape)
+            self.arrays[step.path] = np.array(output.array).reshape(result.shape)
 
-    def _shown(self, ran: Ran, words: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
+    def _first_uses(self, weights: Sequence[Weight]) -> list[Weight]:
+        """Note that parameters are used, and return those that count here.
+
+        A tied parameter, and one that was used before in the running module, count where they were first used.
+        """
+        untied = [weight for weight in weights if weight.path == weight.home and weight.home not in self._used]
+        for weight in weights:
+            self.consumed[weight.home] = weight.size
+            self._used.add(weight.home)
+        return untied
+
+    def _words(self, ran: Ran, operands: Sequence[Traced]) -> Words:
+        """What the table calls an op and its values."""
+        part = self.frame.path.partition(".")[0] if self.frame else ""
+        names = [self._name(operand) for operand in operands]
+        words = words_for(self._keys(ran.op), ran.arguments, part, names)
+        return words or Words("", ran.op.name, ran.op.name)
+
+    def _settings(self, ran: Ran) -> dict[str, Any]:
+        """The arguments of an op that are no arrays; True for each optional parameter that it has."""
+        settings: dict[str, Any] = {}
+        for name, value in ran.arguments.items():
+            if isinstance(value, int | float | str | tuple):
+                settings[name] = value
+        for name in ("ids", "rows", "starts", "ends"):
+            # Which rows are looked up. In a pass by shapes, ids have no memory.
+            if name in ran.arguments and not self.dry:
+                settings[name] = tuple(ran.arguments[name].array.tolist())
+        for name in ("weight", "bias"):
+            if ran.arguments.get(name) is not None:
+                settings[name] = True
+        return settings
+
+    def _inputs(self, ran: Ran, words: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
         """The matrices that an op reads, data before parameters, each with its name.
 
         `words` are the names of the weights; if there are more words than weights, the first ones name the inputs of
         the pass that the op reads.
         """
-        operands = [(number, operand) for number, operand in enumerate(ran.operands) if operand is not None]
-        data = [(number, operand) for number, operand in operands if operand.weight is None]
-        weights = [(number, operand) for number, operand in operands if operand.weight is not None and operand.ndim > 1]
-        names, inputs_too = iter(words), len(words) > len(weights)
-        for number, operand in data + weights:
-            name, weight = self._called(operand), operand.weight
+        data, matrices = [], []
+        for number, operand in enumerate(ran.operands):
+            if operand is None:
+                continue
+            if operand.weight is None:
+                data.append((number, operand))
+            elif operand.ndim > 1:
+                matrices.append((number, operand))
+        names = iter(words)
+        words_name_inputs = len(words) > len(matrices)
+        for number, operand in data + matrices:
+            name, weight = self._name(operand), operand.weight
             axes = multiplied(ran.signature, number, operand.axes) if ran.op.contracts else operand.axes
             if weight is not None:
-                name = next(names, name) + ("" if weight in untied else " (tied)")
-            elif _step(operand) is None:
-                name = next(names, name) if inputs_too else name
+                name = next(names, name)
+                if weight not in untied:
+                    name += " (tied)"
+            elif _last_step(operand) is None:
+                name = next(names, name) if words_name_inputs else name
             elif axes != operand.axes:
                 name = transposed(name)
             yield show(name, axes)
 
-    def _called(self, value: Traced) -> str:
+    def _name(self, value: Traced) -> str:
         """The name of a value: the parameter's or input's, LAYER_INPUT, HEAD_INPUT, or the name its step gave it."""
-        step, frame, layer = _step(value), self.frame, self.frame
+        step = _last_step(value)
         if step is None:
             (origin,) = value.source or ("",)
             return origin.path.rpartition(".")[2] if isinstance(origin, Weight) else str(origin)
+        layer = self.frame
         while layer is not None and not LAYER.fullmatch(layer.path):
             layer = layer.outer
         x_and_context = layer.arguments[:2] if layer is not None else ()
         if any(value.source is getattr(given, "source", None) for given in x_and_context):
             return LAYER_INPUT
-        if self.steps[step].path.startswith(ENCODER) and not (frame and frame.path.startswith(ENCODER)):
+        made_by_encoder = self.steps[step].path.startswith(ENCODER)
+        read_by_encoder = self.frame is not None and self.frame.path.startswith(ENCODER)
+        if made_by_encoder and not read_by_encoder:
             return HEAD_INPUT
         return self.steps[step].output.name
 
@@ -210,15 +246,15 @@ class Trace(Tracer, Account):
         self._named[path] = count = self._named.get(path, 0) + 1
         return path if count == 1 else f"{path}_{count}"
 
-    def _places(self, op: Op[Any]) -> list[StepKey]:
+    def _keys(self, op: Op[Any]) -> list[StepKey]:
         """The keys under which labels.py may have words for an op, the most specific first."""
         frame = self.frame
         if frame is None:
             return [(None, "", op.name)]
-        places: list[StepKey] = [(type(frame.module), frame.touched, op.name)]
+        keys: list[StepKey] = [(type(frame.module), frame.touched, op.name)]
         if frame.outer is not None:
-            places.append((type(frame.outer.module), frame.outer.field_of(frame.path), op.name))
-        return [*places, (type(frame.module), "", op.name)]
+            keys.append((type(frame.outer.module), frame.outer.field_of(frame.path), op.name))
+        return [*keys, (type(frame.module), "", op.name)]
 
 
 def pooled(layer: int) -> str:
@@ -226,7 +262,27 @@ def pooled(layer: int) -> str:
     return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
 
 
-def _step(value: Traced) -> int | None:
+def _macs(ran: Ran) -> int:
+    """The multiplications of an op: by its own formula, else for a product that of its axes' sizes."""
+    sizes = ran.signature.sizes(ran.operands)
+    if ran.op.macs:
+        return ran.op.macs(sizes, ran.arguments)
+    return prod(sizes.values()) if ran.op.contracts else 0
+
+
+def _sources(operands: Sequence[Traced]) -> tuple[int | str, ...]:
+    """What made the operands, each once: numbers of steps, and paths of parameters. Inputs of the pass are left out."""
+    sources: dict[int | str, None] = {}
+    for operand in operands:
+        for origin in operand.source:
+            if isinstance(origin, Weight):
+                sources[origin.home] = None
+            elif not isinstance(origin, str):
+                sources[origin] = None
+    return tuple(sources)
+
+
+def _last_step(value: Traced) -> int | None:
     """The last step that wrote into a value; None for a parameter or an input of the pass."""
     return next((origin for origin in reversed(value.source) if isinstance(origin, int)), None)
 
