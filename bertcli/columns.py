@@ -21,7 +21,7 @@ from bertcli.engine.threads import core_count, set_thread_count
 from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, quoted, quoted_object
 from bertcli.files.parquet import value_of
 from bertcli.files.read.rows import Field, RowColumns
-from bertcli.files.texts import Texts
+from bertcli.files.texts import Text, Texts
 from bertcli.model import Model, load
 from bertcli.platforms import at_fork
 from bertcli.tasks.compute.encode import Block, EncodeTask
@@ -29,13 +29,23 @@ from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.task import Records, Task
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, Fields, TaskSpec, compute, spec, specs
 
-NewColumns = Mapping[str, tuple[Any, list[Any]]]  # name -> the column's type (see `_type`) and its values
+# The options of `load`, which a `Columns` takes beside the task's.
 OF_LOAD = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}
 # Options that are refused: a row has one result (chunk), `strict` replaces keep_going, and engines have own workers.
 UNFIT = {"chunk", "keep_going", "workers"}
-OUTPUTS = {"encode": "embedding", "encode_sparse": "sparse"}  # names of output columns; default: the task's name
-IN_ROW = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}  # fields of a record left out here
+# Names of output columns; of other tasks it is the task's name.
+OUTPUTS = {"encode": "embedding", "encode_sparse": "sparse"}
+# Fields of a record that repeat the row, or have a column of their own.
+IN_ROW = {"index", "id?", "text", "text_pair", "question", "context", "truncated"}
+# This one is left out, too; `tokens` of another type, as of `tag`, is a result.
 TOKEN_COUNT = ("tokens", int)
+
+
+class NewColumn(NamedTuple):
+    """A column that is added to a batch: its type, as `_type` gives it, and a value for each row."""
+
+    type: Any
+    values: list[Any]
 
 
 class Columns:
@@ -99,9 +109,15 @@ class Columns:
 
     def _options_of(self, options: Mapping[str, Any], strict: bool) -> Any:
         """Make the task's options, without its warning about truncated texts: the column `truncated` shows them."""
-        lists = {name: tuple(value) for name, value in options.items() if isinstance(value, Iterator)}
-        quiet = {"truncation": "silent"} if "truncation" in signature(self._spec.options).parameters else {}
-        return self._spec.options(**quiet | dict(options) | lists | {"keep_going": not strict})
+        chosen = dict(options)
+        for name, value in options.items():
+            # Options are used for every batch, and an iterator would be empty after the first.
+            if isinstance(value, Iterator):
+                chosen[name] = tuple(value)
+        if "truncation" in signature(self._spec.options).parameters:
+            chosen.setdefault("truncation", "silent")
+        chosen["keep_going"] = not strict
+        return self._spec.options(**chosen)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the spec by its name, since its functions cannot be pickled."""
@@ -111,9 +127,9 @@ class Columns:
         self.__dict__.update(state, _spec=_spec_of(state["_spec"]))
 
     def __repr__(self) -> str:
-        column = ", ".join(repr(field.name) for field in self._fields.fields)
-        name, model = self._spec.module, str(self._model)
-        return f"{type(self).__name__}({name!r}, {model!r}, column={column}, output={self._output!r})"
+        columns = ", ".join(repr(field.name) for field in self._fields.fields)
+        task, model = self._spec.module, str(self._model)
+        return f"{type(self).__name__}({task!r}, {model!r}, column={columns}, output={self._output!r})"
 
     def __call__(self, batch: Any) -> Any:
         """Return the batch with the new columns; it is a dict of arrays, a pandas DataFrame, or an Arrow table.
@@ -121,27 +137,39 @@ class Columns:
         Errors: BertcliError for a column that is missing or holds no texts, for an output column that exists already,
         and whatever the task raises.
         """
-        names = _names(batch)
+        output_names = self._output_names(_names(batch))
+        texts = self._read(batch)
+        task = compute(self._spec).plan(_opened(self._model, self._load_options), self._options)
+        found = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda result: result.number)
+        value_type = task.width if isinstance(task, EncodeTask) else _type(self._spec.record(self._options))
+        values = [None if result.error else _fitted(value_type, result.value) for result in found]
+        truncated = [result.truncated for result in found]
+        errors = [result.error for result in found]
+        added = (NewColumn(value_type, values), NewColumn(bool, truncated), NewColumn(str, errors))
+        return _joined(batch, dict(zip(output_names, added, strict=True)))
+
+    def _output_names(self, names: list[str]) -> tuple[str, str, str]:
+        """The names of the columns for results, `truncated` and errors. Errors: BertcliError for one that is taken."""
         for field in self._fields.fields:
             if names.count(field.name) != 1:
                 raise BertcliError(f"In the batch {field.lacking(names)}")
         output = self._output
-        truncated = f"{output}_truncated" if "truncated" in (*names, output) else "truncated"
-        for column in (output, truncated, f"{output}_error"):
+        is_taken = "truncated" in (*names, output)
+        truncated = f"{output}_truncated" if is_taken else "truncated"
+        chosen = (output, truncated, f"{output}_error")
+        for column in chosen:
             if column in names:
                 raise BertcliError(f"The batch has a column {quoted(column)} already: choose another output.")
+        return chosen
+
+    def _read(self, batch: Any) -> list[Text]:
+        """The rows of a batch as texts."""
         values = {field.name: _texts(batch, field.name) for field in self._fields.fields}
-        rows = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
-        texts = [self._fields.row(f"row {number}", row) for number, row in enumerate(rows)]
-        task = compute(self._spec).plan(_opened(self._model, self._load_options), self._options)
-        row_results = sorted(_results(task, Texts(texts, at_hand=True)), key=lambda result: result.number)
-        kind = task.width if isinstance(task, EncodeTask) else _type(self._spec.record(self._options))
-        new: NewColumns = {
-            output: (kind, [None if result.error else _fitted(kind, result.value) for result in row_results]),
-            truncated: (bool, [result.truncated for result in row_results]),
-            f"{output}_error": (str, [result.error for result in row_results]),
-        }
-        return _joined(batch, new)
+        texts = []
+        for number, cells in enumerate(zip(*values.values(), strict=True)):
+            row = dict(zip(values, cells, strict=True))
+            texts.append(self._fields.row(f"row {number}", row))
+        return texts
 
 
 def _spec_of(task: str) -> TaskSpec:
@@ -210,29 +238,33 @@ def _type(record: Fields) -> Any:
 
     A list of one type is a list of such values; a field that may be one value or a list is typed as the list.
     """
-    return {
-        name: _one_type(kind) for name, kind in record.items() if name not in IN_ROW and (name, kind) != TOKEN_COUNT
-    }
+    types = {}
+    for name, declared in record.items():
+        if name not in IN_ROW and (name, declared) != TOKEN_COUNT:
+            types[name] = _one_type(declared)
+    return types
 
 
-def _one_type(kind: Any) -> Any:
+def _one_type(declared: Any) -> Any:
     # A tuple lists alternatives. Null needs no type of its own: every Arrow type has it.
-    if isinstance(kind, tuple):
-        return _one_type(next((one for one in kind if isinstance(one, list)), kind[0]))
-    if isinstance(kind, list):
-        return [_one_type(kind[0])]
-    if isinstance(kind, dict):
-        return {name.removesuffix("?"): _one_type(of_field) for name, of_field in kind.items()}
-    return kind
+    if isinstance(declared, tuple):
+        lists = [alternative for alternative in declared if isinstance(alternative, list)]
+        return _one_type(lists[0] if lists else declared[0])
+    if isinstance(declared, list):
+        return [_one_type(declared[0])]
+    if isinstance(declared, dict):
+        return {name.removesuffix("?"): _one_type(of_field) for name, of_field in declared.items()}
+    return declared
 
 
-def _fitted(kind: Any, value: Any) -> Any:
+def _fitted(type: Any, value: Any) -> Any:
     """Fit a value to its type: drop fields that the type lacks, and wrap a single value in a list where it has one."""
-    if value is None or not isinstance(kind, dict | list):
+    if value is None or not isinstance(type, dict | list):
         return value
-    if isinstance(kind, dict):
-        return {name: _fitted(of_field, value.get(name)) for name, of_field in kind.items()}
-    return [_fitted(kind[0], item) for item in (value if isinstance(value, list) else [value])]
+    if isinstance(type, dict):
+        return {name: _fitted(of_field, value.get(name)) for name, of_field in type.items()}
+    items = value if isinstance(value, list) else [value]
+    return [_fitted(type[0], item) for item in items]
 
 
 # ------------------------------------------------------------------------------------------------------------ batches
@@ -244,8 +276,8 @@ def _names(batch: Any) -> list[str]:
         return [*batch]
     if hasattr(batch, "append_column"):
         return list(batch.schema.names)
-    kind = type(batch).__name__
-    raise BertcliError(f"A batch is a dict of arrays, a pandas DataFrame or an Arrow table, not {kind}.")
+    found = type(batch).__name__
+    raise BertcliError(f"A batch is a dict of arrays, a pandas DataFrame or an Arrow table, not {found}.")
 
 
 def _texts(batch: Any, name: str) -> list[Any]:
@@ -253,47 +285,66 @@ def _texts(batch: Any, name: str) -> list[Any]:
     if hasattr(batch, "append_column"):
         values = [value_of(scalar) for scalar in batch.column(name)]
     else:
-        column = batch[name].to_numpy(dtype=object, na_value=None) if hasattr(batch, "assign") else batch[name]
-        if isinstance(column, str):
-            raise BertcliError(f"The column {quoted(name)} is one text: pass batches of rows (batched=True).")
-        values = column.tolist() if isinstance(column, np.ndarray) else [*column]
-        values = [None if isinstance(value, float) and isnan(value) else value for value in values]
-    first = next((value for value in values if value is not None), "")
-    if not isinstance(first, str) and not any(isinstance(value, str) for value in values):
-        raise BertcliError(f"The column {quoted(name)} holds {quoted_object(first)}, which is not a text.")
+        values = [None if isinstance(value, float) and isnan(value) else value for value in _cells(batch, name)]
+    present = [value for value in values if value is not None]
+    # One text among other values is enough: the others are errors of their rows.
+    if present and not any(isinstance(value, str) for value in present):
+        raise BertcliError(f"The column {quoted(name)} holds {quoted_object(present[0])}, which is not a text.")
     return values
 
 
-def _joined(batch: Any, new: NewColumns) -> Any:
-    """Add the new columns to a batch, which stays as it is."""
-    if isinstance(batch, Mapping):
-        return {**batch, **{name: _array(*column) for name, column in new.items()}}
+def _cells(batch: Any, name: str) -> list[Any]:
+    """The values of a column of a DataFrame or a dict."""
+    column = batch[name]
     if hasattr(batch, "assign"):
-        cells = {name: (object if isinstance(kind, int) else kind, values) for name, (kind, values) in new.items()}
-        return batch.assign(**{name: _array(*column) for name, column in cells.items()})
+        column = column.to_numpy(dtype=object, na_value=None)
+    if isinstance(column, str):
+        raise BertcliError(f"The column {quoted(name)} is one text: pass batches of rows (batched=True).")
+    return column.tolist() if isinstance(column, np.ndarray) else [*column]
+
+
+def _joined(batch: Any, added: Mapping[str, NewColumn]) -> Any:
+    """Add columns to a batch, which stays as it is."""
+    if isinstance(batch, Mapping):
+        return {**batch, **{name: _array(column.type, column.values) for name, column in added.items()}}
+    if hasattr(batch, "assign"):
+        arrays = {}
+        for name, column in added.items():
+            # A cell of a DataFrame holds one object, so a column of vectors is one of objects.
+            cell_type = object if _is_width(column.type) else column.type
+            arrays[name] = _array(cell_type, column.values)
+        return batch.assign(**arrays)
     arrow = import_module("pyarrow")
-    for name, (kind, values) in new.items():
-        batch = batch.append_column(name, arrow.array(values, _arrow(arrow, kind)))
+    for name, column in added.items():
+        batch = batch.append_column(name, arrow.array(column.values, _arrow(arrow, column.type)))
     return batch
 
 
-def _array(kind: Any, values: list[Any]) -> Any:
+def _is_width(type: Any) -> bool:
+    """True for the type of a column of vectors: their width."""
+    return isinstance(type, int)
+
+
+def _array(type: Any, values: list[Any]) -> Any:
     """Make an array of a column: vectors as [row, width] with NaN for null, truth values as bool, else objects."""
-    if isinstance(kind, int):
-        missing = np.full(kind, np.nan, np.float32)
-        return np.array([missing if value is None else value for value in values], np.float32).reshape(-1, kind)
-    return np.fromiter(values, bool if kind is bool else object, len(values))
+    if _is_width(type):
+        missing = np.full(type, np.nan, np.float32)
+        vectors = [missing if value is None else value for value in values]
+        # Of no rows, too, the array has two axes.
+        return np.array(vectors, np.float32).reshape(-1, type)
+    return np.fromiter(values, bool if type is bool else object, len(values))
 
 
-def _arrow(arrow: Any, kind: Any) -> Any:
+def _arrow(arrow: Any, type: Any) -> Any:
     """Convert a type as `_type` returns it into Arrow's; an int is the width of a vector."""
-    if isinstance(kind, dict):
-        return arrow.struct([(name, _arrow(arrow, of_field)) for name, of_field in kind.items()])
-    if isinstance(kind, list):
-        return arrow.list_(_arrow(arrow, kind[0]))
-    if isinstance(kind, int):
-        return arrow.list_(arrow.float32(), kind)
-    return {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}[kind]
+    if isinstance(type, dict):
+        return arrow.struct([(name, _arrow(arrow, of_field)) for name, of_field in type.items()])
+    if isinstance(type, list):
+        return arrow.list_(_arrow(arrow, type[0]))
+    if _is_width(type):
+        return arrow.list_(arrow.float32(), type)
+    scalars = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    return scalars[type]
 
 
 def _use_granted_threads() -> None:
@@ -301,8 +352,11 @@ def _use_granted_threads() -> None:
 
     Ray, Spark and Dask set OMP_NUM_THREADS, possibly after NumPy was loaded and has stopped looking at it.
     """
-    names = ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK")
-    granted = [int(count) for name in names if (count := os.environ.get(name, "")).isdecimal() and int(count)]
+    granted = []
+    for name in ("OMP_NUM_THREADS", "SLURM_CPUS_PER_TASK"):
+        count = os.environ.get(name, "")
+        if count.isdecimal() and int(count) > 0:
+            granted.append(int(count))
     if granted and min(granted) < core_count():
         set_thread_count(min(granted))
         blas.set_threads(min(granted))

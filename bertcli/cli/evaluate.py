@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
-RUN = ".trec"  # a ranking, of the last model
-FORMS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
+# A ranking, of the last model.
+RUN = ".trec"
+FORMATS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
+# The bundled model for a task; other tasks have none.
 SAMPLES = {
     **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
     **dict.fromkeys(("fill-mask", "score", "minimal-pairs"), MASKED_SAMPLE),
@@ -108,7 +110,7 @@ def evaluate(
     """
     set_threads(threads)
     refuse_several(models.model, models.classifier)
-    check_output(report.output, (PAGE, *FORMS, RUN))
+    check_output(report.output, (PAGE, *FORMATS, RUN))
     from bertcli.evaluate.evaluation import check_bound
     from bertcli.evaluate.evaluation import evaluate as evaluation_of
     from bertcli.evaluate.figures import possible_figures
@@ -120,18 +122,23 @@ def evaluate(
         logger.info("%s", data.note)
     if options.dtype and "binary" in options.dtype:
         logger.info("binary vectors are compared as ±1 (Hamming distance); sentence-transformers compares 0 and 1.")
+    # What is asked for and cannot be is refused before a model is opened.
     if options.at_least is not None:
-        name, known = options.at_least[0], possible_figures(data, options)
-        if name not in known:
-            what = f"there is no figure {quoted(name)} for {data.task}; choose from {', '.join(known)}."
+        figure, _ = options.at_least
+        possible = possible_figures(data, options)
+        if figure not in possible:
+            what = f"there is no figure {quoted(figure)} for {data.task}; choose from {', '.join(possible)}."
             raise wrong("--at-least", what)
     if ending_of(report.output or "") == RUN and data.task not in ("retrieval", "rank"):
         raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
+    # A run needs no model: it has the documents that another program found.
     run_alone = options.run is not None and data.task == "retrieval" and not models.model
-    evaluation = evaluation_of(data, () if run_alone else _opened(models, data.task, engine), options, COMMAND.get())
+    opened = iter(()) if run_alone else _opened(models, data.task, engine)
+    evaluation = evaluation_of(data, opened, options, COMMAND.get())
     _print(evaluation, report)
     if report.output is not None:
         _write(evaluation, report.output)
+    # Last, so that the report is there even where the bound is missed.
     if options.at_least is not None:
         check_bound(evaluation.record, *options.at_least)
 
@@ -140,14 +147,19 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     """Open the models one after the other, so that only one is in memory."""
     from bertcli.model import Model
 
-    given: list[str | None] = [*(models.model or ())] or [os.environ.get("BERTCLI_MODEL") or None]
-    if given == [None] and task not in SAMPLES:
+    names: list[str | None] = [*(models.model or ())]
+    if not names:
+        names = [os.environ.get("BERTCLI_MODEL") or None]
+    if names == [None] and task not in SAMPLES:
         found = spec(task)
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
-    for name in given:
-        one = LabelModelOptions(name, models.revision, models.cache_dir, models.offline, classifier=models.classifier)
-        yield open_as(Model, one, SAMPLES.get(task, MASKED_SAMPLE), engine)
+    sample = SAMPLES.get(task, MASKED_SAMPLE)
+    for name in names:
+        options = LabelModelOptions(
+            name, models.revision, models.cache_dir, models.offline, classifier=models.classifier
+        )
+        yield open_as(Model, options, sample, engine)
 
 
 def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
@@ -155,7 +167,11 @@ def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
     from bertcli.evaluate.report.tables import documents
     from bertcli.report.documents import print_document
 
-    for document in documents(evaluation)[: None if report.format in ("table", "markdown") else 1]:
+    tables = documents(evaluation)
+    # Figures are first; in csv and json they are all there is room for.
+    if report.format not in ("table", "markdown"):
+        tables = tables[:1]
+    for document in tables:
         print_document(document, report.format)
 
 
@@ -175,7 +191,9 @@ def _write(evaluation: "Evaluation", file: str) -> None:
     elif ending == RUN:
         content = run_of(evaluation.outcomes[-1])
     else:
-        some = documents(evaluation)[: None if ending == ".md" else 1]
-        content = b"\n".join(as_bytes(document, FORMS[ending]) for document in some)
+        tables = documents(evaluation)
+        if ending != ".md":
+            tables = tables[:1]
+        content = b"\n".join(as_bytes(document, FORMATS[ending]) for document in tables)
     save(file, content)
     say_written(file)

@@ -342,52 +342,89 @@ def read_texts(
 
     `called` is the word for a text in messages. Wrong usage is a typer.BadParameter.
     """
-    from bertcli.files.texts import STANDARD_INPUT, from_arguments
-
     files = options.input or []
     if options.texts and files:
         raise wrong("--input", f"give {called}s or --input, not both.")
-    named = {field.name: name_of(field) for field in fields(options)}
-    column, pair_column, pair = (named[name] for name in ("column", "pair_column", "text_pair"))
+    _check_columns(options, id_column)
+    if options.texts:
+        return _from_arguments(options, called)
+    if not files and (sys.stdin is None or sys.stdin.isatty()):
+        raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
+    from bertcli.files.read.inputs import from_files
+    from bertcli.files.texts import STANDARD_INPUT
+
+    names = _option_names(options)
+    texts = from_files(
+        files or [STANDARD_INPUT],
+        options.column,
+        options.pair_column,
+        options.text_pair,
+        id_column=id_column,
+        keep_going=keep_going,
+        options=(names["column"], names["pair_column"]),
+        format_in=options.format_in,
+        header=not options.no_header,
+        delimiter=options.delimiter,
+    )
+    _check_not_read(output.output, texts.files or ())
+    return texts
+
+
+def _option_names(options: InputOptions) -> dict[str, str]:
+    """The names on the command line of a group's fields; a command may call them otherwise."""
+    return {field.name: name_of(field) for field in fields(options)}
+
+
+def _check_columns(options: InputOptions, id_column: str | None) -> None:
+    """Refuse options about fields, columns and formats that the input does not have.
+
+    Wrong usage is a typer.BadParameter.
+    """
+    from bertcli.files.texts import STANDARD_INPUT
+
+    files = options.input or []
+    names = _option_names(options)
     if options.text_pair is not None and options.pair_column is not None:
-        raise wrong(pair_column, f"give {pair} or {pair_column}, not both.")
+        raise wrong(names["pair_column"], f"give {names['text_pair']} or {names['pair_column']}, not both.")
+    reads_standard_input = not options.texts and STANDARD_INPUT in (files or [STANDARD_INPUT])
+    if options.format_in != "txt" and not reads_standard_input:
+        raise wrong("--format-in", "this is for standard input; a file's ending decides its format.")
     columns = {
-        column: options.column,
-        pair_column: options.pair_column,
+        names["column"]: options.column,
+        names["pair_column"]: options.pair_column,
         "--id-column": id_column,
     }
-    if options.format_in != "txt" and (options.texts or STANDARD_INPUT not in (files or [STANDARD_INPUT])):
-        raise wrong("--format-in", "this is for standard input; a file's ending decides its format.")
-    names = [name for name, value in columns.items() if value is not None]
-    if names:
+    given = [name for name, column in columns.items() if column is not None]
+    if given:
         from bertcli.files.read.inputs import takes_columns
 
         if options.texts or not takes_columns(files, options.format_in):
             why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
-            raise wrong(names[0], why)
+            raise wrong(given[0], why)
     if options.no_header or options.delimiter is not None:
         from bertcli.files.read.inputs import are_separated
 
         if options.texts or not are_separated(files, options.format_in):
             why = "this is about columns: give a .csv or .tsv file (--input), or a pipe and --format-in csv."
             refuse(options, ("--no-header", "--delimiter"), why)
-    if options.texts:
-        for text in filter(os.path.isfile, (*options.texts, options.text_pair or "")):
-            logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
-        if STANDARD_INPUT in (*options.texts, options.text_pair):
-            logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
-        return from_arguments(options.texts, options.text_pair)
-    if not files and (sys.stdin is None or sys.stdin.isatty()):
-        raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
-    from bertcli.files.read.inputs import from_files
 
-    texts = from_files(
-        files or [STANDARD_INPUT], options.column, options.pair_column, options.text_pair,
-        id_column=id_column, keep_going=keep_going, options=(column, pair_column), format_in=options.format_in,
-        header=not options.no_header, delimiter=options.delimiter,
-    )  # fmt: skip
-    if output.output is not None and os.path.exists(output.output):
-        existing = [file for file in texts.files or () if os.path.exists(file)]
-        if any(os.path.samefile(file, output.output) for file in existing):
-            raise BertcliError(f"Cannot write {output.output}: the texts are read from it; choose another --output.")
-    return texts
+
+def _from_arguments(options: InputOptions, called: str) -> "Texts":
+    """The arguments as texts, with a note where one looks like a file that was meant to be read."""
+    from bertcli.files.texts import STANDARD_INPUT, from_arguments
+
+    texts = options.texts or []
+    for text in filter(os.path.isfile, (*texts, options.text_pair or "")):
+        logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
+    if STANDARD_INPUT in (*texts, options.text_pair):
+        logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
+    return from_arguments(texts, options.text_pair)
+
+
+def _check_not_read(output: str | None, files: "Iterable[str]") -> None:
+    """Raise BertcliError for an output file that is also an input, perhaps by another name."""
+    if output is None or not os.path.exists(output):
+        return
+    for file in files:
+        if os.path.exists(file) and os.path.samefile(file, output):
+            raise BertcliError(f"Cannot write {output}: the texts are read from it; choose another --output.")

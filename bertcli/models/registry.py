@@ -185,10 +185,15 @@ def variant_config(name: str) -> Config:
 
 def named_heads(config: Config, member: Family) -> tuple[str, ...]:
     """List the heads of config.json's architectures, with the pooler if they read it."""
-    classes = config.architectures
-    heads = [head for head in member.head_names if any(name.endswith(ARCHITECTURES[head]) for name in classes)]
-    if {"rtd", "mlm"} <= {*heads}:  # a class for pre-training that tells replaced tokens predicts none
+    heads = []
+    for head in member.head_names:
+        ending = ARCHITECTURES[head]
+        if any(name.endswith(ending) for name in config.architectures):
+            heads.append(head)
+    # A class for pre-training has the ending of the mlm head, too, but one that tells replaced tokens predicts none.
+    if "rtd" in heads and "mlm" in heads:
         heads.remove("mlm")
+    # The class without a head has a pooler in some families only.
     if "pooler" in heads and not member.base_pooler:
         heads.remove("pooler")
     return parse_heads(heads, member) if heads else ()

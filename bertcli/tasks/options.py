@@ -70,7 +70,9 @@ def separated(text: str) -> list[str]:
 
 def no_header_option(panel: str | None = None) -> Any:
     """The option of a command that reads tables: the first row is data."""
-    return option(False, "", "The .csv or .tsv file has no header; columns are numbered, as in --column 2.", panel=panel)
+    return option(
+        False, "", "The .csv or .tsv file has no header; columns are numbered, as in --column 2.", panel=panel
+    )
 
 
 def delimiter_option(panel: str | None = None) -> Any:

@@ -21,7 +21,7 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.products import encoded
 from bertcli.engine.float64 import product
 from bertcli.engine.packing import pack
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View
@@ -108,8 +108,8 @@ class HeadRow(ByName):
 class Heads(View):
     """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was.
 
-    `weights` [layer, head, query, key] are those of the first text, whose tokens are `pieces`, for pictures: of its
-    first MOST_TOKENS.
+    text: the first one, whose tokens are `pieces`. weights [layer, head, query, key]: of its first MOST_TOKENS, for
+    pictures. attention: of the layer or head that was chosen.
     """
 
     model: str
@@ -119,8 +119,8 @@ class Heads(View):
     pieces: Sequence[str]
     weights: Array
     rollout: Rollout | None = None
-    attention: Attention | None = None  # of the layer or head that was chosen
-    text: str = ""  # the first one
+    attention: Attention | None = None
+    text: str = ""
 
     @property
     def record(self) -> dict[str, Any]:
@@ -149,35 +149,46 @@ class Heads(View):
     def of_tokens(self, rollout: Rollout) -> Document:
         """The rollout's table: a row for each token that the shown token draws on."""
         columns = [Column("Token"), Column("Rollout", number=True), Column("Mean weight", number=True)]
-        shares = [numbers[rollout.token].tolist() for numbers in (rollout.layers, rollout.mean)]
+        through_layers = rollout.layers[rollout.token].tolist()
+        mean = rollout.mean[rollout.token].tolist()
+        most, most_mean = max(through_layers), max(mean)
         rows, lines = [], []
-        for position, (piece, *both) in enumerate(zip(self.pieces, *shares, strict=True)):
-            cells = (Shaded(f"{share:.1%}", share / max(whole)) for share, whole in zip(both, shares, strict=True))
-            rows.append([f"{position} {piece}", *cells])
-            lines.append({"position": position, "token": piece, "rollout": both[0], "mean": both[1]})
+        for position, (piece, share, mean_share) in enumerate(zip(self.pieces, through_layers, mean, strict=True)):
+            rows.append(
+                [
+                    f"{position} {piece}",
+                    Shaded(f"{share:.1%}", share / most),
+                    Shaded(f"{mean_share:.1%}", mean_share / most_mean),
+                ]
+            )
+            lines.append({"position": position, "token": piece, "rollout": share, "mean": mean_share})
         below = [f"What token {rollout.token}, {self.pieces[rollout.token]}, draws on. {OF_ROLLOUT}"]
         return Document(columns, rows, below, self.record, lines)
 
     def of_heads(self) -> Document:
         """The statistics' table: a row for each head."""
-        names = ("Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous")
-        columns = [Column(name, number=True) for name in names]
-        rows = [
-            [str(row.layer), str(row.head), f"{row.entropy:.3f}", f"{row.distance:.2f}"]
-            + [f"{share:.1%}" for share in (row.special, row.itself, row.next, row.previous)]
-            + ([] if row.change is None else [f"{row.change:+z.4f}"])
-            for row in self.heads
-        ]
-        texts = f"{self.texts:,} text{'' if self.texts == 1 else 's'}"
+        names = ["Layer", "Head", "Entropy", "Distance", "Special", "Self", "Next", "Previous"]
         below = [
-            f"{self.model}: means over the tokens of {texts}",
+            f"{self.model}: means over the tokens of {number_of(self.texts, 'text')}",
             "Entropy of the weights in nats; distance in tokens; shares of weight on special tokens, on the token "
             "itself, the next and the previous one.",
         ]
         if self.meaning:
-            columns.append(Column("Change", number=True))
+            names.append("Change")
             below.append(f"Change: {self.meaning} without the head, less the result with it")
+        columns = [Column(name, number=True) for name in names]
+        rows = [_cells(head) for head in self.heads]
         return Document(columns, rows, below, self.record, self.record["heads"])
+
+
+def _cells(head: HeadRow) -> list[str]:
+    """The cells of a head in the table."""
+    shares = (head.special, head.itself, head.next, head.previous)
+    cells = [str(head.layer), str(head.head), f"{head.entropy:.3f}", f"{head.distance:.2f}"]
+    cells += [f"{share:.1%}" for share in shares]
+    if head.change is not None:
+        cells.append(f"{head.change:+z.4f}")
+    return cells
 
 
 @takes(HeadsOptions)
@@ -197,29 +208,29 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no attention heads: its vectors come from a table of words alone.")
-    limit, prepared = length_limit(model, options.max_length), preparing(model, options)
+    limit = length_limit(model, options.max_length)
+    prepared = preparing(model, options)
+    chosen = None if options.layer is None else parse_layer(options.layer, model.config)
     queries = 0
     sums: list[Numbers] = []
     changes: list[Numbers] = []
     meanings: list[str] = []
-    pieces: list[str] = []
     rollout: Rollout | None = None
     attention: Attention | None = None
-    chosen = None if options.layer is None else parse_layer(options.layer, model.config)
-    for text, pair, *_ in from_values(texts, options.pairs):
+    for number, (text, pair, *_) in enumerate(from_values(texts, options.pairs)):
         tokens = tokens_of(model, prepared(text), pair, limit)
-        queries += len(tokens.ids)
         stats = _attention_stats(model, tokens)
+        if number == 0:
+            first_text, pieces, weights = text, list(tokens.pieces), stats.weights
         if options.rollout:
-            if sums:
+            if number:
                 raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
             rollout = Rollout.of(stats.means, _token(model, tokens, options.token))
         if chosen is not None:
-            if sums:
+            if number:
                 raise BertcliError("The weights of a head are those of one text: give one (--layer).")
             attention = Attention(model.name, chosen, tokens.pieces, weights_of(model, tokens, chosen.layer))
-        if not pieces:
-            pieces, weights, first = list(tokens.pieces), stats.weights, text
+        queries += len(tokens.ids)
         sums.append(stats.sums)
         if options.ablate:
             sentence = sentence_of(model, tokens, text, options)
@@ -230,44 +241,68 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
         raise BertcliError("There is no text to look at the heads with: give at least one.")
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
-    numbers = np.dstack([means, np.mean(changes, axis=0)]) if options.ablate else means
-    places = np.ndindex(numbers.shape[:2])
-    rows = [HeadRow(1 + layer, 1 + head, *numbers[layer, head].tolist()) for layer, head in places]
+    if options.ablate:
+        means = np.dstack([means, np.mean(changes, axis=0)])
+    rows = []
+    for layer, head in np.ndindex(means.shape[:2]):
+        rows.append(HeadRow(1 + layer, 1 + head, *means[layer, head].tolist()))
+    # A stable sort: without ablation rows stay in the order of layers.
     rows.sort(key=lambda row: -abs(row.change or 0))
+    return Heads(
+        model=model.name,
+        texts=len(sums),
+        heads=tuple(rows[: options.top_k]),
+        meaning=_meaning(meanings),
+        pieces=pieces,
+        weights=weights,
+        rollout=rollout,
+        attention=attention,
+        text=first_text,
+    )
+
+
+def _meaning(meanings: Sequence[str]) -> str | None:
+    """The name of the result that all texts were asked about; of several labels or words a list that begins with three.
+
+    None without ablation.
+    """
     different = list(dict.fromkeys(meanings))
-    meaning = different[0] if different else None
-    if len(different) > 1:  # of labels, or words
-        meaning = f"each text's own result ({', '.join(different[:3])} …)"
-    shown = tuple(rows[: options.top_k])
-    return Heads(model.name, len(sums), shown, meaning, pieces, weights, rollout, attention, first)
+    if len(different) > 1:
+        return f"each text's own result ({', '.join(different[:3])} …)"
+    return different[0] if different else None
 
 
-def _token(model: LoadedModel, tokens: Tokens, asked: int | None) -> int:
-    """The position of the token whose rollout is shown: `asked`, else the first mask, else 0.
+def _token(model: LoadedModel, tokens: Tokens, chosen: int | None) -> int:
+    """The position of the token whose rollout is shown: `chosen`, else the first mask, else 0.
 
     Errors: BertcliError for a position that the text does not have.
     """
-    if asked is None:
-        return tokens.ids.index(model.tokenizer.mask_id) if model.tokenizer.mask_id in tokens.ids else 0
-    if asked >= len(tokens.ids):
-        raise BertcliError(f"There is no token {asked}: the text has {len(tokens.ids)}, from 0 (--token).")
-    return asked
+    mask = model.tokenizer.mask_id
+    if chosen is None:
+        return tokens.ids.index(mask) if mask in tokens.ids else 0
+    if chosen >= len(tokens.ids):
+        raise BertcliError(f"There is no token {chosen}: the text has {len(tokens.ids)}, from 0 (--token).")
+    return chosen
 
 
 class AttentionStats(NamedTuple):
-    """Statistics of a sentence's attention weights, and the weights themselves for pictures."""
+    """Statistics of a sentence's attention weights, and the weights themselves for pictures.
 
-    sums: Numbers  # over queries [layer, head, measure]
-    weights: Array  # [layer, head, query, key], of the first tokens
-    means: list[Numbers]  # of each layer [query, key]: the mean of its heads
+    sums [layer, head, measure]: over queries. weights [layer, head, query, key]: of the first MOST_TOKENS. means: of
+    each layer [query, key] the mean of its heads.
+    """
+
+    sums: Numbers
+    weights: Array
+    means: list[Numbers]
 
 
 def _attention_stats(model: LoadedModel, tokens: Tokens) -> AttentionStats:
     special = np.array([side is None for side in tokens.sides])
     sums, weights, means = list[Numbers](), list[Array](), list[Numbers]()
 
-    def see(kind: str, layer: int, array: Array) -> None:
-        if kind == WEIGHTS:
+    def see(name: str, layer: int, array: Array) -> None:
+        if name == WEIGHTS:
             sums.append(measures(array[0], special).T)
             weights.append(array[0, :, :MOST_TOKENS, :MOST_TOKENS].copy())
             means.append(array[0].mean(axis=0, dtype=np.float64))
@@ -281,8 +316,8 @@ def weights_of(model: LoadedModel, tokens: Tokens, layer: int) -> Array:
     """The attention weights of one layer (from 1) over all tokens: [head, query, key]."""
     found: list[Array] = []
 
-    def see(kind: str, number: int, array: Array) -> None:
-        if (kind, number) == (WEIGHTS, layer - 1):
+    def see(name: str, number: int, array: Array) -> None:
+        if (name, number) == (WEIGHTS, layer - 1):
             found.append(array[0].copy())
 
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
@@ -291,13 +326,21 @@ def weights_of(model: LoadedModel, tokens: Tokens, layer: int) -> Array:
 
 
 def measures(weights: Array, special: NDArray[np.bool_]) -> Numbers:
-    """Sums over queries [measure, head] for the weights [head, query, key] of one sentence."""
+    """Sums over queries [measure, head] for the weights [head, query, key] of one sentence.
+
+    The measures are in the order of HeadRow's fields.
+    """
     a = weights.astype(np.float64)
-    places = np.arange(a.shape[-1])
-    far = np.abs(places[:, None] - places[None, :])
-    entropy = -(a * np.log(np.where(a > 0, a, 1.0))).sum(axis=(1, 2))
-    neighbors = [np.trace(a, offset, axis1=1, axis2=2) for offset in (0, 1, -1)]
-    return np.stack([entropy, np.einsum("hqk,qk->h", a, far), a[:, :, special].sum(axis=(1, 2)), *neighbors])
+    positions = np.arange(a.shape[-1])
+    distances = np.abs(positions[:, None] - positions[None, :])
+    # 0 ln 0 is 0.
+    logarithms = np.log(np.where(a > 0, a, 1.0))
+    entropy = -(a * logarithms).sum(axis=(1, 2))
+    distance = np.einsum("hqk,qk->h", a, distances)
+    on_special = a[:, :, special].sum(axis=(1, 2))
+    # The weights on the key 0, 1 and -1 after the query are diagonals.
+    itself, on_next, on_previous = (np.trace(a, offset, axis1=1, axis2=2) for offset in (0, 1, -1))
+    return np.stack([entropy, distance, on_special, itself, on_next, on_previous])
 
 
 def changes_without(model: LoadedModel, result: Target, sentence: TokenizedText, batch_tokens: int) -> Numbers:
@@ -314,7 +357,8 @@ def changes_without(model: LoadedModel, result: Target, sentence: TokenizedText,
         for layer, state in enumerate(states):
             for first in range(0, count, together):
                 heads = range(first, min(first + together, count))
-                copies = np.tile(state, (len(heads), 1)) if layer else None  # the first layer has the pass's own
+                # The first layer's state is the embeddings' output, which the pass computes itself.
+                copies = np.tile(state, (len(heads), 1)) if layer else None
                 with watching(PartWatcher(model.network, silencing(layer, heads), layer, copies)):
                     changes[layer, heads] = result.of([sentence] * len(heads)) - value
     return changes
@@ -323,8 +367,8 @@ def changes_without(model: LoadedModel, result: Target, sentence: TokenizedText,
 def silencing(layer: int, heads: Sequence[int]) -> Callable[[str, int, Array], None]:
     """A `see` for PartWatcher that sets heads of one layer to zero: in sentence i of the batch heads[i]."""
 
-    def see(kind: str, number: int, array: Array) -> None:
-        if (kind, number) == (HEADS, layer):
+    def see(name: str, number: int, array: Array) -> None:
+        if (name, number) == (HEADS, layer):
             array[range(len(heads)), heads] = 0
 
     return see
@@ -335,59 +379,92 @@ def draw(view: Heads) -> str:
 
     Below each picture stands the change of the result without the head, or, without ablation, the mean distance.
     """
-    by_place = _by_place(view)
-    rows = [[str(1 + layer), *row] for layer, row in enumerate(by_place)]
-    columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(max(map(len, by_place))))]
     lead = MEANING
-    lead = lead if view.meaning is None else f"{lead} {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
-    measure = "mean distance" if view.meaning is None else "change of the result without the head"
-    caption = f"Attention weights, and {measure}; choose a head to see it large"
-    grid = table(caption, columns, rows, "thumbs")
-    large = element("figure", id="large", aria_live="polite")
-    numbers = document_table("All numbers", view.of_heads())
-    pictures = view.weights.reshape(-1, *view.weights.shape[2:])
-    together: list[Markup] = []
+    title = "Attention heads: where each looks"
+    if view.meaning is not None:
+        lead += f" {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
+        title += f", and {view.meaning} without it"
     if view.rollout is not None:
-        size = len(pictures[0])
-        lead = f"{lead} {OF_ROLLOUT}"
-        pictures = np.concatenate([pictures, [m[:size, :size] for m in (view.rollout.layers, view.rollout.mean)]])
-        names = ("Rollout", "Mean weight")
-        beside = [_thumb(name, len(view.weights), place) for place, name in enumerate(names)]
-        token = f"{view.rollout.token} {view.pieces[view.rollout.token]}"
-        together = [
-            table("All layers together", [*map(Column, names)], [beside]),
-            document_table(f"What token {token} draws on", view.of_tokens(view.rollout)),
-        ]
-    here = files(__package__)
-    style, script = (here.joinpath(f"heads.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    data = {
-        "tokens": [visible(piece) for piece in view.pieces[: len(pictures[0])]],
+        lead += f" {OF_ROLLOUT}"
+    grid = _grid(view)
+    # heads.js fills it with the picture that is chosen.
+    large = element("figure", id="large", aria_live="polite")
+    rollout_pictures, rollout_numbers = _rollout_tables(view)
+    numbers = document_table("All numbers", view.of_heads())
+    pictures = [grid, *rollout_pictures]
+    tables = [*rollout_numbers, numbers]
+    if max(head.head for head in view.heads) > MOST_BESIDE:
+        content = [*pictures, side_by_side(large, tables)]
+    else:
+        content = [side_by_side(pictures, large, tables)]
+    style = files(__package__).joinpath("heads.css").read_text(encoding="utf-8")
+    script = files(__package__).joinpath("heads.js").read_text(encoding="utf-8")
+    return page(
+        title,
+        *content,
+        lead=lead,
+        model=view.model,
+        text=view.text,
+        style=style,
+        script=script,
+        data=_picture_data(view),
+    )
+
+
+def _picture_data(view: Heads) -> dict[str, Any]:
+    """What heads.js draws: the weights of all heads as bytes, layer by layer, and of a rollout both its matrices."""
+    pictures = view.weights.reshape(-1, *view.weights.shape[2:])
+    size = pictures.shape[1]
+    if view.rollout is not None:
+        matrices = [matrix[:size, :size] for matrix in (view.rollout.layers, view.rollout.mean)]
+        pictures = np.concatenate([pictures, matrices])
+    return {
+        "tokens": [visible(piece) for piece in view.pieces[:size]],
         "heads": view.weights.shape[1],
         "weights": encoded(np.round(255 * pictures), "u1"),
-        "chosen": [0, 0]
-        if view.attention is None
-        else [view.attention.chosen.layer - 1, (view.attention.chosen.head or 1) - 1],
+        "chosen": _first_chosen(view),
     }
-    title = "Attention heads: where each looks"
-    title += "" if view.meaning is None else f", and {view.meaning} without it"
-    many = max(map(len, by_place)) > MOST_BESIDE
-    pictures_first, tables = [grid, *together[:1]], [*together[1:], numbers]
-    content = [*pictures_first, side_by_side(large, tables)] if many else [side_by_side(pictures_first, large, tables)]
-    return page(title, *content, lead=lead, model=view.model, text=view.text, style=style, script=script, data=data)
 
 
-def _by_place(view: Heads) -> list[list[str]]:
-    """The grid's cells [layer][head]: a picture and a shaded number; "" for a head that is not shown (--top-k)."""
+def _first_chosen(view: Heads) -> list[int]:
+    """Layer and head, from 0, of the picture that is large at first: those of --layer."""
+    if view.attention is None:
+        return [0, 0]
+    layer, head = view.attention.chosen.layer, view.attention.chosen.head or 1
+    return [layer - 1, head - 1]
+
+
+def _rollout_tables(view: Heads) -> tuple[list[Markup], list[Markup]]:
+    """The pictures of a rollout, and its numbers; none without one."""
+    if view.rollout is None:
+        return [], []
+    names = ("Rollout", "Mean weight")
+    # They follow the pictures of the last layer's heads.
+    row_of_data = len(view.weights)
+    thumbs = [_thumb(name, row_of_data, number) for number, name in enumerate(names)]
+    token = f"{view.rollout.token} {view.pieces[view.rollout.token]}"
+    pictures = table("All layers together", [*map(Column, names)], [thumbs])
+    numbers = document_table(f"What token {token} draws on", view.of_tokens(view.rollout))
+    return [pictures], [numbers]
+
+
+def _grid(view: Heads) -> Markup:
+    """The table of layers by heads: a picture and a shaded number each; empty for a head left out by --top-k."""
     name = "distance" if view.meaning is None else "change"
     largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
-    layers, heads = max(head.layer for head in view.heads), max(head.head for head in view.heads)
-    rows = [[""] * heads for _ in range(layers)]
+    layers = max(head.layer for head in view.heads)
+    heads = max(head.head for head in view.heads)
+    rows = [[str(1 + layer)] + [""] * heads for layer in range(layers)]
     for head in view.heads:
         text = f"{head[name]:+z.3f}" if name == "change" else f"{head[name]:.1f}"
         title = f"Layer {head.layer}, head {head.head} ({name} {text})"
-        layer, number = head.layer - 1, head.head - 1
-        rows[layer][number] = Markup(_thumb(title, layer, number) + shaded(text, head[name] / largest))
-    return rows
+        thumb = _thumb(title, head.layer - 1, head.head - 1)
+        # The first cell of a row is its layer's number, so heads stand where their numbers say.
+        rows[head.layer - 1][head.head] = Markup(thumb + shaded(text, head[name] / largest))
+    columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(heads))]
+    measure = "mean distance" if view.meaning is None else "change of the result without the head"
+    caption = f"Attention weights, and {measure}; choose a head to see it large"
+    return table(caption, columns, rows, "thumbs")
 
 
 def _thumb(title: str, layer: int, head: int) -> Markup:

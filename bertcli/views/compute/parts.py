@@ -11,7 +11,7 @@ from typing import Any
 from bertcli.network.module import walk
 from bertcli.tracing.dispatch import Array, Module, Op
 
-LAYERS, ATTENTION, FEED_FORWARD, HEADS = KINDS = ("layers", "attention", "feed-forward", "heads")
+LAYERS, ATTENTION, FEED_FORWARD, HEADS = ACTIVATIONS = ("layers", "attention", "feed-forward", "heads")
 WEIGHTS = "weights"
 OF_OPS = {"attend": HEADS, "softmax": WEIGHTS}
 # The path of an encoder layer, or of its part; experts and plain layers stand where others have a gated one.
@@ -20,9 +20,9 @@ NAMES = {None: LAYERS, "attention": ATTENTION}
 
 
 class PartWatcher:
-    """Call `see(kind, layer, array)` for every part of a pass; the pass goes on with what `see` writes into the array.
+    """Call `see(name, layer, array)` for every part of a pass; the pass goes on with what `see` writes into the array.
 
-        kind                         array                          layer
+        name                         array                          layer
         layers                       [token, hidden]                0 the embeddings' output, N layer N's
         attention, feed-forward      [token, hidden]                from 0
         heads                        [batch, head, token, size]     from 0
@@ -44,9 +44,17 @@ class PartWatcher:
         whole: bool = False,
     ) -> None:
         self._encoder: Module = network.encoder  # type: ignore[attr-defined]
-        self._see, self._first, self._state, self._whole = see, first, state, whole
-        found = ((LAYER.fullmatch(path), item) for path, item in walk(network))
-        self._parts = {id(item): NAMES.get(match[1], FEED_FORWARD) for match, item in found if match}
+        self._see = see
+        self._first = first
+        self._state = state
+        self._whole = whole
+        # The id of a module -> what its result is called.
+        self._names: dict[int, str] = {}
+        for path, item in walk(network):
+            match = LAYER.fullmatch(path)
+            if match:
+                self._names[id(item)] = NAMES.get(match[1], FEED_FORWARD)
+        # Layers that have begun.
         self._begun = 0
         # The layer that is running; None outside of layers.
         self._layer: int | None = None
@@ -59,7 +67,7 @@ class PartWatcher:
         return result
 
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:
-        part = self._parts.get(id(module))
+        name = self._names.get(id(module))
         if module is self._encoder:
             x, batch, *rows = arguments
             x = x if self._state is None else self._state
@@ -68,11 +76,11 @@ class PartWatcher:
                 return module.forward(x, batch, *rows)
             hidden = module.forward(x, batch)
             return hidden if not rows or rows[0] is None else hidden[rows[0]]
-        if part == LAYERS and self._layer is None:
+        if name == LAYERS and self._layer is None:
             return self._run_layer(module, arguments, keywords)
         result = module.forward(*arguments, **keywords)
-        if part is not None and self._layer is not None:
-            self._see(part, self._layer, result)
+        if name is not None and self._layer is not None:
+            self._see(name, self._layer, result)
         return result
 
     def _run_layer(self, layer: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Array:

@@ -31,7 +31,7 @@ from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.options import takes
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views.compute.parts import ATTENTION, FEED_FORWARD, HEADS, KINDS, LAYERS, PartWatcher
+from bertcli.views.compute.parts import ACTIVATIONS, ATTENTION, FEED_FORWARD, HEADS, LAYERS, PartWatcher
 from bertcli.views.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.views.patch import PatchOptions
 
@@ -58,25 +58,29 @@ Pairs = Sequence[tuple[int, int]]
 
 
 class TextRun(NamedTuple):
-    """A text's pass: its result, and its activations by kind and layer, [token, hidden] or of heads [head, …]."""
+    """A text's pass: its result, and its activations by name and layer, [token, hidden] or of heads [head, …]."""
 
     sentence: TokenizedText
     value: float
-    parts: dict[tuple[str, int], Array]
+    activations: dict[tuple[str, int], Array]
 
 
 def run_of(model: LoadedModel, result: Target, sentence: TokenizedText) -> TextRun:
-    """TextRun a text and keep a copy of every activation that can be patched."""
-    parts: dict[tuple[str, int], Array] = {}
+    """Run a text and keep a copy of every activation that can be patched."""
+    activations: dict[tuple[str, int], Array] = {}
 
-    def keep(kind: str, layer: int, array: Array) -> None:
-        if kind in KINDS:
-            parts[kind, layer] = array[0].copy() if kind == HEADS else array.copy()
+    def keep(name: str, layer: int, array: Array) -> None:
+        if name == HEADS:
+            # The batch has one sentence.
+            activations[name, layer] = array[0].copy()
+        elif name in ACTIVATIONS:
+            activations[name, layer] = array.copy()
 
+    # Damaged weights overflow; the result is checked.
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep, whole=True)):
         value = float(result.of([sentence])[0])
     check_finite(np.array(value))
-    return TextRun(sentence, value, parts)
+    return TextRun(sentence, value, activations)
 
 
 class Patching(NamedTuple):
@@ -90,35 +94,45 @@ class Patching(NamedTuple):
     base: TextRun
     source: TextRun
 
-    def values(self, kind: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
+    def values(self, of: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
         """The result [copy] of copies of the base, each patched at its own pairs of positions, and in its own head.
 
-        All copies are one batch. It begins at the patched layer, with the base's state there: earlier layers are the
-        same as in the base's own pass.
+        All copies are one batch. It begins at the patched layer, with the base's state there: earlier layers compute
+        what they did in the base's own pass.
         """
-        size, given = len(self.base.sentence.ids), self.source.parts[kind, layer]
+        size = len(self.base.sentence.ids)
+        activation = self.source.activations[of, layer]
 
-        def put(at: str, number: int, array: Array) -> None:
-            if (at, number) != (kind, layer):
+        def put(name: str, number: int, array: Array) -> None:
+            if (name, number) != (of, layer):
                 return
             for copy, pairs in enumerate(copies):
-                for to, position in pairs:
-                    if kind == HEADS:
-                        array[copy, heads[copy], to] = given[heads[copy], position]
+                for base_position, source_position in pairs:
+                    if of == HEADS:
+                        head = heads[copy]
+                        array[copy, head, base_position] = activation[head, source_position]
                     else:
-                        array[copy * size + to] = given[position]
+                        # Copies lie end to end.
+                        array[copy * size + base_position] = activation[source_position]
 
-        state = np.tile(self.base.parts[LAYERS, layer], (len(copies), 1))
+        state = np.tile(self.base.activations[LAYERS, layer], (len(copies), 1))
         with np.errstate(all="ignore"), watching(PartWatcher(self.model.network, put, layer, state, whole=True)):
             return self.result.of([self.base.sentence] * len(copies))
 
-    def row(self, kind: str, layer: int, pairs: Pairs, batch_tokens: int) -> Numbers:
+    def row(self, of: str, layer: int, pairs: Pairs, batch_tokens: int) -> Numbers:
         """The results of one layer's patches: one for each pair [pair], or of heads one for each head [head]."""
-        heads = range(self.model.config.num_attention_heads) if kind == HEADS else range(0)
-        copies: Sequence[Pairs] = [pairs for _ in heads] or [[pair] for pair in pairs]
+        heads: Sequence[int] = ()
+        # A state is patched at one token at a time, a head at all tokens.
+        copies: Sequence[Pairs] = [[pair] for pair in pairs]
+        if of == HEADS:
+            heads = range(self.model.config.num_attention_heads)
+            copies = [pairs for _ in heads]
         step = max(1, batch_tokens // len(self.base.sentence.ids))
-        parts = [slice(first, first + step) for first in range(0, len(copies), step)]
-        return np.concatenate([self.values(kind, layer, copies[part], heads[part]) for part in parts])
+        results = []
+        for first in range(0, len(copies), step):
+            batch = slice(first, first + step)
+            results.append(self.values(of, layer, copies[batch], heads[batch]))
+        return np.concatenate(results)
 
 
 # --------------------------------------------------------------------------------------------------- the whole of it
@@ -126,7 +140,7 @@ class Patching(NamedTuple):
 
 @dataclass(frozen=True)
 class Patch(View):
-    """The result of patching one kind of activation.
+    """The result of patching one activation: `of` is its name, as the option has it.
 
     values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
     b that belong together. tokens: those of a, and those of b. meaning: the name of the result, for people.
@@ -140,29 +154,38 @@ class Patch(View):
     value_b: float
     pairs: tuple[tuple[int, int], ...]
     tokens: tuple[Sequence[str], Sequence[str]]
-    kind: str
+    of: str
     values: dict[str, Numbers]
 
     @property
     def effects(self) -> dict[str, Numbers]:
         """The effects by direction, in the shape of the values: shares of the difference between the two results."""
-        gap = self.value_a - self.value_b
-        ends = {"denoise": (self.value_b, gap), "noise": (self.value_a, -gap)}
-        return {name: (values - ends[name][0]) / ends[name][1] for name, values in self.values.items()}
+        difference = self.value_a - self.value_b
+        effects = {}
+        for direction, values in self.values.items():
+            if direction == "denoise":
+                effects[direction] = (values - self.value_b) / difference
+            else:
+                effects[direction] = (values - self.value_a) / -difference
+        return effects
 
     @property
     def record(self) -> dict[str, Any]:
         """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
-        grids = [{self.kind: _nulls(effects)} for effects in self.effects.values()]
-        both = {"noise": grids[1]} if len(grids) > 1 else {}
-        names = ("a", "b", "target", "value_a", "value_b")
-        return {name: self[name] for name in names} | {"pairs": [*map(list, self.pairs)], "effects": grids[0], **both}
+        first, *second = [{self.of: _nulls(effects)} for effects in self.effects.values()]
+        record = {name: self[name] for name in ("a", "b", "target", "value_a", "value_b")}
+        record["pairs"] = [*map(list, self.pairs)]
+        record["effects"] = first
+        if second:
+            record["noise"] = second[0]
+        return record
 
     @property
     def columns(self) -> list[str]:
         """The names of the values' columns: heads, or the tokens of b."""
-        if self.kind == HEADS:
-            return [f"Head {1 + head}" for head in range(len(next(iter(self.values.values()))[0]))]
+        if self.of == HEADS:
+            (values, *_) = self.values.values()
+            return [f"Head {1 + head}" for head in range(values.shape[1])]
         return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
 
     @property
@@ -172,27 +195,36 @@ class Patch(View):
 
     def layer(self, row: int) -> int:
         """The number of a row of values: of states from 0 (the embeddings), of layers from 1."""
-        return row if self.kind == LAYERS else 1 + row
+        return row if self.of == LAYERS else 1 + row
 
-    def place(self, row: int) -> str:
+    def row_name(self, row: int) -> str:
         """The name of a row of values: a state, or a layer."""
-        return state_name(row) if self.kind == LAYERS else layer_name(self.layer(row))
+        return state_name(row) if self.of == LAYERS else layer_name(self.layer(row))
 
     def document(self) -> Document:
         """The table that `bertcli patch` prints: layers by tokens of B, or by heads."""
         both = len(self.effects) > 1
-        columns = [Column("State" if self.kind == LAYERS else "Layer"), *([Column("Direction")] if both else [])]
+        columns = [Column("State" if self.of == LAYERS else "Layer")]
+        if both:
+            columns.append(Column("Direction"))
         columns += [Column(name, number=True) for name in self.columns]
         rows, lines = [], []
         for direction, effects in self.effects.items():
-            for line, row in enumerate(_nulls(effects)):
-                named = [self.place(line), direction] if both else [self.place(line)]
-                rows.append([*named, *("" if effect is None else Shaded(f"{effect:+z.3f}", effect) for effect in row)])
-                for number, effect in enumerate(row):
-                    at = {"head": 1 + number} if self.kind == HEADS else self._at(number)
-                    where = {"of": self.kind, "direction": direction, "layer": self.layer(line), **at}
-                    lines.append({**where, "effect": effect})
+            for layer, of_layer in enumerate(_nulls(effects)):
+                names = [self.row_name(layer), direction] if both else [self.row_name(layer)]
+                rows.append([*names, *map(_effect_cell, of_layer)])
+                for column, effect in enumerate(of_layer):
+                    lines.append(self._line(direction, layer, column, effect))
         return Document(columns, rows, self.below(), self.record, lines)
+
+    def _line(self, direction: str, row: int, column: int, effect: float | None) -> dict[str, Any]:
+        """One effect as a line of a .csv file."""
+        line = {"of": self.of, "direction": direction, "layer": self.layer(row)}
+        if self.of == HEADS:
+            line["head"] = 1 + column
+        else:
+            line |= {"position": column, "token": self.tokens[1][column]}
+        return {**line, "effect": effect}
 
     def below(self) -> list[str]:
         """The lines below the table: both results, and how to read an effect."""
@@ -207,16 +239,17 @@ class Patch(View):
 
         In the turned table tokens go down and states across, so that a long text is as wide as a short one.
         """
-        document, room = self.document(), terminal_width()
+        document, width = self.document(), terminal_width()
         cells = [[column.name for column in document.columns], *document.rows]
-        widths = [2 + max(cell_count(visible(row[i])) for row in cells) for i in range(len(cells[0]))]
-        if room is not None and sum(widths) > room:
-            print_shades(self.turned(room))
-            below = ["Across: state 0 is the embeddings, state N what layer N gives."] if self.kind == LAYERS else []
-            print("", *(folded(visible(line), room) for line in [*below, *self.below()]), sep="\n")
+        widths = [2 + max(cell_count(visible(cell)) for cell in column) for column in zip(*cells, strict=True)]
+        if width is not None and sum(widths) > width:
+            print_shades(self.turned(width))
+            below = self.below()
+            if self.of == LAYERS:
+                below.insert(0, "Across: state 0 is the embeddings, state N what layer N gives.")
+            print("", *(folded(visible(line), width) for line in below), sep="\n")
         elif shows_shades():
-            lines = ([_aligned(*cell, i > 0) for i, cell in enumerate(zip(row, widths, strict=True))] for row in cells)
-            print_shades(lines)
+            print_shades(_aligned(row, widths) for row in cells)
             print("", *document.shown_below(), sep="\n")
         else:
             print_document(document, "table")
@@ -224,35 +257,44 @@ class Patch(View):
     def turned(self, width: int) -> Iterator[list[str]]:
         """The turned table for a terminal of this width: a row for each token or head, a column for each layer.
 
-        Columns that do not fit follow in further tables.
+        Columns that do not fit follow in further tables. A line is a list of cells.
         """
         labels = [visible(name) for name in self.columns]
-        heading = "state" if self.kind == LAYERS else "layer"
-        beside = 1 + max(map(cell_count, [heading, *labels]))
+        heading = "state" if self.of == LAYERS else "layer"
+        label_width = 1 + max(map(cell_count, [heading, *labels]))
+        # Without color a block character stands before the number.
+        gap = 1 if shows_shades() else 2
         for direction, effects in self.effects.items():
-            texts = [[f"{effect:z.2f}" if np.isfinite(effect) else "" for effect in row] for row in effects]
+            # What is down in `effects`, a layer, is across here.
+            texts = [[f"{effect:z.2f}" if np.isfinite(effect) else "" for effect in of_layer] for of_layer in effects]
             names = [str(self.layer(row)) for row in range(len(texts))]
-            # Without color a block character stands before the number.
-            gap = 1 if shows_shades() else 2
             widths = [gap + max(map(len, [name, *column])) for name, column in zip(names, texts, strict=True)]
-            for number, rows in enumerate(fitting(widths, width - beside)):
-                if number:
+            for table_number, layers in enumerate(fitting(widths, width - label_width)):
+                if table_number:
                     yield []
                 elif len(self.effects) > 1:
                     yield [f"{direction}: {DIRECTIONS[direction]}"]
-                yield [padded(heading, beside), *(padded(names[row], widths[row], number=True) for row in rows)]
-                for token, label in enumerate(labels):
-                    cells = [(padded(texts[row][token], widths[row], True), effects[row][token]) for row in rows]
-                    yield [padded(label, beside), *(Shaded(*cell) if cell[0].strip() else cell[0] for cell in cells)]
+                numbers = [padded(names[layer], widths[layer], number=True) for layer in layers]
+                yield [padded(heading, label_width), *numbers]
+                for row, label in enumerate(labels):
+                    cells = []
+                    for layer in layers:
+                        text = padded(texts[layer][row], widths[layer], number=True)
+                        cells.append(Shaded(text, effects[layer][row]) if text.strip() else text)
+                    yield [padded(label, label_width), *cells]
 
-    def _at(self, position: int) -> dict[str, Any]:
-        return {"position": position, "token": self.tokens[1][position]}
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The cells of a row in their columns, with their shades; the first is no number."""
+    cells = []
+    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        text = padded(visible(cell), width, column > 0)
+        cells.append(Shaded(text, cell.shade) if isinstance(cell, Shaded) else text)
+    return cells
 
 
-def _aligned(cell: str, width: int, number: bool) -> str:
-    """A cell in its column, with its shade."""
-    text = padded(visible(cell), width, number)
-    return Shaded(text, cell.shade) if isinstance(cell, Shaded) else text
+def _effect_cell(effect: float | None) -> str:
+    return "" if effect is None else Shaded(f"{effect:+z.3f}", effect)
 
 
 def _nulls(values: Numbers) -> list[list[float | None]]:
@@ -276,49 +318,69 @@ def patches(
     model: LoadedModel,
     a: str,
     options: PatchOptions,
-    kinds: Sequence[str],
+    activations: Sequence[str],
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
-    """Patch several kinds of activations as `patch` does one; `counting` wraps the loop over layers (progress)."""
+    """Patch several activations as `patch` does one; `counting` wraps the loop over layers (progress)."""
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no layers to patch: its vectors come from a table of words alone.")
-    limit, prepared = length_limit(model, options.max_length), preparing(model, options)
-    of_a, of_b = (tokens_of(model, prepared(text), options.text_pair, limit) for text in (a, options.b))
-    if (of_a.ids, of_a.segments) == (of_b.ids, of_b.segments):
+    limit = length_limit(model, options.max_length)
+    prepared = preparing(model, options)
+    tokens_a = tokens_of(model, prepared(a), options.text_pair, limit)
+    tokens_b = tokens_of(model, prepared(options.b), options.text_pair, limit)
+    if (tokens_a.ids, tokens_a.segments) == (tokens_b.ids, tokens_b.segments):
         raise BertcliError("The two texts have the same tokens, so there is no difference to find the place of.")
-    sentence = sentence_of(model, of_a, a, options)
-    result = result_of(model, sentence, options)
-    same = options if sentence.mask is None else replace(options, word=result.target)
-    sentences = sentence, sentence_of(model, of_b, options.b, same)
-    clean, corrupted = (run_of(model, result, one) for one in sentences)
+    sentence_a = sentence_of(model, tokens_a, a, options)
+    result = result_of(model, sentence_a, options)
+    # At a mask, both texts are asked about the word that was found for a.
+    options_b = options if sentence_a.mask is None else replace(options, word=result.target)
+    sentence_b = sentence_of(model, tokens_b, options.b, options_b)
+    clean = run_of(model, result, sentence_a)
+    corrupted = run_of(model, result, sentence_b)
     if abs(clean.value - corrupted.value) < LEAST_DIFFERENCE:
         raise BertcliError(
             f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
             f"than {LEAST_DIFFERENCE} apart, so there is no difference to find the place of. Ask about another result "
             "(--word, --label, --versus)."
         )
-    pairs = _pairs(of_a, of_b)
-    runs = {
-        "denoise": (Patching(model, result, corrupted, clean), [(j, i) for i, j in pairs]),
+    pairs = _pairs(tokens_a, tokens_b)
+    pairs_of_b = [(in_b, in_a) for in_a, in_b in pairs]
+    patchings = {
+        "denoise": (Patching(model, result, corrupted, clean), pairs_of_b),
         "noise": (Patching(model, result, clean, corrupted), pairs),
     }
-    directions = [name for name in runs if options.direction in (name, "both")]
-    layers = model.config.num_hidden_layers
-    sites = [(kind, name, n) for kind in kinds for name in directions for n in range(layers + (kind == LAYERS))]
+    directions = [name for name in patchings if options.direction in (name, "both")]
+    sites = []
+    for of in activations:
+        # There is one state more than layers: the embeddings.
+        rows = model.config.num_hidden_layers + (of == LAYERS)
+        sites += [(of, direction, row) for direction in directions for row in range(rows)]
     grids: dict[tuple[str, str], list[Numbers]] = {}
-    for kind, name, layer in counting(sites):
-        run, places = runs[name]
-        values = run.row(kind, layer, places, options.batch_tokens or BATCH_TOKENS)
-        if kind != HEADS:
+    for of, direction, row in counting(sites):
+        patching, positions = patchings[direction]
+        values = patching.row(of, row, positions, options.batch_tokens or BATCH_TOKENS)
+        if of != HEADS:
             # Columns are the tokens of b, of which only those in pairs were patched.
-            spread = np.full(len(of_b.ids), np.nan)
-            spread[[j for _, j in pairs]] = values
-            values = spread
-        grids.setdefault((kind, name), []).append(values)
-    tokens = (list(of_a.pieces), list(of_b.pieces))
-    shared = (a, options.b, result.target, result.meaning, clean.value, corrupted.value, tuple(pairs), tokens)
-    return [Patch(*shared, kind, {name: np.array(grids[kind, name]) for name in directions}) for kind in kinds]
+            of_tokens = np.full(len(tokens_b.ids), np.nan)
+            of_tokens[[in_b for _, in_b in pairs]] = values
+            values = of_tokens
+        grids.setdefault((of, direction), []).append(values)
+    return [
+        Patch(
+            a=a,
+            b=options.b,
+            target=result.target,
+            meaning=result.meaning,
+            value_a=clean.value,
+            value_b=corrupted.value,
+            pairs=tuple(pairs),
+            tokens=(list(tokens_a.pieces), list(tokens_b.pieces)),
+            of=of,
+            values={direction: np.array(grids[of, direction]) for direction in directions},
+        )
+        for of in activations
+    ]
 
 
 def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
@@ -329,14 +391,14 @@ def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
     if len(a.ids) == len(b.ids):
         return [(i, i) for i in range(len(a.ids))]
     pairs = partners(a.pieces, b.pieces)
-    alone = (
-        " ".join(piece for i, piece in enumerate(tokens.pieces) if i not in {pair[side] for pair in pairs}) or "nothing"
-        for side, tokens in enumerate((a, b))
-    )
-    some = (shorten(pieces, 100, placeholder=" …") for pieces in alone)
+    alone = []
+    for side, tokens in enumerate((a, b)):
+        with_partner = {pair[side] for pair in pairs}
+        pieces = [piece for position, piece in enumerate(tokens.pieces) if position not in with_partner]
+        alone.append(shorten(" ".join(pieces) or "nothing", 100, placeholder=" …"))
     logger.info(
         "the texts have %d and %d tokens, which pair up where their pieces do; without a partner, and not patched: %s "
-        "of A, %s of B.", len(a.ids), len(b.ids), *some,
+        "of A, %s of B.", len(a.ids), len(b.ids), *alone,
     )  # fmt: skip
     return pairs
 
@@ -348,15 +410,15 @@ def measure(
     whole: bool = False,
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
-    """Patch the kind of activation of the options, or with `whole` all kinds, for the page."""
-    return patches(model, a, options, KINDS if whole else (options.of,), counting)
+    """Patch the activation that the options name, or with `whole` all, for the page."""
+    return patches(model, a, options, ACTIVATIONS if whole else (options.of,), counting)
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
 
 
 def draw(views: Sequence[Patch], model: str = "") -> str:
-    """The page: both texts with their differing pieces marked, and a heat map for each kind and direction."""
+    """The page: both texts with their differing pieces marked, and a heat map for each activation and direction."""
     view = views[0]
     columns = [Column("Text"), Column("Tokens, marked where the texts differ"), Column("Result", number=True)]
     results = ("A (clean)", view.value_a), ("B (corrupted)", view.value_b)
@@ -369,36 +431,34 @@ def draw(views: Sequence[Patch], model: str = "") -> str:
 
 def _pieces(view: Patch, side: int) -> Markup:
     """The tokens of one text; those whose partner in the other text differs, or is missing, are marked."""
-    partners = {pair[side]: pair[1 - side] for pair in view.pairs}
+    other_side = 1 - side
+    partner_of = {pair[side]: pair[other_side] for pair in view.pairs}
     parts: list[str] = []
     for position, piece in enumerate(view.tokens[side]):
-        other = partners.get(position)
-        same = other is not None and view.tokens[1 - side][other] == piece
-        parts += [piece if same else shaded(piece, 1.0), " "]
+        partner = partner_of.get(position)
+        is_equal = partner is not None and view.tokens[other_side][partner] == piece
+        parts += [piece if is_equal else shaded(piece, 1.0), " "]
     return element("span", *parts)
 
 
 def _map(view: Patch, direction: str) -> Markup:
-    """The heat map of a kind and direction; a cell's title has its value and both texts' results.
+    """The heat map of an activation and direction; a cell's title has its value and both texts' results.
 
     Layers go down, and tokens or heads across; where there are more tokens than layers, tokens go down.
     """
     effects, values = view.effects[direction], view.values[direction]
-    layers = [layer_name(view.layer(row)) for row in range(len(effects))]
-    turned = view.kind != HEADS and len(view.columns) > len(layers)
-    if turned:
-        corner, down, across, effects, values = "Token of B", view.columns, layers, effects.T, values.T
-    else:
-        corner, down, across = "Layer", layers, view.columns
-    ends = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
-    rows = [
-        [
-            name,
-            *(
-                "" if np.isnan(effect) else shaded(f"{effect:+z.2f}", effect, title=f"{value:.4f} patched, {ends}")
-                for effect, value in zip(*row, strict=True)
-            ),
-        ]
-        for name, *row in zip(down, effects, values, strict=True)
-    ]
-    return table(f"{TITLES[view.kind]}: {DIRECTIONS[direction]}", [Column(corner), *map(Column, across)], rows, HEAT)
+    corner, across = "Layer", view.columns
+    down = [layer_name(view.layer(row)) for row in range(len(effects))]
+    if view.of != HEADS and len(across) > len(down):
+        corner, across, down = "Token of B", down, across
+        effects, values = effects.T, values.T
+    unpatched = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
+
+    def cell(effect: float, value: float) -> str:
+        if np.isnan(effect):
+            return ""
+        return shaded(f"{effect:+z.2f}", effect, title=f"{value:.4f} patched, {unpatched}")
+
+    rows = [[name, *map(cell, *row)] for name, *row in zip(down, effects, values, strict=True)]
+    columns = [Column(corner), *map(Column, across)]
+    return table(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows, HEAT)
