@@ -16,14 +16,18 @@ Numbers = NDArray[np.float64]
 Whole = NDArray[np.intp]
 Figures = dict[str, Numbers]
 Gains = Sequence[Sequence[float]]
-BINS = 15  # of confidence
-SPREAD = 1e-12  # a variance below this share of the squared range is rounding
+# Of confidence, in the calibration error.
+BINS = 15
+# A variance below this share of the squared range is rounding.
+SPREAD = 1e-12
 
 
 def ratio(part: Any, whole: Any) -> Numbers:
     """part / whole, and 0 where whole is 0: what scikit-learn takes where a figure would be 0 / 0."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
-    return np.asarray(np.divide(part, whole, out=np.zeros(part.shape), where=whole != 0))
+    result = np.zeros(part.shape)
+    np.divide(part, whole, out=result, where=whole != 0)
+    return result
 
 
 def mean(values: Numbers, counts: Numbers) -> Numbers:
@@ -37,7 +41,8 @@ def means(names: Sequence[str], counts: Numbers, *columns: Numbers) -> Figures:
     for name, values in zip(names, columns, strict=True):
         known = np.isfinite(values)
         number = product(counts, known)
-        found[name] = np.where(number > 0, ratio(product(counts, np.where(known, values, 0)), number), np.nan)
+        total = product(counts, np.where(known, values, 0))
+        found[name] = np.where(number > 0, ratio(total, number), np.nan)
     return found
 
 
@@ -53,14 +58,19 @@ def pearson(x: Numbers, y: Numbers, counts: Numbers) -> Numbers:
     shares = ratio(counts, total)
 
     def centered(values: Numbers) -> Numbers:
+        # To the range from 0 to 1 first, since large values with little spread would lose their digits.
         low, high = values.min(), values.max()
         values = (values - low) / (high - low if high > low else 1)
-        return np.asarray(values - (shares * values).sum(axis=1, keepdims=True))
+        means = (shares * values).sum(axis=1, keepdims=True)
+        return np.asarray(values - means)
 
     x, y = centered(x), centered(y)
-    both, of_x, of_y = ((shares * product).sum(axis=1) for product in (x * y, x * x, y * y))
-    varies = (of_x > SPREAD) & (of_y > SPREAD)
-    return np.where(varies, ratio(both, np.sqrt(of_x * of_y)), np.nan).clip(-1, 1)
+    covariance = (shares * (x * y)).sum(axis=1)
+    variance_x = (shares * (x * x)).sum(axis=1)
+    variance_y = (shares * (y * y)).sum(axis=1)
+    both_vary = (variance_x > SPREAD) & (variance_y > SPREAD)
+    correlations = ratio(covariance, np.sqrt(variance_x * variance_y))
+    return np.where(both_vary, correlations, np.nan).clip(-1, 1)
 
 
 def spearman(x: Numbers, y: Numbers, counts: Numbers) -> Numbers:
@@ -77,7 +87,9 @@ def ranks(values: Numbers, counts: Numbers) -> Numbers:
     order = np.argsort(group, kind="stable")
     begins = np.searchsorted(group[order], np.arange(group.max(initial=-1) + 1))
     equal = np.add.reduceat(counts[:, order], begins, axis=1)
-    return np.asarray((equal.cumsum(axis=1) - equal + (equal + 1) / 2)[:, group])
+    below = equal.cumsum(axis=1) - equal
+    of_groups = below + (equal + 1) / 2
+    return np.asarray(of_groups[:, group])
 
 
 # ---------------------------------------------------------------------------------------------------- two classes
@@ -94,10 +106,13 @@ class Cuts(NamedTuple):
     def of(cls, scores: Numbers, labels: Numbers, counts: Numbers) -> "Cuts":
         """From scores and labels, 1 or 0 [item]."""
         order = np.argsort(-scores, kind="stable")
-        ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
+        descending = scores[order]
+        # The last item of each run of equal scores: no cut lies between equal ones.
+        ends = np.flatnonzero(np.append(np.diff(descending) != 0, True))
         weights = counts[:, order]
-        right = (weights * labels[order]).cumsum(axis=1)[:, ends]
-        return cls(scores[order][ends], right, weights.cumsum(axis=1)[:, ends])
+        right = (weights * labels[order]).cumsum(axis=1)
+        taken = weights.cumsum(axis=1)
+        return cls(descending[ends], right[:, ends], taken[:, ends])
 
     @property
     def curve(self) -> tuple[Numbers, Numbers]:
@@ -116,12 +131,18 @@ class Cuts(NamedTuple):
         scores, right, taken = self
         recall, precision = self.curve
         true, total = right[:, -1:], taken[:, -1:]
+        gained = np.diff(recall, axis=1, prepend=0)
         f1 = ratio(2 * right, taken + true)
-        correct = np.maximum(2 * right - taken + total - true, total - true)
+        # The lowest score has no next one.
+        next_scores = np.append(scores[1:], scores[-1])
+        thresholds = (scores + next_scores) / 2
+        false = total - true
+        # True items above the cut and false ones below it; with nothing above it, all false ones.
+        correct = np.maximum(2 * right - taken + total - true, false)
         return {
-            "average_precision": (np.diff(recall, axis=1, prepend=0) * precision).sum(axis=1),
+            "average_precision": (gained * precision).sum(axis=1),
             "best_f1": f1.max(axis=1),
-            "best_f1_threshold": ((scores + np.append(scores[1:], scores[-1])) / 2)[f1.argmax(axis=1)],
+            "best_f1_threshold": thresholds[f1.argmax(axis=1)],
             "best_accuracy": ratio(correct.max(axis=1), total[:, 0]),
         }
 
@@ -153,24 +174,38 @@ class Sums(NamedTuple):
 
     @property
     def together(self) -> "Sums":
-        """Those of all labels as if they were one [draw]: what is called micro."""
-        return Sums(*(some.sum(axis=1) for some in self))
+        """The sums over all labels, as if they were one [draw]: what is called micro."""
+        return Sums(self.right.sum(axis=1), self.found.sum(axis=1), self.true.sum(axis=1))
 
     def averages(self, include_absent: bool = False) -> Figures:
         """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support.
 
         include_absent: the mean is that of all labels, as scikit-learn takes it where an item may have several.
         """
-        f1, occurs = self.scores[2], (self.found + self.true > 0) | include_absent
-        weighted = ratio((f1 * self.true).sum(axis=1), self.true.sum(axis=1))
-        macro = ratio(f1.sum(axis=1), occurs.sum(axis=1))
-        return {"macro_f1": macro, "micro_f1": self.together.scores[2], "weighted_f1": weighted}
+        _, _, f1 = self.scores
+        _, _, micro_f1 = self.together.scores
+        counts_in_mean = (self.found + self.true > 0) | include_absent
+        macro_f1 = ratio(f1.sum(axis=1), counts_in_mean.sum(axis=1))
+        weighted_f1 = ratio((f1 * self.true).sum(axis=1), self.true.sum(axis=1))
+        return {"macro_f1": macro_f1, "micro_f1": micro_f1, "weighted_f1": weighted_f1}
 
     def by_label(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The figures of each label that occurs in the first draw; support: how often it is true."""
-        keys = ("label", "precision", "recall", "f1", "support")
-        rows = zip(names, *(some[0].tolist() for some in (*self.scores, self.true, self.found)), strict=True)
-        return [dict(zip(keys, (*row, int(true)), strict=True)) for *row, true, found in rows if true + found]
+        precision, recall, f1 = (score[0].tolist() for score in self.scores)
+        rows = []
+        for label, name in enumerate(names):
+            support = self.true[0, label]
+            if support + self.found[0, label] > 0:
+                rows.append(
+                    {
+                        "label": name,
+                        "precision": precision[label],
+                        "recall": recall[label],
+                        "f1": f1[label],
+                        "support": int(support),
+                    }
+                )
+        return rows
 
     @property
     def mcc(self) -> Numbers:
@@ -180,27 +215,46 @@ class Sums(NamedTuple):
         """
         right, found, true = self
         total = true.sum(axis=1)
-        spread = (total**2 - (found**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1))
-        return ratio(right.sum(axis=1) * total - (found * true).sum(axis=1), np.sqrt(spread))
+        covariance = right.sum(axis=1) * total - (found * true).sum(axis=1)
+        spread_found = total**2 - (found**2).sum(axis=1)
+        spread_true = total**2 - (true**2).sum(axis=1)
+        return ratio(covariance, np.sqrt(spread_found * spread_true))
 
 
-def calibration(confidence: Numbers, right: Numbers, counts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Sums [draw, bin] over BINS equal bins of confidence, each with its upper end: items, confidence, right ones."""
-    bins = one_hot(np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1), BINS)
-    sure, true = bins * confidence[:, None], bins * right[:, None]
-    return product(counts, bins), product(counts, sure), product(counts, true)
+class Calibration(NamedTuple):
+    """Sums [draw, bin] over BINS equal bins of confidence, each with its upper end."""
+
+    items: Numbers
+    confidence: Numbers
+    right: Numbers
+
+
+def calibration(confidence: Numbers, right: Numbers, counts: Numbers) -> Calibration:
+    """Sum confidence and right ones, 1 or 0 [item], by bin."""
+    bins = _bins(confidence)
+    items = product(counts, bins)
+    summed_confidence = product(counts, bins * confidence[:, None])
+    summed_right = product(counts, bins * right[:, None])
+    return Calibration(items, summed_confidence, summed_right)
+
+
+def _bins(confidence: Numbers) -> Numbers:
+    """1 in the bin of each confidence [item, bin]; 0 is in the first bin, too."""
+    numbers = np.ceil(confidence * BINS).astype(np.intp) - 1
+    return one_hot(np.clip(numbers, 0, BINS - 1), BINS)
 
 
 def ece(confidence: Numbers, right: Numbers, counts: Numbers) -> Numbers:
     """Expected calibration error: Σ_bin n_bin / n · |accuracy − mean confidence|. Guo et al. 2017."""
-    items, confident, correct = calibration(confidence, right, counts)
-    return ratio(np.abs(correct - confident).sum(axis=1), items.sum(axis=1))
+    bins = calibration(confidence, right, counts)
+    gaps = np.abs(bins.right - bins.confidence)
+    return ratio(gaps.sum(axis=1), bins.items.sum(axis=1))
 
 
 def chance_ece(confidence: Numbers, draws: int = 1000) -> float:
     """The 95th percentile of the error of a model whose confidence is exactly how often it is right (seeded)."""
     generator = np.random.default_rng(0)
-    bins = one_hot(np.clip(np.ceil(confidence * BINS).astype(np.intp) - 1, 0, BINS - 1), BINS)
+    bins = _bins(confidence)
     gaps = np.zeros(draws)
     for draw in range(draws):
         right = generator.random(len(confidence)) < confidence
@@ -228,14 +282,17 @@ def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, perce
 
     El-Yaniv and Wiener 2010 (risk and coverage).
     """
-    _, correct, taken = (
-        np.pad(values, [(0, 0)] * (values.ndim - 1) + [(1, 0)]) for values in Cuts.of(confidence, right, counts)
-    )
-    covered = [taken[:, -1] * percent / 100 for percent in percents]
-    return [
-        ratio([np.interp(most, *curve) for most, *curve in zip(some, taken, correct, strict=True)], some)
-        for some in covered
-    ]
+    cuts = Cuts.of(confidence, right, counts)
+    # A curve of right ones over taken ones, which begins at none.
+    taken = np.pad(cuts.taken, [(0, 0), (1, 0)])
+    correct = np.pad(cuts.right, [(0, 0), (1, 0)])
+    figures = []
+    for percent in percents:
+        covered = taken[:, -1] * percent / 100
+        of_draws = zip(covered, taken, correct, strict=True)
+        right_ones = [np.interp(most, in_draw, right_in_draw) for most, in_draw, right_in_draw in of_draws]
+        figures.append(ratio(right_ones, covered))
+    return figures
 
 
 # ------------------------------------------------------------------------------------------------------------ rankings
@@ -251,18 +308,29 @@ def ranking(found: Gains, known: Gains, cutoffs: Sequence[int]) -> Figures:
     A document is relevant if its gain is above 0. As in trec_eval, whose recip_rank has no k; BEIR's has.
     """
     depth = max(cutoffs)
-    gains, best = (
-        np.maximum([[*some[:depth], *[0] * (depth - len(some))] for some in every], 0.0)
-        for every in (found, [sorted(some, reverse=True) for some in known])
-    )
-    ranks, relevant = np.arange(1, depth + 1), gains > 0
-    hits, total = relevant.cumsum(axis=1), np.array([[sum(gain > 0 for gain in some)] for some in known])
-    discounted, ideal = ((some / np.log2(ranks + 1)).cumsum(axis=1) for some in (gains, best))
+    gains = _padded(found, depth)
+    best = _padded([sorted(of_query, reverse=True) for of_query in known], depth)
+    ranks = np.arange(1, depth + 1)
+    relevant = gains > 0
+    hits = relevant.cumsum(axis=1)
+    total = np.array([[sum(gain > 0 for gain in of_query)] for of_query in known])
+    discounts = np.log2(ranks + 1)
+    dcg = (gains / discounts).cumsum(axis=1)
+    ideal_dcg = (best / discounts).cumsum(axis=1)
     figures = {
-        "ndcg": ratio(discounted, ideal),
+        "ndcg": ratio(dcg, ideal_dcg),
         "map": ratio((relevant * hits / ranks).cumsum(axis=1), total),
         "mrr": np.maximum.accumulate(relevant / ranks, axis=1),
         "recall": ratio(hits, total),
         "precision": hits / ranks,
     }
     return {f"{name}@{k}": values[:, k - 1] for k in cutoffs for name, values in figures.items()}
+
+
+def _padded(gains: Gains, depth: int) -> Numbers:
+    """The first gains of each query [query, depth], none below 0, with zeros behind the last."""
+    rows = []
+    for of_query in gains:
+        first = list(of_query[:depth])
+        rows.append(first + [0.0] * (depth - len(first)))
+    return np.maximum(rows, 0.0)

@@ -129,28 +129,32 @@ class Results:
 
         None if the two outcomes compute different figures. Used by the permutation test.
         """
-        columns = [*dict.fromkeys([*self.columns, *other.columns])]
-        own, others = (
-            [_with_columns(array, some.columns, columns) for array in some.outcome.exchangeable(*some.arrays)]
-            for some in (self, other)
-        )
         if self.outcome.figures_from is not other.outcome.figures_from:
             return None
-        both = [np.concatenate(pair) for pair in zip(own, others, strict=False)]
+        columns = [*dict.fromkeys([*self.columns, *other.columns])]
+        ours, theirs = self._exchangeable(columns), other._exchangeable(columns)
+        # The other model's texts follow one's own.
+        both = [np.concatenate(pair) for pair in zip(ours, theirs, strict=False)]
 
         def figures(taken: Numbers) -> Figures:
-            return self.outcome.figures_from(columns, np.concatenate([1 - taken, taken], axis=1), *both)
+            counts = np.concatenate([1 - taken, taken], axis=1)
+            return self.outcome.figures_from(columns, counts, *both)
 
         return figures
+
+    def _exchangeable(self, columns: Names) -> list[NDArray[Any]]:
+        """The arrays that mean the same for every model, with these columns."""
+        return [_with_columns(array, self.columns, columns) for array in self.outcome.exchangeable(*self.arrays)]
 
 
 def _with_columns(array: NDArray[Any], has: Names, names: Names) -> NDArray[Any]:
     """Reorder an array [text, column] from columns `has` to `names`, with zeros for new ones; others stay unchanged."""
     if array.ndim != 2 or [*has] == [*names]:
         return array
-    places = {name: i for i, name in enumerate(has)}
+    numbers = {name: column for column, name in enumerate(has)}
     nothing = np.zeros(len(array), array.dtype)
-    return np.stack([array[:, places[name]] if name in places else nothing for name in names], axis=1)
+    columns = [array[:, numbers[name]] if name in numbers else nothing for name in names]
+    return np.stack(columns, axis=1)
 
 
 def mean_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
@@ -165,8 +169,13 @@ def mean_account(columns: Names, values: Numbers) -> FigureFacts:
 
 def means_of(values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The arguments of an Outcome whose figures are means over texts, from each figure's values [text]."""
-    table = np.stack([np.asarray(column, np.float64) for column in values.values()], axis=1)
-    return {"figures_from": mean_figures, "arrays": [table], "columns": [*values], "account": mean_account}
+    columns = [np.asarray(of_figure, np.float64) for of_figure in values.values()]
+    return {
+        "figures_from": mean_figures,
+        "arrays": [np.stack(columns, axis=1)],
+        "columns": [*values],
+        "account": mean_account,
+    }
 
 
 def usable(records: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:

@@ -23,10 +23,14 @@ from bertcli.model import Model
 
 logger = logging.getLogger("bertcli")
 Tags = Sequence[str]
-CLOSED = ("BIOES", "BILOU")  # schemes in which a tag says where an entity ends
-SAME = str.maketrans("LU", "ES")  # BILOU's prefixes for those of BIOES
-TYPES = 0xE000  # the first of the characters that stand for types
-SCHEMES = {  # an entity, in tags that are a prefix and a character for their type; seqeval's strict mode, Nakayama 2018
+# Schemes in which a tag says where an entity ends.
+CLOSED = ("BIOES", "BILOU")
+# BILOU's prefixes are written as those of BIOES.
+TO_BIOES = str.maketrans("LU", "ES")
+# The first of the characters that stand for types: private ones, which occur in no pattern.
+FIRST_TYPE = 0xE000
+# An entity, in tags that are a prefix and a character for their type; seqeval's strict mode, Nakayama 2018.
+SCHEMES = {
     # B only parts neighbors of one type, and an entity of one B is none where another type's B follows
     "IOB1": r"I(.)(?:I\1)*|(?<=[IB](.))B\2(?:(?:I\2)+|(?!B(?!\2)))",
     "IOB2": r"B(.)(?:I\1)*",
@@ -46,9 +50,16 @@ class EntitySpan(NamedTuple):
 def entities(tags: Tags, scheme: str) -> set[EntitySpan]:
     """The entities of a sentence, from the tag of each word."""
     types = sorted({tag[2:] for tag in tags})
-    written = "".join(tag[0].translate(SAME) + chr(TYPES + types.index(tag[2:])) for tag in tags)
-    found = re.finditer(SCHEMES[scheme], written)
-    return {EntitySpan(types[ord(match[0][1]) - TYPES], match.start() // 2, match.end() // 2) for match in found}
+    # Two characters a word, so that a regular expression can find entities.
+    written = ""
+    for tag in tags:
+        prefix = tag[0].translate(TO_BIOES)
+        written += prefix + chr(FIRST_TYPE + types.index(tag[2:]))
+    spans = set()
+    for match in re.finditer(SCHEMES[scheme], written):
+        type = types[ord(match[0][1]) - FIRST_TYPE]
+        spans.add(EntitySpan(type, match.start() // 2, match.end() // 2))
+    return spans
 
 
 def scheme_of(sentences: Iterable[Tags]) -> str:
@@ -57,13 +68,21 @@ def scheme_of(sentences: Iterable[Tags]) -> str:
     BILOU has L or U, and BIOES has E or S. Without these it is IOB1 if entities begin, but none with B (which in IOB1
     only parts neighbors of one type), else IOB2.
     """
-    every = [(before, tag) for tags in sentences for before, tag in zip(["O", *tags], tags, strict=False) if tag != "O"]
-    prefixes = {tag[0] for _, tag in every}
+    prefixes = set()
+    # Of tags that begin an entity in any scheme: the one before is of another type, or none.
+    first_prefixes = set()
+    for tags in sentences:
+        for before, tag in zip(["O", *tags], tags, strict=False):
+            if tag == "O":
+                continue
+            prefixes.add(tag[0])
+            if before[2:] != tag[2:]:
+                first_prefixes.add(tag[0])
     if prefixes & {"L", "U"}:
         return "BILOU"
     if prefixes & {"E", "S"}:
         return "BIOES"
-    return "IOB1" if {tag[0] for before, tag in every if before[2:] != tag[2:]} == {"I"} else "IOB2"
+    return "IOB1" if first_prefixes == {"I"} else "IOB2"
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
@@ -72,52 +91,65 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     read = partial(_renamed, labels=model.config.labels, names=options.rename_label or {})
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
     records = model.tag(data.texts, aggregation="none", ignore=(), **options.windowed)
-    guessed = [_tags(some, record.get("entities", ())) for some, record in zip(words, records, strict=True)]
+    predicted = [_tags(of_row, record.get("entities", ())) for of_row, record in zip(words, records, strict=True)]
 
     scheme = options.scheme or scheme_of(gold)
-    of_labels = scheme_of([[*filter(TAG.fullmatch, model.config.labels)]])
-    own = of_labels if of_labels in CLOSED else scheme_of(guessed)
+    model_tags = [label for label in model.config.labels if TAG.fullmatch(label)]
+    model_scheme = scheme_of([model_tags])
+    if model_scheme not in CLOSED:
+        # Labels alone do not tell IOB1 from IOB2.
+        model_scheme = scheme_of(predicted)
     note = "tags are read as %s in the data, as %s in what %s says (--scheme: the data's)."
-    logger.info(note, scheme, own, model.name)
+    logger.info(note, scheme, model_scheme, model.name)
 
     true = [entities(tags, scheme) for tags in gold]
-    said = [entities(tags, own) for tags in guessed]
-    both = [a & b for a, b in zip(true, said, strict=True)]
-    types = sorted({entity.type for some in (*true, *said) for entity in some})
-    right, found, there = (count_by_type(some, types) for some in (both, said, true))
+    found = [entities(tags, model_scheme) for tags in predicted]
+    right = [of_true & of_found for of_true, of_found in zip(true, found, strict=True)]
+    types = sorted({entity.type for spans in (*true, *found) for entity in spans})
+    right_counts, found_counts, true_counts = (count_by_type(spans, types) for spans in (right, found, true))
     return [
         Outcome(
             name=model.name,
             figures_from=figures,
-            arrays=[right, found, there],
+            arrays=[right_counts, found_counts, true_counts],
             columns=types,
             details=type_details,
             usable=usable(records) & readable,
-            badness=(found + there - 2 * right).sum(axis=1),
-            expected=[_spelled(some, of_row) for some, of_row in zip(true, words, strict=True)],
-            found=[_spelled(some, of_row) for some, of_row in zip(said, words, strict=True)],
+            badness=(found_counts + true_counts - 2 * right_counts).sum(axis=1),
+            expected=[_spelled(spans, of_row) for spans, of_row in zip(true, words, strict=True)],
+            found=[_spelled(spans, of_row) for spans, of_row in zip(found, words, strict=True)],
         )
     ]
 
 
-def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, there: Numbers) -> Figures:
-    """Micro averages, macro F1 and F1 by type, from counts [text, type] of entities: right, found, there (true)."""
-    sums = metrics.Sums(product(counts, right), product(counts, found), product(counts, there))
+def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, true: Numbers) -> Figures:
+    """Micro averages, macro F1 and F1 by type, from counts [text, type] of entities: right, found, true."""
+    sums = metrics.Sums(product(counts, right), product(counts, found), product(counts, true))
     precision, recall, f1 = sums.together.scores
-    averages = {"f1": f1, "precision": precision, "recall": recall, "macro_f1": sums.averages()["macro_f1"]}
-    return averages | {f"f1:{type}": figure for type, figure in zip(types, sums.scores[2].T, strict=True)}
+    _, _, f1_of_types = sums.scores
+    return {
+        "f1": f1,
+        "precision": precision,
+        "recall": recall,
+        "macro_f1": sums.averages()["macro_f1"],
+        **{f"f1:{type}": of_type for type, of_type in zip(types, f1_of_types.T, strict=True)},
+    }
 
 
-def type_details(types: Names, right: Numbers, found: Numbers, there: Numbers) -> Details:
+def type_details(types: Names, right: Numbers, found: Numbers, true: Numbers) -> Details:
     """The figures of each type. Entities of one sentence are not independent, so that recall has no Wilson interval."""
     once = np.ones((1, len(right)))
-    return Details(metrics.Sums(product(once, right), product(once, found), product(once, there)).by_label(types))
+    sums = metrics.Sums(product(once, right), product(once, found), product(once, true))
+    return Details(sums.by_label(types))
 
 
 def count_by_type(sentences: Iterable[Iterable[EntitySpan]], types: Sequence[str]) -> Numbers:
     """Count the entities of each type [sentence, type]."""
-    numbers = (Counter(entity.type for entity in some) for some in sentences)
-    return np.array([[count[type] for type in types] for count in numbers], float)
+    rows = []
+    for spans in sentences:
+        counts = Counter(entity.type for entity in spans)
+        rows.append([counts[type] for type in types])
+    return np.array(rows, float)
 
 
 def _renamed(row: Text, labels: Sequence[str], names: Mapping[str, str]) -> list[str]:
@@ -146,6 +178,8 @@ def _tags(words: Sequence[str], pieces: Iterable[Any]) -> Tags:
     return [tags.get(number, "O") for number in range(len(words))]
 
 
-def _spelled(some: Iterable[EntitySpan], words: Sequence[str]) -> str:
-    ordered = sorted(some, key=lambda entity: entity.start)
-    return "; ".join(f"{' '.join(words[entity.start : entity.end])} ({entity.type})" for entity in ordered) or "none"
+def _spelled(spans: Iterable[EntitySpan], words: Sequence[str]) -> str:
+    """Entities as people read them: "Angela Merkel (PER); Paris (LOC)"."""
+    ordered = sorted(spans, key=lambda entity: entity.start)
+    texts = [f"{' '.join(words[entity.start : entity.end])} ({entity.type})" for entity in ordered]
+    return "; ".join(texts) or "none"
