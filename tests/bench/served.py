@@ -14,6 +14,8 @@ from socket import create_server
 from time import perf_counter, sleep
 from typing import Any
 
+from helpers.vocabulary import WORDS
+
 import bertcli
 
 Record = dict[str, Any]
@@ -32,7 +34,6 @@ def embeddings(body: dict):
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """
 OURS = "import sys; from bertcli.cli import main; sys.exit(main())"
-WORDS = "the a dog cat house rates rose run over lazy river moon sun quick brown interest market film".split()  # noqa: SIM905
 LENGTHS = {"short": (2, 4, 8, 12), "mixed": (4, 8, 16, 32, 64, 120)}  # words of a text
 
 
@@ -42,8 +43,8 @@ def served(model: Path, count: int, beside: Path | None = None) -> Iterator[Reco
     beside: another checkout, such as the last release, whose server is a peer. Its engine is its default.
     """
     for kind, lengths in LENGTHS.items():
-        drawn = random.Random(0)
-        texts = [" ".join(drawn.choices(WORDS, k=drawn.choice(lengths))) for _ in range(count)]
+        drawn, words = random.Random(0), WORDS.split()  # each a token
+        texts = [" ".join(drawn.choices(words, k=drawn.choice(lengths))) for _ in range(count)]
         loaded = bertcli.load(model)
         loaded.encode(texts[:32])
         begun = perf_counter()

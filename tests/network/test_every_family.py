@@ -129,7 +129,7 @@ def test_the_numbers_of_every_variant_are_those_of_its_graph(name: str, tmp_path
     ids, mask = rng.integers(6, 64, (3, 30)), np.arange(30) < np.array([[30], [4], [19]])
     segments = (np.arange(30) > 9) * np.int64(model.config.segment_count > 1) * mask
     batch, _ = pack_padded(ids, segments, mask)
-    exporter = exporter_of(network, opset=OPSET)
+    exporter = exporter_of(network, opset=OPSET, packed=True)
     made = Export(exporter.graph, exporter.watch(lambda batch: {HIDDEN: network(batch)}), {})
     file = tmp_path / "graph.onnx"
     write_parts(made, file, apart=False)
