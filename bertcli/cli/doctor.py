@@ -62,7 +62,12 @@ def doctor(options: DoctorOptions) -> None:
             print(f"{name.replace('_', ' '):26}{visible(shown)}")
     if speeds:
         print()
-        print_table(SPEEDS, [[str(row[column]) for column in row] for row in speeds])
+        print_table(SPEEDS, [[_cell(row[column]) for column in row] for row in speeds])
+
+
+def _cell(value: str | float) -> str:
+    """A cell of the table of speeds: milliseconds with two decimals, counts and names as they are."""
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def _speeds(model: str, offline: bool) -> list[dict[str, Any]]:

@@ -1,12 +1,15 @@
 """`bertcli guide`: print the manual, Markdown files in `bertcli/guide/` that are part of the package."""
 
 from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
 
 from bertcli.cli.options import argument, wrong
 from bertcli.lean import lean_dataclass
 from bertcli.report.markdown import print_markdown
+from bertcli.report.terminal import folded, terminal_width
 
+BEGIN = 16  # where summaries of topics begin in the list
 FOLDER = Path(__file__).parents[1] / "guide"
 ORDER = (  # as `bertcli guide` lists them; a topic that is not named here follows
     "files", "models", "tasks", "evaluate", "serve", "onnx", "interpret", "speed", "scale", "python",
@@ -52,8 +55,11 @@ def guide(options: GuideOptions) -> None:
     """
     pages = topics()
     if options.topic is None:
+        width = terminal_width()
         for topic, file in pages.items():
-            print(f"{topic:16}{_summary(file)}")
+            lines = folded(_summary(file), None if width is None else width - BEGIN).split("\n")
+            for name, line in zip_longest([topic], lines, fillvalue=""):
+                print(f"{name:{BEGIN}}{line}")
         print("\nbertcli guide TOPIC shows a page.")
         return
     topic = options.topic.lower().removesuffix(".md")

@@ -28,7 +28,7 @@ from bertcli.lean import lean_dataclass
 from bertcli.report.encodable import encodable
 from bertcli.report.shades import Mark, print_marked, shows_shades
 from bertcli.report.tables import Table, cell
-from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, visible
+from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, unfolded_width, visible
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import option
 
@@ -236,7 +236,7 @@ class _Hits(Table):
 
     def print(self) -> None:
         width = terminal_width()
-        if width is None:
+        if width is None or unfolded_width(*self.shown()) <= width:
             super().print()
             return
         last = None

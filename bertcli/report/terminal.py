@@ -24,7 +24,7 @@ TableFormat = Literal["table", "json", "csv", "markdown"]
 # Cells a column takes besides its text: a space on either side, and the gap to the next column.
 BESIDE = 3
 # Cells below which a column of text is not folded.
-NARROWEST = 12
+NARROWEST = 8
 # Most columns of text before a table of numbers for it to be divided into blocks of columns.
 MOST_LABELS = 2
 # Fewest cells of a terminal: one that reports fewer is taken to have these.
@@ -80,6 +80,13 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     return [], list(_below_one_another(columns, cells, width))
 
 
+def unfolded_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """The cells that a line of a table takes where no text is folded."""
+    cells = [[encodable(visible(value)) for value in row] for row in rows]
+    widths = _natural_widths([replace(column, name=encodable(column.name)) for column in columns], cells)
+    return sum(widths) + BESIDE * (len(widths) - 1) + 2
+
+
 def _fits(lines: Sequence[str], width: int) -> bool:
     return max(map(cell_count, lines), default=0) <= width
 
@@ -109,13 +116,21 @@ def _in_blocks(columns: Sequence[Column], cells: Sequence[Sequence[str]], width:
 def _side_by_side(
     columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
-    natural = [max(map(cell_count, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
-    narrow = width is not None and sum(natural) + BESIDE * len(columns) > width
-    widths = _folded_widths(columns, cells, (width or 0) - (BESIDE - 1) * len(columns)) if narrow else natural
+    widths = _natural_widths(columns, cells)
+    narrow = width is not None and sum(widths) + BESIDE * len(columns) > width
+    room = (width or 0) - (BESIDE - 1) * len(columns)
+    # Smaller gaps come before folded words.
+    if narrow and sum(widths) > room:
+        widths = _folded_widths(columns, cells, room)
     gap = " " * (BESIDE - 1 if narrow else BESIDE)
     rule = encodable("─") * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
     body = [line for row in cells for line in _lines(row, columns, widths, gap)]
     return list(_lines([column.name for column in columns], columns, widths, gap, foot=True)), [rule, *body]
+
+
+def _natural_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[int]:
+    """Widths in which nothing is folded."""
+    return [max(map(cell_count, [column.name, *(row[i] for row in cells)])) for i, column in enumerate(columns)]
 
 
 def _below_one_another(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -352,6 +352,18 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
     assert done.records[0]["nearest"][0]["row"] == 3
 
 
+def test_search_in_a_terminal_shows_a_table_where_it_fits(model: Path, tmp_path: Path) -> None:
+    source, file = tmp_path / "in.txt", tmp_path / "v.npy"
+    source.write_text("hot tea\nthe dog\nthe cat\n")
+    assert bertcli("encode", "-m", model, "-i", source, "-o", file).status == 0
+    search = ("search", "-m", model, "a cup", "the dog", "--in", file, "--texts", source)
+    whole = bertcli(*search).out
+    assert whole.split()[:4] == ["query", "row", "score", "text"]
+    assert bertcli(*search, environment={"COLUMNS": "80"}).out == whole
+    narrow = bertcli(*search, environment={"COLUMNS": "30"}).out
+    assert narrow.startswith("a cup\n")
+
+
 def test_search_shows_a_hit_in_four_lines_of_a_terminal(model: Path, tmp_path: Path) -> None:
     texts = ["tea " * 60, "中国" * 60, "the dog"]
     source, file = tmp_path / "in.jsonl", tmp_path / "v.npz"

@@ -61,3 +61,17 @@ def test_a_matrix_goes_on_below_with_its_first_columns_again(width: int) -> None
     assert max(map(len, narrow.splitlines())) <= width
     assert [len(numbers) for numbers in numbers_by_row(whole).values()] == [12] * 12
     assert numbers_by_row(narrow) == numbers_by_row(whole)
+
+
+def test_smaller_gaps_come_before_folded_words() -> None:
+    lines = bertcli("lens", "She poured a cup of hot [MASK].", environment={"COLUMNS": "80"}).out.splitlines()
+    assert lines[2].split("  ")[1:4] == ["Prediction 1", "Prediction 2", "Prediction 3"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_table_of_folded_words_comes_before_a_list(tmp_path: Path) -> None:
+    text = "The cat sat on the mat by the old house."
+    lines = bertcli("lens", text, "--all", environment={"COLUMNS": "80"}).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    heading = next(line for line in lines if "Rank" in line)
+    assert heading.split()[-3:] == ["Rank", "Score", "KL"]

@@ -128,10 +128,7 @@ def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]
     """All differences from the first model, with Holm's p."""
     columns = [
         Column("Model"),
-        *(
-            Column(name, number=name != "Difference of")
-            for name in ("Difference of", "Less the first", INTERVAL, "p (Holm)")
-        ),
+        *(Column(name, number=name != "Figure") for name in ("Figure", "Less the first", INTERVAL, "p (Holm)")),
     ]
     rows: list[Row] = []
     for one in record["differences"]:
@@ -141,7 +138,7 @@ def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]
 
 
 def _label_table(models: Sequence[Record], rows: Sequence[Row]) -> tuple[list[Column], list[list[str]]]:
-    """The table of labels; where recall is a share of independent texts, its interval stands beside it.
+    """The table of labels; where recall is a share of independent texts, its interval stands behind it.
 
     What texts were found as is left out where the confusion matrix shows it.
     """
@@ -151,7 +148,7 @@ def _label_table(models: Sequence[Record], rows: Sequence[Row]) -> tuple[list[Co
     if not label_rows_have_intervals(labels):
         return tabled(OF_LABELS, rows)
     at = 1 + next(i for i, column in enumerate(OF_LABELS) if column.name == "Recall")
-    columns = [*OF_LABELS[:at], Column("95 % interval of recall", number=True), *OF_LABELS[at:]]
+    columns = [*OF_LABELS[:at], Column(INTERVAL, number=True), *OF_LABELS[at:]]
     wider: list[Row] = []
     for row, label in zip(rows, labels, strict=True):
         recall = {"value": label["recall"], "low": label["recall_low"], "high": label["recall_high"]}

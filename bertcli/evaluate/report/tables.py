@@ -101,7 +101,7 @@ def _side_by_side(models: Sequence[Record]) -> Cells:
 
 
 DIFFERENCES = (
-    Column("Difference of"),
+    Column("Figure"),
     Column("Second − first", number=True),
     Column(INTERVAL, number=True),
     Column("p", number=True),
