@@ -65,11 +65,11 @@ def test_a_matrix_goes_on_below_with_its_first_columns_again(width: int) -> None
 
 def test_smaller_gaps_come_before_folded_words() -> None:
     lines = bertcli("lens", "She poured a cup of hot [MASK].", environment={"COLUMNS": "80"}).out.splitlines()
-    assert lines[2].split("  ")[1:4] == ["Prediction 1", "Prediction 2", "Prediction 3"]
+    assert [name for name in lines[2].split("  ") if name.startswith("Pred")] == [f"Prediction {n}" for n in (1, 2, 3)]
     assert max(map(len, lines)) <= 80
 
 
-def test_a_table_of_folded_words_comes_before_a_list(tmp_path: Path) -> None:
+def test_a_table_of_folded_words_comes_before_a_list() -> None:
     text = "The cat sat on the mat by the old house."
     lines = bertcli("lens", text, "--all", environment={"COLUMNS": "80"}).out.splitlines()
     assert max(map(len, lines)) <= 80
