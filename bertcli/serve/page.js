@@ -107,6 +107,12 @@ const TASKS = {
     body: ({ text }) => ({ inputs: text }),
     draw: ({ text }, entities) => marked(text, entities.map((one) => [one.start, one.end, one.entity_group])),
   },
+  entities: {
+    title: "Entities of your own", path: "/tag",
+    fields: [["text", "Text", "Angela Merkel visited Paris.", 4], ["types", "Types of entities, by commas", "person, city", 1]],
+    body: ({ text, types }) => ({ inputs: text, parameters: { labels: types.split(",").map((one) => one.trim()) } }),
+    draw: ({ text }, entities) => TASKS.tag.draw({ text }, entities),
+  },
   answer: {
     title: "Answer", path: "/answer",
     fields: [["question", "Question", "Who wrote it?", 1], ["text", "Context", "The story was written by Anna in 1901.", 6]],
@@ -126,7 +132,8 @@ TASKS.late = TASKS.rank;
 
 let models = told, model = models[0], task = null, asked = 0;  // with a key there are none before it is given
 const kept = {};  // what was typed, by field
-const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "encode" ? ["rank"] : [])])].filter((use) => TASKS[use]);
+const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "encode" ? ["rank"] : [])])]
+  .filter((use) => TASKS[use] && !(use === "tag" && one.uses.includes("entities")));
 
 function choose(name, use) {
   model = models.find((one) => one.model_id === name) ?? models[0];

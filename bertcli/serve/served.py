@@ -18,7 +18,9 @@ from bertcli.tasks.registry import TaskSpec, compute, spec, specs
 
 WARM_WORDS = " and so on" * 40  # a text of about 128 tokens, from which the speed of the model is estimated
 MOST_PLANS = 64  # sets of options that are kept ready
-TASKS = {"tokens": "encode", "late": "rank", "zero-shot": "classify"}  # of a use that is no task's name, the task
+# Of a use that is no task's name, the task. "entities" is tag with labels of one's own.
+TASKS = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
+LABELS: dict[str, Any] = {"labels": ("person", "place")}  # with which a model of that use is checked
 
 
 OWN_RULES = (  # the tasks whose models are told below by more than their head
@@ -75,7 +77,7 @@ class Served:
         vectors = ["encode", "tokens"] if model.config.contextual else ["encode"]
         of_heads = {
             "classifier": ["classify", *["zero-shot"] * entails], "token_classifier": ["tag"], "qa": ["answer"],
-            "mlm": ["fill-mask", "score", "encode-sparse"],
+            "mlm": ["fill-mask", "score", "encode-sparse"], "spans": ["tag", "entities"],
         }  # fmt: skip
         first = ["encode-sparse"] if own.sparse is not None else vectors if own.pooling or len(vectors) == 1 else []
         if own.tokens is not None:
@@ -143,7 +145,7 @@ class Served:
         """Compute a text, and measure how fast. Errors: BertcliError for damaged weights, or a model without a task."""
         use = self.uses[0]
         long = f"A {self.model.tokenizer.mask_token if use == 'fill-mask' else 'text'}.{WARM_WORDS}"
-        task = self.plan(use)
+        task = self.plan(use, **(LABELS if "entities" in self.uses else {}))
         text = Text(long)
         if use in ("rank", "late", "answer"):  # the second text is the one that is cut or read in windows
             text = Text("Which one?", long)

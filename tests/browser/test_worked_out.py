@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from helpers.deadlines import SECONDS
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.gliner import write_gliner
 from helpers.terminal import bertcli
 from reference.family_cases import CAUSAL, ROPES, WINDOWS
 
@@ -126,6 +127,17 @@ def test_worked_out_every_step_of_every_family(told: Telling, tmp_path: Path, ki
     folder = make_family(tmp_path / "model", family, head, config=config, sizes=sizes, old=old)
     again = kind == f"{family} {head}" and head != FAMILIES[family].heads[0]  # its encoder is that of the first head
     check(told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", str(tokens)), 300, 30 if again else 300))
+
+
+@pytest.mark.parametrize("form", [{}, {"backbone": "bert", "layers": 0, "width": 32}])
+def test_worked_out_every_step_of_spans(told: Telling, tmp_path: Path, form: dict[str, Any]) -> None:
+    folder = write_gliner(tmp_path / "model", **form)
+    text = "<<ENT>> person <<ENT>> capital city <<SEP>> she went to Berlin, and he drank tea"
+    steps = told(trace(tmp_path / "page.html", "-m", folder, text), ALL)
+    check(steps)
+    assert {"add_pairs", "label_scores", *({"lstm"} if not form else ())} <= {step.op for step in steps}
+    (scores,) = [step for step in steps if step.op == "label_scores"]
+    assert scores.cells == scores.worked > 40
 
 
 def test_worked_out_all_of_a_small_page(told: Telling, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from helpers.adapters import CASES, write_lora
 from helpers.checkpoint_files import Sentence, write_sentence
 from helpers.examples import asked, commands, try_each
 from helpers.family_checkpoints import make_family
+from helpers.gliner import write_gliner
 from helpers.modular import write_router
 from helpers.rerankers import KINDS as RERANKERS
 from helpers.rerankers import write_reranker
@@ -104,6 +105,8 @@ MODELS: dict[str, Callable[[Path], Path]] = {
     "qwen2 embedder": partial(write_qwen_folder, family="qwen2", is_causal=False),
     **{kind: partial(family, name=kind, tokenizer="t5") for kind in ("t5", "umt5")},
     "router": write_router,
+    "gliner": write_gliner,
+    "gliner on bert": partial(write_gliner, backbone="bert", width=32, layers=0, form="bin"),
     **{
         f"{rope['rope_type']} in {name}": partial(
             family, name=name, tokenizer=tokenizer, config={"rope_parameters": rope}

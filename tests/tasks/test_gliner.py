@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
+from helpers.served import serving
 from helpers.terminal import bertcli as command
 
 import bertcli
@@ -196,6 +197,25 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
 def test_gliner_by_onnx_runtime(folder: Path) -> None:
     found = command("tag", "-m", folder, "--labels", NAMED, "--engine", "onnx", "--format", "jsonl", TEXTS[0])
     assert found.records[0]["entities"] == expected_entities("flat")
+
+
+def test_gliner_by_the_server(models: dict[str, Model]) -> None:
+    model = models["deberta-v2"]
+    with serving([model]) as running:
+        asked = {"inputs": TEXTS[0], "parameters": {"labels": [*LABELS]}}
+        assert running.given("/tag", asked) == expected_entities("flat")
+        several = running.given("/tag", {**asked, "inputs": list(TEXTS)})
+        assert several == [expected_entities("flat", number) for number in range(len(TEXTS))]
+        options = {"labels": [*LABELS], "nested": True, "multi_label": True, "threshold": 0.8}
+        assert running.given("/tag", {"inputs": TEXTS[2], "parameters": options}) == expected_entities("both", 2)
+        redacted = running.given("/tag", {"inputs": TEXTS[1], "parameters": {"labels": [*LABELS], "redact": True}})
+        assert redacted["redacted"] == "[person]"
+        assert running.given("/", asked) == expected_entities("flat")  # as huggingface_hub asks
+        refused = running.ask("/tag", {"inputs": TEXTS[0]})
+        assert refused.status == 422
+        assert "name the types that you want" in str(refused.body)
+        (described,) = running.given("/info")["models"]
+        assert described["uses"][:2] == ["tag", "entities"]
 
 
 # ------------------------------------------------------------------------------------------------- what is refused
