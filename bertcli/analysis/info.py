@@ -106,13 +106,13 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
     except BertcliError as error:
         problems.append(str(error))
     try:
-        own = model.sentence
+        sentence = model.sentence
         found["modules"] = _modules(model.folder)
         lower_case = model.layout is not None and model.layout.limits.lower_case
-        settings = {"prompts": dict(own.prompts), "prompt": own.prompt, "do_lower_case": lower_case}
+        settings = {"prompts": dict(sentence.prompts), "prompt": sentence.prompt, "do_lower_case": lower_case}
         found |= {key: value for key, value in settings.items() if value}
-        plan = Plan.make(model, EncodeOptions(pooling="none" if own.late else "auto"))
-        if own.late is None:
+        plan = Plan.make(model, EncodeOptions(pooling="none" if sentence.late else "auto"))
+        if sentence.late is None:
             found |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
         found |= {"normalize": plan.normalize, "width": plan.width}
     except BertcliError as error:
@@ -124,22 +124,32 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
 
 def _modules(folder: Folder | None) -> list[str]:
     """The class names in modules.json (Transformer, Pooling, …), in order; empty without that file."""
-    entries = folder.value(MODULES_FILE) if folder and folder.has(MODULES_FILE) else []
-    return [str(entry.get("type")).rpartition(".")[2] for entry in entries if isinstance(entry, dict)]
+    if folder is None or not folder.has(MODULES_FILE):
+        return []
+    entries = [entry for entry in folder.value(MODULES_FILE) if isinstance(entry, dict)]
+    return [str(entry.get("type")).rpartition(".")[2] for entry in entries]
 
 
 def _files(folder: Folder | None) -> list[dict[str, Any]]:
     """The weight files {name, bytes} of the network and of the modules in subfolders; an index counts as its shards."""
     if folder is None:
         return []
-    at = folder.path
-    paths = [path for path in (*at.glob("*"), *at.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
-    chosen = [weights_file(Folder(parent)) for parent in {path.parent for path in paths}]
-    indexes = {file.parent for file in chosen if file is not None and file.name.endswith(INDEX_ENDING)}
-    whole = {file for file in chosen if file is not None and file.parent not in indexes}
-    beside = [path for name in (SPARSE_FILE, LATE_FILE) if (path := at / name).is_file()]
-    names = sorted(whole.union(path for path in paths if path.parent in indexes).union(beside))
-    return [{"name": path.relative_to(at).as_posix(), "bytes": path.stat().st_size} for path in names]
+    root = folder.path
+    stored = [path for path in (*root.glob("*"), *root.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
+    used = set()
+    for subfolder in {path.parent for path in stored}:
+        file = weights_file(Folder(subfolder))
+        if file is None:
+            continue
+        if file.name.endswith(INDEX_ENDING):
+            used |= {path for path in stored if path.parent == subfolder}
+        else:
+            used.add(file)
+    # Beside the network's, bge-m3 has files of two small layers.
+    for name in (SPARSE_FILE, LATE_FILE):
+        if (root / name).is_file():
+            used.add(root / name)
+    return [{"name": path.relative_to(root).as_posix(), "bytes": path.stat().st_size} for path in sorted(used)]
 
 
 def _without_network(folder: Folder) -> dict[str, Any]:

@@ -159,31 +159,39 @@ def short(command: Any, ctx: typer.Context) -> str:
     width = _width()
     summary, *paragraphs = _paragraphs(command.help)
     lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
-    example = (
-        [line for line in _examples(paragraphs[0]) if f" {command.name} " in f" {line} "][:1] if paragraphs else []
-    )
     if hasattr(command, "commands"):
         for panel, rows in _commands(command):
-            if panel != "Guide":  # the last line names it
+            # The last line names the guide.
+            if panel != "Guide":
                 briefs = [_brief(name, BRIEF.get(name, summary), width, COMMAND) for name, summary in rows]
                 lines += [_heading(panel), *briefs, ""]
         return encodable(
             "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
         )
+    examples = _examples(paragraphs[0]) if paragraphs else []
+    # The first example of the command itself; others may prepare for it.
+    own_examples = [line for line in examples if f" {command.name} " in f" {line} "]
+    if own_examples:
+        lines += [own_examples[0], ""]
     arguments = [one for one in command.params if _is_argument(one) and not _hidden(one)]
     rows = [_row(one) for one in [*arguments, *used(command)]]
-    shown = [_brief(name, _short_text(command.name, name, text), width) for name, text in rows]
-    lines += [*example, "", *shown, ""] if example else [*shown, ""]
+    briefs = [_brief(name, _short_text(command.name, name, text), width) for name, text in rows]
+    lines += [*briefs, ""]
     count = sum(not _hidden(one) and not _is_argument(one) for one in command.get_params(ctx))
-    others = f"all {count} options and more examples" if count > len(shown) else "more examples"
+    others = f"all {count} options and more examples" if count > len(briefs) else "more examples"
     return encodable("\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"]))
 
 
 def used(command: Any) -> list[Any]:
     """The options that a command's short page shows."""
     options = [one for one in command.params if not _is_argument(one) and not _hidden(one)]
-    by_name = {name: one for one in options for name in (*one.opts, *one.secondary_opts)}
-    names = USED.get(command.name, [name for one in options for name in one.opts[-1:]])
+    by_name = {}
+    for option in options:
+        for name in (*option.opts, *option.secondary_opts):
+            by_name[name] = option
+    names = USED.get(command.name)
+    if names is None:
+        return options[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
 
 
@@ -246,7 +254,11 @@ def _heading(name: str) -> str:
 def _commands(group: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """The panels of the application's commands, and in each the commands with their summaries."""
     for panel, commands in groupby(group.commands.values(), key=lambda command: command.rich_help_panel):
-        yield panel, [(command.name, " ".join(_paragraphs(command.help)[0].split())) for command in commands]
+        rows = []
+        for command in commands:
+            summary, *_ = _paragraphs(command.help)
+            rows.append((command.name, " ".join(summary.split())))
+        yield panel, rows
 
 
 def _row(parameter: Any) -> tuple[str, str]:

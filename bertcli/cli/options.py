@@ -15,13 +15,14 @@ from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
-MANY = 100_000  # shards, which have five digits in their names
+# Shards have five digits in their names.
+MANY = 100_000
 
 
 def argument(
     default: Any, metavar: str, help: str, complete: Callable[[str], list[str]] | None = None, hidden: bool = False
 ) -> Any:
-    """A field of a group that is an argument; a default of ... means that it is required."""
+    """Declare a field of a group as an argument; a default of ... means that it is required."""
     settings = {"metavar": metavar, "help": help, "autocompletion": complete, "hidden": hidden}
     return field(default=default, metadata={"names": [metavar], "read": None, "argument": True, "settings": settings})
 
@@ -43,8 +44,11 @@ def name_of(member: Field[Any]) -> str:
 
 def by_name(group: Any) -> dict[str, Any]:
     """The values of a group's options by their names on the command line, lists as they are written there."""
-    values = {name_of(member): getattr(group, member.name) for member in declared(group)}
-    return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
+    values = {}
+    for member in declared(group):
+        value = getattr(group, member.name)
+        values[name_of(member)] = ",".join(map(str, value)) if isinstance(value, list) else value
+    return values
 
 
 def given_options(group: Any) -> list[str]:

@@ -231,6 +231,10 @@ def _source(
     return stored_texts(stored)
 
 
+# Below the score of a hit, so that its text stands apart.
+INDENT = " " * 11
+
+
 class _Hits(Table):
     """Hits below their queries where a terminal is too narrow for a table of texts, each in at most 1 + LINES lines."""
 
@@ -245,17 +249,25 @@ class _Hits(Table):
             if hit["query"] != last:
                 print(*([] if last is None else [""]), *_cut(hit["query"], width, LINES), sep="\n")
                 last = hit["query"]
-            part = f"text {hit['index']}, characters {hit['start']} to {hit['end']}" if hit.get("chunk") else ""
-            print(*_cut(", ".join(filter(None, [f"{hit['score']:>9}  row {hit['row']}", part, hit["id"]])), width, 1))
+            heading = [f"{hit['score']:>9}  row {hit['row']}"]
+            if hit.get("chunk"):
+                heading.append(f"text {hit['index']}, characters {hit['start']} to {hit['end']}")
+            if hit["id"]:
+                heading.append(hit["id"])
+            print(*_cut(", ".join(heading), width, 1))
             if hit["text"]:
-                print(*(f"{'':11}{line}" for line in _cut(hit["text"], width - 11, LINES)), sep="\n")
+                for line in _cut(hit["text"], width - len(INDENT), LINES):
+                    print(f"{INDENT}{line}")
 
 
-def _cut(text: str, width: int, lines: int) -> list[str]:
+def _cut(text: str, width: int, most: int) -> list[str]:
     """The first lines of a folded text; where there are more, the last one ends in an ellipsis."""
     width = max(width, NARROWEST)
-    kept = folded(text, width).split("\n")
-    return kept if len(kept) <= lines else [*kept[: lines - 1], folded(kept[lines - 1], width - 1).split("\n")[0] + "…"]
+    lines = folded(text, width).split("\n")
+    if len(lines) <= most:
+        return lines
+    last, *_ = folded(lines[most - 1], width - 1).split("\n")
+    return [*lines[: most - 1], f"{last}…"]
 
 
 # -------------------------------------------------------------------------------------------------------------- files
@@ -274,9 +286,10 @@ def _search_files(
     names = searched_files(files.input or [])
     if files.context and STANDARD_INPUT in names:
         raise wrong("--context", "standard input cannot be read a second time: give a file.")
-    targets = [output.output, files.index]
-    for target in filter(None, targets):
-        if any(os.path.exists(target) and name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
+    for target in filter(None, (output.output, files.index)):
+        if not os.path.exists(target):
+            continue
+        if any(name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
             raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
     queries = _queries(where)
     for file in filter(os.path.isfile, where.queries or ()):
@@ -315,12 +328,15 @@ class _Names(Table):
 
 @lean_dataclass
 class _Lines(Table):
-    """Print hits as `file:line: score text`, with lines of the file around them, as grep does."""
+    """Print hits as `file:line: score text`, with lines of the file around them, as grep does.
+
+    idf: how rare a word is; None where no shades are shown. several: there are several queries, which are then named.
+    """
 
     hits: "Sequence[Hit]" = ()
     context: int = 0
-    idf: Callable[[str], float] | None = None  # how rare a word is; None where no shades are shown
-    several: bool = False  # queries, which are then named
+    idf: Callable[[str], float] | None = None
+    several: bool = False
 
     def print(self) -> None:
         last: Hit | None = None
@@ -335,7 +351,10 @@ class _Lines(Table):
     def _print(self, hit: "Hit") -> None:
         part = hit.part
         file = "standard input" if part.file == STANDARD_INPUT else visible(part.file)
-        before, after = _around(part.file, part.line, part.last, self.context) if self.context else ([], [])
+        before: list[NumberedLine] = []
+        after: list[NumberedLine] = []
+        if self.context:
+            before, after = _around(part.file, part.line, part.last, self.context)
         for number, line in before:
             print(f"{file}-{number}- {visible(line)}")
         head = f"{file}:{part.line}: {cell(hit.score)} "
@@ -343,7 +362,8 @@ class _Lines(Table):
         width = terminal_width()
         if width is not None:
             room = max(NARROWEST, LINES * width - len(head))
-            text = text if len(text) <= room else f"{text[: room - 1].rstrip()}{encodable('…')}"
+            if len(text) > room:
+                text = f"{text[: room - 1].rstrip()}{encodable('…')}"
         if self.idf is None:
             print(f"{head}{text}")
         else:
@@ -352,12 +372,16 @@ class _Lines(Table):
             print(f"{file}-{number}- {visible(line)}")
 
 
-def _around(file: str, first: int, last: int, count: int) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """The numbered lines of a file before and after those of a hit."""
+NumberedLine = tuple[int, str]
+
+
+def _around(file: str, first: int, last: int, count: int) -> tuple[list[NumberedLine], list[NumberedLine]]:
+    """The lines of a file before and after those of a hit, numbered from 1."""
     from bertcli.files.read.passages import file_lines
 
     lines = list(islice(enumerate(file_lines(file), 1), last + count))
-    return lines[max(0, first - 1 - count) : first - 1], lines[last:]
+    before = lines[: first - 1]
+    return before[-count:], lines[last:]
 
 
 def _marks(text: str, query: str, idf: Callable[[str], float], begin: int) -> Iterator[Mark]:

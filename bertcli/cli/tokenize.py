@@ -64,6 +64,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, op
 
 
 def _rows(record: Record) -> Iterator[tuple[Cell, ...]]:
-    fields = zip(record["tokens"], record["ids"], record["segments"], record["offsets"], strict=True)
-    for position, (token, id, segment, (start, end)) in enumerate(fields):
+    """A row for each token."""
+    columns = [record[name] for name in ("tokens", "ids", "segments", "offsets")]
+    for position, (token, id, segment, (start, end)) in enumerate(zip(*columns, strict=True)):
         yield record["index"], position, token, id, segment, start, end

@@ -116,10 +116,13 @@ def _changed_items(name: str, a: Results, b: Results) -> Numbers | None:
 
 def bonett_price(better: int, worse: int, n: int) -> tuple[float, float, float]:
     """The interval of a difference of paired shares, and its standard error. Bonett and Price 2012."""
+    # One item is added to each count, as Agresti and Coull do for one share.
     up, down = (better + 1) / (n + 2), (worse + 1) / (n + 2)
-    error = ((up + down - (up - down) ** 2) / (n + 2)) ** 0.5
+    difference = up - down
+    error = ((up + down - difference**2) / (n + 2)) ** 0.5
+    low = max(-1.0, difference - Z * error)
+    high = min(1.0, difference + Z * error)
     value = (better - worse) / n
-    low, high = max(-1.0, up - down - Z * error), min(1.0, up - down + Z * error)
     return min(low, value), max(high, value), error
 
 

@@ -62,12 +62,18 @@ class Features:
     def __init__(self, x: Array) -> None:
         self.mean = x.mean(axis=0, dtype=np.float64)
         self.spread = x.std(axis=0, dtype=np.float64)
-        self.spread[self.spread <= FLAT * np.abs(x).max(axis=0)] = np.inf
-        self.standard = np.column_stack([(x - self.mean) / self.spread, np.ones(len(x))])
-        self._x = (self.standard[:, :-1] / len(x) ** 0.5).astype(np.float32)
+        # A feature that does not vary is 0 for all items, and has no weight.
+        is_flat = self.spread <= FLAT * np.abs(x).max(axis=0)
+        self.spread[is_flat] = np.inf
+        standard = (x - self.mean) / self.spread
+        # The ones are for the biases.
+        self.standard = np.column_stack([standard, np.ones(len(x))])
+        self._x = (standard / len(x) ** 0.5).astype(np.float32)
         # The smaller one of XXᵀ and XᵀX: the inverse of one gives that of the other (Woodbury).
-        self._of_items = self._x.shape[0] < self._x.shape[1]
-        self._products = vector_product(self._x, self._x) if self._of_items else vector_product(self._x.T, self._x.T)
+        items, features = self._x.shape
+        self._of_items = items < features
+        rows = self._x if self._of_items else self._x.T
+        self._products = vector_product(rows, rows)
         self._inverse: tuple[tuple[int, float], Array] | None = None
 
     def fits(
@@ -77,20 +83,25 @@ class Features:
         present, y = np.unique(labels, return_inverse=True)
         true = one_hot(y, len(present))
         width = self.standard.shape[1] - 1
-        theta = np.zeros((len(present), width + 1))  # W and, in the last column, b
+        # W and, in the last column, b.
+        theta = np.zeros((len(present), width + 1))
         for strength in strengths:
             penalty = self._penalty(len(present), strength)
 
             def objective(theta: Numbers, penalty: Numbers = penalty) -> tuple[float, Numbers]:
                 log_p = product(self.standard, theta.T)
                 log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
-                wrong = (np.exp(log_p) - true).T / len(true)
-                value = -(true * log_p).sum() / len(true) + (penalty * theta**2).sum() / 2
-                return value, product(wrong, self.standard) + penalty * theta
+                loss = -(true * log_p).sum() / len(true)
+                value = loss + (penalty * theta**2).sum() / 2
+                errors = (np.exp(log_p) - true).T / len(true)
+                gradient = product(errors, self.standard) + penalty * theta
+                return value, gradient
 
             preconditioned = partial(self._inverse_curvature, classes=len(present), penalty=float(penalty[0]))
             theta, steps, converged = minimum(objective, theta, tolerance, preconditioned)
-            weights, biases = np.zeros((count, width)), np.full(count, -np.inf)
+            # A label that no item has is never predicted.
+            weights = np.zeros((count, width))
+            biases = np.full(count, -np.inf)
             weights[present] = theta[:, :-1] / self.spread
             biases[present] = theta[:, -1] - product(weights[present], self.mean)
             yield Fit(weights, biases, steps, converged)
@@ -100,15 +111,20 @@ class Features:
     ) -> Iterator[Fit]:
         """A fit for each C of several labels an item [item, label]: scikit-learn's OneVsRestClassifier."""
         of_labels = [self.fits(column.astype(np.intp), 2, strengths, tolerance) for column in true.T]
-        for some in zip(*of_labels, strict=True):
-            weights = np.array([fit.weights[1] - fit.weights[0] for fit in some])
-            biases = np.array([_odds(fit.biases) for fit in some])
-            steps, converged = max(fit.steps for fit in some), all(fit.converged for fit in some)
+        for label_fits in zip(*of_labels, strict=True):
+            # A sigmoid of the difference is a softmax over both.
+            weights = np.array([fit.weights[1] - fit.weights[0] for fit in label_fits])
+            biases = np.array([_odds(fit.biases) for fit in label_fits])
+            steps = max(fit.steps for fit in label_fits)
+            converged = all(fit.converged for fit in label_fits)
             yield Fit(weights, biases, steps, converged, multi_label=True)
 
     def _penalty(self, classes: int, strength: float) -> Numbers:
         """The factor of |W|² for each column of theta: 0 for the biases, which are not penalized."""
-        penalty = np.full(self.standard.shape[1], (2 if classes == 2 else 1) / (strength * len(self.standard)))
+        items, columns = self.standard.shape
+        # scikit-learn has one row of weights for two labels, here there are two that are opposite.
+        rows = 2 if classes == 2 else 1
+        penalty = np.full(columns, rows / (strength * items))
         penalty[-1] = 0
         return penalty
 
@@ -142,7 +158,9 @@ class Features:
 def _odds(biases: Numbers) -> float:
     """The bias of a label against the rest, from those of both; a label that all or no items have is certain."""
     rest, label = biases.tolist()
-    return label - rest if np.isfinite(label - rest) else CERTAIN if np.isfinite(label) else -CERTAIN
+    if np.isfinite(label - rest):
+        return float(label - rest)
+    return CERTAIN if np.isfinite(label) else -CERTAIN
 
 
 def fits(
@@ -166,15 +184,19 @@ def minimum(
         if np.abs(gradient).max() <= tolerance:
             return x, step, True
         move = -_curved(gradient, past, inverse)
-        least = 1e-4 * np.vdot(gradient, move)
-        while (found := objective(x + move))[0] > value + least:
-            move, least = move / 2, least / 2
-        change = found[1] - gradient
+        # Armijo's condition: a step must gain a share of what the gradient promises, else half of it is tried.
+        allowed = 1e-4 * np.vdot(gradient, move)
+        new_value, new_gradient = objective(x + move)
+        while new_value > value + allowed:
+            move, allowed = move / 2, allowed / 2
+            new_value, new_gradient = objective(x + move)
+        change = new_gradient - gradient
         if not np.vdot(move, change) > 0:
             # The gradient no longer falls along the move: what is left to gain is rounding.
             return x, step, False
         past.append((move, change))
-        x, (value, gradient) = x + move, found
+        x = x + move
+        value, gradient = new_value, new_gradient
     return x, MOST_STEPS, False
 
 

@@ -116,16 +116,20 @@ def _in_blocks(columns: Sequence[Column], cells: Sequence[Sequence[str]], width:
 def _side_by_side(
     columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int | None
 ) -> tuple[list[str], list[str]]:
+    """The lines of a table: of its heading, and of the rule and its rows."""
     widths = _natural_widths(columns, cells)
-    narrow = width is not None and sum(widths) + BESIDE * len(columns) > width
-    room = (width or 0) - (BESIDE - 1) * len(columns)
-    # Smaller gaps come before folded words.
-    if narrow and sum(widths) > room:
-        widths = _folded_widths(columns, cells, room)
-    gap = " " * (BESIDE - 1 if narrow else BESIDE)
-    rule = encodable("─") * (sum(widths) + len(gap) * (len(columns) - 1) + 2)
-    body = [line for row in cells for line in _lines(row, columns, widths, gap)]
-    return list(_lines([column.name for column in columns], columns, widths, gap, foot=True)), [rule, *body]
+    gap = " " * BESIDE
+    if width is not None and sum(widths) + BESIDE * len(columns) > width:
+        # Smaller gaps come before folded words.
+        gap = " " * (BESIDE - 1)
+        room = width - len(gap) * len(columns)
+        if sum(widths) > room:
+            widths = _folded_widths(columns, cells, room)
+    heading = list(_lines([column.name for column in columns], columns, widths, gap, foot=True))
+    body = [encodable("─") * (sum(widths) + len(gap) * (len(columns) - 1) + 2)]
+    for row in cells:
+        body += _lines(row, columns, widths, gap)
+    return heading, body
 
 
 def _natural_widths(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY
-from typing import Literal
+from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.lean import lean_dataclass
@@ -81,8 +81,10 @@ class EncodeOptions(Prepared):
 
 def text_fields(options: Prepared) -> Fields:
     """The fields of a record that describe its text, or the part of it."""
-    part: Fields = {} if options.chunk is None else {"chunk": int, "start": int, "end": int}
-    return {"index": int, "id?": (str, int), **part, "text": str, "tokens": int, "truncated": bool}
+    record: dict[str, Any] = {"index": int, "id?": (str, int)}
+    if options.chunk is not None:
+        record |= {"chunk": int, "start": int, "end": int}
+    return {**record, "text": str, "tokens": int, "truncated": bool}
 
 
 def record(options: EncodeOptions) -> Fields:
@@ -96,9 +98,10 @@ def record(options: EncodeOptions) -> Fields:
             "sparse": {"indices": [int], "values": [float]},
             "late": {"embeddings": [[float]]},
         }
-        return text_fields(options) | {
-            name: kind for output in options.outputs for name, kind in of_output.get(output, {}).items()
-        }
+        record = dict(text_fields(options))
+        for output in options.outputs:
+            record |= of_output.get(output, {})
+        return record
     if options.pooling == "none":
         return text_fields(options) | {"tokens": [str], "embeddings": [[float]]}
     return text_fields(options) | {"embedding": [float]}

@@ -74,10 +74,16 @@ def _both(line: dict[str, Any], name: str, mark: str | None = None) -> str:
 
     The part of the value up to `mark`, if both have the same, is written once.
     """
-    values = list(dict.fromkeys(value for value in (line[name], line[f"versus_{name}"]) if value is not None))
-    if len(values) == 2 and mark is not None and len({text.split(mark)[0] for text in values}) == 1:
-        values[1] = values[1].split(mark)[1]
-    return " → ".join(values)
+    before: str | None = line[name]
+    after: str | None = line[f"versus_{name}"]
+    if before is None or after is None or before == after:
+        return before or after or ""
+    if mark is not None:
+        beginning, _, _ = before.partition(mark)
+        other_beginning, _, rest = after.partition(mark)
+        if beginning == other_beginning:
+            after = rest
+    return f"{before} → {after}"
 
 
 def _ratio(line: dict[str, Any]) -> str:

@@ -58,9 +58,13 @@ def _shared(total: Sum, front: list[str]) -> str:
     # With a plain number, whose product is (), nothing is factored out: 2·H + 2 stays.
     number = gcd(*total.values()) if all(total) else 1
     if len(total) < 2 or (number == 1 and not front):
-        return _plain(Counter({(*front, *product): count for product, count in total.items()}))
+        with_front: Sum = Counter({(*front, *product): count for product, count in total.items()})
+        return _plain(with_front)
     inner: Sum = Counter({product: count // number for product, count in total.items()})
-    return "·".join([*([str(number)] if number > 1 else []), *front, f"({_plain(inner)})"])
+    factors = [*front, f"({_plain(inner)})"]
+    if number > 1:
+        factors.insert(0, str(number))
+    return "·".join(factors)
 
 
 def _plain(total: Sum) -> str:
@@ -70,7 +74,10 @@ def _plain(total: Sum) -> str:
 
 def _product(count: int, factors: Iterable[str]) -> str:
     words = list(factors)
-    return "·".join([str(count), *words] if count > 1 or not words else words)
+    # 1 is only written where nothing else is.
+    if count > 1 or not words:
+        words.insert(0, str(count))
+    return "·".join(words)
 
 
 def _powers(product: Product) -> list[str]:

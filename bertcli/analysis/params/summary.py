@@ -24,7 +24,7 @@ from bertcli.tracing.traced import Axes, Traced, Weight, extent
 from bertcli.tracing.tracer import Ran, Tracer
 
 if TYPE_CHECKING:
-    from bertcli.analysis.params.memory import Memory
+    from bertcli.analysis.params.memory import Memory, Peak
     from bertcli.weights.loading import TensorUse
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -32,17 +32,22 @@ UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 @dataclass(frozen=True)
 class SummaryRow(ByName):
-    """A module and those of its parameters that no other row counts."""
+    """A module and those of its parameters that no other row counts.
+
+    output_shape: "(None, 512, 768)". bytes: at the dtype they are stored in. formula: params in the symbols of the
+    axes, "4·(H² + H)". numbers: the formula with the sizes in place of the symbols. connected_to: the rows its input
+    comes from. tied_to: the parameter that shares its array with one of this row's, and is counted there.
+    """
 
     path: str
     type: str
-    output_shape: str  # "(None, 512, 768)"
+    output_shape: str
     params: int
-    bytes: int  # at the dtype they are stored in
-    formula: str  # params in the symbols of the axes: "4·(H² + H)"
-    numbers: str  # the same with the sizes in place of the symbols
-    connected_to: tuple[str, ...]  # the rows its input comes from
-    tied_to: str | None  # the parameter that one of this row's shares its array with; counted there
+    bytes: int
+    formula: str
+    numbers: str
+    connected_to: tuple[str, ...]
+    tied_to: str | None
 
     @property
     def record(self) -> dict[str, Any]:
@@ -154,39 +159,51 @@ def rows(
 
     `collapse` merges rows that differ only in a layer's number.
     """
-    owners = {plan.holds: plan.name for plan in plans if plan.holds is not None}
+    row_of_subtree = {plan.holds: plan.name for plan in plans if plan.holds is not None}
     entries_of: dict[str, list[CountedParameter]] = defaultdict(list)
     for entry in entries(model):
-        entries_of[nearest(entry.parameter.path, owners)].append(entry)
-    if entries_of.keys() - owners.keys():
+        entries_of[nearest(entry.parameter.path, row_of_subtree)].append(entry)
+    if entries_of.keys() - row_of_subtree.keys():
         raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in entries_of[''])}")
-    named = every_layer if collapse else str
+    row_name = every_layer if collapse else str
     groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
-        groups[named(plan.name)].append(plan)
+        groups[row_name(plan.name)].append(plan)
 
     def row(name: str, group: Sequence[RowPlan]) -> SummaryRow:
-        plan, folded = group[0], EVERY in name
-        counted = [entry for one in group if one.holds is not None for entry in entries_of[one.holds]]
+        plan = group[0]
+        is_collapsed = EVERY in name
+        counted: list[CountedParameter] = []
+        for one in group:
+            if one.holds is not None:
+                counted += entries_of[one.holds]
         if plan.formula is None:
-            place = every_layer(plan.holds or "") if folded else plan.holds or ""
-            total = sum_of(_products((entry.parameter for entry in counted if entry.params), place, model.config.sizes))
+            subtree = every_layer(plan.holds or "") if is_collapsed else plan.holds or ""
+            # A tied parameter counts elsewhere.
+            untied = [entry.parameter for entry in counted if entry.params]
+            total = sum_of(_products(untied, subtree, model.config.sizes))
             formula = factored(total) if powers else expanded(total)
         else:
-            formula = f"L·({plan.formula})" if folded else plan.formula
-        ties = (entry.tied_to for entry in counted if entry.tied_to)
-        tied_to = next((path for path in ties if nearest(path, owners) != plan.holds), None)
+            formula = f"L·({plan.formula})" if is_collapsed else plan.formula
+        feeding = [row_name(path) for one in group for path in one.connected_to]
         return SummaryRow(
             path=name,
-            type=f"{plan.type} × {len(group)}" if folded else plan.type,
+            type=f"{plan.type} × {len(group)}" if is_collapsed else plan.type,
             output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
             params=sum(entry.params for entry in counted),
             bytes=sum(entry.bytes for entry in counted),
             formula=formula,
             numbers=with_numbers(formula, model.config.sizes),
-            connected_to=tuple(dict.fromkeys(named(path) for one in group for path in one.connected_to)),
-            tied_to=tied_to and owners.get(tied_to, tied_to),
+            connected_to=tuple(dict.fromkeys(feeding)),
+            tied_to=tie(plan, counted),
         )
+
+    def tie(plan: RowPlan, counted: Sequence[CountedParameter]) -> str | None:
+        """The row, or else the parameter, where the first tied parameter of a row counts; None if in the row itself."""
+        for entry in counted:
+            if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != plan.holds:
+                return row_of_subtree.get(entry.tied_to, entry.tied_to)
+        return None
 
     return tuple(row(name, group) for name, group in groups.items())
 
@@ -198,28 +215,38 @@ def every_layer(name: str) -> str:
 
 def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:
     """`(None, 512, 768)`, as the Keras summary writes it."""
-    return f"({', '.join(str(inputs[axis] if isinstance(axis, str) else axis) for axis in shape)})"
+    sizes = [inputs[axis] if isinstance(axis, str) else axis for axis in shape]
+    return f"({', '.join(map(str, sizes))})"
 
 
-def _products(members: Iterable[Parameter], place: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
-    """The axes of each parameter as a product of symbols, for the formula of a row at `place`.
+def _products(members: Iterable[Parameter], subtree: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """The axes of each parameter as a product of symbols, for the formula of the row of a subtree.
 
-    Parameters that differ only in the number of a layer below `place` become one product, times L if all layers have
+    Parameters that differ only in the number of a layer below `subtree` become one product, times L if all layers have
     it, else times their number.
     """
-    outer = place.split(".") if place else []
+    outer = subtree.split(".") if subtree else []
     groups: dict[str, list[Parameter]] = defaultdict(list)
-    layers: dict[str, tuple[str, ...]] = {}
+    # By a group's path: the symbols of the layers' counts, such as L.
+    counts_of: dict[str, tuple[str, ...]] = {}
     for parameter in members:
-        words, counts = parameter.path.split("."), iter(parameter.counts)
-        numbered = {i: next(counts) for i, word in enumerate(words) if word.isdigit()}
-        covered = {i: count for i, count in numbered.items() if i >= len(outer) or outer[i] == EVERY}
-        path = ".".join(EVERY if i in covered else word for i, word in enumerate(words))
+        counts = iter(parameter.counts)
+        words, merged = [], []
+        for level, word in enumerate(parameter.path.split(".")):
+            if word.isdigit():
+                count = next(counts)
+                # A number in the row's own path stays, unless it stands for all layers.
+                if level >= len(outer) or outer[level] == EVERY:
+                    merged.append(count)
+                    word = EVERY
+            words.append(word)
+        path = ".".join(words)
         groups[path].append(parameter)
-        layers[path] = tuple(covered.values())
+        counts_of[path] = tuple(merged)
     for path, group in groups.items():
-        whole = len(group) == prod(sizes[count] for count in layers[path])
-        yield (*(layers[path] if whole else (str(len(group)),)), *group[0].symbols)
+        in_all_layers = len(group) == prod(sizes[count] for count in counts_of[path])
+        factors = counts_of[path] if in_all_layers else (str(len(group)),)
+        yield (*factors, *group[0].symbols)
 
 
 # ------------------------------------------------------------------------------- what feeds what, from a pass by shapes
@@ -245,16 +272,21 @@ class Flow(Tracer):
         super().__init__(model.name, dry=True)
         self.register(twins(model.network))
         self._shown = frozenset(shown)
-        self._shapes: dict[str, list[Shape]] = {}  # of the results of a module, call by call
-        self._arguments: dict[str, Paths] = {}  # sources of a module's arguments
-        self._work: dict[str, Paths] = {"": ()}  # sources of what a module's own ops work on
+        # By a module's path: of its results, call by call.
+        self._shapes: dict[str, list[Shape]] = {}
+        # Sources of a module's arguments.
+        self._arguments: dict[str, Paths] = {}
+        # Sources of what a module's own ops work on.
+        self._work: dict[str, Paths] = {"": ()}
 
     @property
     def shapes(self) -> dict[str, Shape]:
         """Output shapes by module path: of several outputs the first with a batch axis, else the first."""
-        return {
-            path: next((shape for shape in shapes if "B" in shape), shapes[0]) for path, shapes in self._shapes.items()
-        }
+        found = {}
+        for path, shapes in self._shapes.items():
+            with_batch = [shape for shape in shapes if "B" in shape]
+            found[path] = (with_batch or shapes)[0]
+        return found
 
     @property
     def inputs(self) -> dict[str, Paths]:
@@ -284,13 +316,16 @@ class Flow(Tracer):
             output.source[:] = [path]
 
     def _work_on(self, path: str, sources: Paths) -> None:
-        others = (source for source in sources if source != path)
-        self._work[path] = tuple(dict.fromkeys((*self._work.get(path, ()), *others)))
+        before = self._work.get(path, ())
+        others = [source for source in sources if source != path]
+        self._work[path] = tuple(dict.fromkeys([*before, *others]))
 
     def _sources(self, values: Iterable[Traced]) -> Paths:
         """The modules that values, among them parameters, come from."""
-        origins = [origin for value in values for origin in value.source]
-        paths = [nearest(origin.home, self._shown) if isinstance(origin, Weight) else origin for origin in origins]
+        paths = []
+        for value in values:
+            for origin in value.source:
+                paths.append(nearest(origin.home, self._shown) if isinstance(origin, Weight) else origin)
         return tuple(dict.fromkeys(paths))
 
 
@@ -316,37 +351,43 @@ def is_within(path: str, outer: str) -> bool:
 
 def _shape(axes: Axes) -> Shape:
     """Axes with letters for the sizes that depend on the input."""
-    letters = {factor.symbol for factor in axes[0]}
-    rows: Shape = tuple(letter for letter in IDS if letter in letters) or (extent(axes[0]),)
+    symbols = {factor.symbol for factor in axes[0]}
+    rows: Shape = tuple(letter for letter in IDS if letter in symbols)
+    if not rows:
+        rows = (extent(axes[0]),)
     return (*rows, *map(extent, axes[1:]))
 
 
 # -------------------------------------------------------------------------------------------------------- the tables
 
-Shown = tuple[Column, Callable[[SummaryRow, int], str]]  # a column, and its cell for a row and the total
+# A column, and its cell for a row and the total.
+SummaryColumn = tuple[Column, Callable[[SummaryRow, int], str]]
 
-LAYER: Shown = Column("Layer (type)"), lambda row, _: layer_title(row.path, row.type)
-TIED_LAYER: Shown = (
+LAYER: SummaryColumn = Column("Layer (type)"), lambda row, _: layer_title(row.path, row.type)
+TIED_LAYER: SummaryColumn = (
     Column("Layer (type)"),
     lambda row, _: layer_title(row.path, row.type) + (f", tied to {row.tied_to}" if row.tied_to else ""),
 )
-SHAPE: Shown = Column("Output Shape"), lambda row, _: row.output_shape
-PARAMS: Shown = Column("Param #", number=True), lambda row, _: f"{row.params:,}"
-BYTES: Shown = Column("Bytes", number=True), lambda row, _: f"{row.bytes:,}"
-SHARE: Shown = Column("% of total", number=True), lambda row, total: f"{100 * row.params / total:.2f}"
-CONNECTED: Shown = Column("Connected to"), lambda row, _: ", ".join(row.connected_to)
-FORMULA: Shown = Column("Formula"), lambda row, _: row.formula and f"{row.formula} = {row.numbers}"
+SHAPE: SummaryColumn = Column("Output Shape"), lambda row, _: row.output_shape
+PARAMS: SummaryColumn = Column("Param #", number=True), lambda row, _: f"{row.params:,}"
+BYTES: SummaryColumn = Column("Bytes", number=True), lambda row, _: f"{row.bytes:,}"
+SHARE: SummaryColumn = Column("% of total", number=True), lambda row, total: f"{100 * row.params / total:.2f}"
+CONNECTED: SummaryColumn = Column("Connected to"), lambda row, _: ", ".join(row.connected_to)
+FORMULA: SummaryColumn = Column("Formula"), lambda row, _: row.formula and f"{row.formula} = {row.numbers}"
 STYLES = {"tree": (TIED_LAYER, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER, SHAPE, PARAMS, CONNECTED)}
 
 
 def summary_document(summary: Summary, formulas: bool = False) -> Document:
     """The rows of a model in the style of the Keras summary."""
-    shown = [*STYLES[summary.style], *([FORMULA] if formulas else [])]
+    columns = list(STYLES[summary.style])
+    if formulas:
+        columns.append(FORMULA)
     totals = summary.totals
-    rows = [[cell(row, totals.total_params) for _, cell in shown] for row in summary.rows]
-    below = [
-        f"Total params: {totals.total_params:,}",
-        *([f"Active params: {totals.total_params - summary.idle:,} (those that a token uses)"] if summary.idle else ()),
+    rows = [[cell(row, totals.total_params) for _, cell in columns] for row in summary.rows]
+    below = [f"Total params: {totals.total_params:,}"]
+    if summary.idle:
+        below.append(f"Active params: {totals.total_params - summary.idle:,} (those that a token uses)")
+    below += [
         f"Trainable params: {totals.trainable_params:,}",
         f"Non-trainable params: {totals.non_trainable_params:,}",
         f"Size: {size_in_bytes(totals.total_bytes)}; in float16 {_unit(2 * totals.total_params)}, "
@@ -354,24 +395,28 @@ def summary_document(summary: Summary, formulas: bool = False) -> Document:
         *memory_lines(summary),
     ]
     lines = [row.record for row in summary.rows]
-    return Document([column for column, _ in shown], rows, below, summary.record, lines)
+    return Document([column for column, _ in columns], rows, below, summary.record, lines)
 
 
 def memory_lines(summary: Summary) -> list[str]:
     """The lines about the peak memory of a pass; empty if no size was given (--batch-size, --seq-len)."""
     if summary.memory is None:
         return []
-    batch, sequence, dtype, ours, padded = summary.memory
-    takes, otherwise = (
-        f"{_unit(peak.activations)} of activations at once, {_unit(peak.weights + peak.activations)} with the weights"
-        for peak in (ours, padded)
-    )
-    return [f"A pass of {batch} × {sequence} tokens in {dtype}: {takes}", f"In ordinary padded execution: {otherwise}"]
+    batch, sequence, dtype, packed, padded = summary.memory
+    return [
+        f"A pass of {batch} × {sequence} tokens in {dtype}: {_peak_text(packed)}",
+        f"In ordinary padded execution: {_peak_text(padded)}",
+    ]
 
 
-def layer_title(path: str, kind: str) -> str:
+def _peak_text(peak: "Peak") -> str:
+    with_weights = peak.weights + peak.activations
+    return f"{_unit(peak.activations)} of activations at once, {_unit(with_weights)} with the weights"
+
+
+def layer_title(path: str, type: str) -> str:
     """`encoder.layers.0 (EncoderLayer)`"""
-    return f"{path} ({kind})" if path else kind
+    return f"{path} ({type})" if path else type
 
 
 def size_in_bytes(count: int) -> str:
@@ -387,6 +432,7 @@ def _unit(count: int) -> str:
     return f"{amount:.1f} {UNITS[unit]}" if unit else f"{count:,} bytes"
 
 
+# What becomes of a tensor of a file, in the order of the lines below the table.
 USES = ("used", "renamed", "ignored", "missing")
 
 
@@ -394,11 +440,11 @@ def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
     """The table of `params --tensors`: every tensor of a checkpoint's files, and its use by the loader."""
     names = ("Tensor", "Shape", "Dtype", "Bytes", "Use", "Place in the model", "Note")
     columns = [Column(name, number=name == "Bytes") for name in names]
-    rows = [
-        [use.name, str(list(use.shape)), use.dtype, f"{use.bytes:,}", use.use, use.path or "", use.note] for use in uses
-    ]
-    counts, sizes = Counter(use.use for use in uses), Counter[str]()
+    rows = []
+    counts, sizes = Counter[str](), Counter[str]()
     for use in uses:
+        rows.append([use.name, str(list(use.shape)), use.dtype, f"{use.bytes:,}", use.use, use.path or "", use.note])
+        counts[use.use] += 1
         sizes[use.use] += use.bytes
     below = [f"Total: {_tensors(len(uses) - counts['missing'])}, {size_in_bytes(sum(sizes.values()))}"]
     below += [f"{use.capitalize()}: {_tensors(counts[use])}, {size_in_bytes(sizes[use])}" for use in USES]

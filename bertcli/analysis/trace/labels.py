@@ -162,15 +162,19 @@ def _words(module: str) -> dict[tuple[str, ...], Words]:
 
 
 def _read(table: str) -> Iterator[tuple[tuple[str, ...], Words]]:
+    """Parse a table of words.
+
+    A line is the name of a group, or `Class.field op of operand | operation | output | weights`.
+    """
     group = ""
     for line in table.strip().splitlines():
-        place, *words = (cell.strip() for cell in line.split("|"))
+        key, *words = (cell.strip() for cell in line.split("|"))
         if not words:
-            group = place
+            group = key
             continue
         operation, output, *weights = words
-        place, _, operand = place.partition(" of ")
-        where, _, op = place.rpartition(" ")
-        owner, _, field = where.partition(".")
+        step, _, operand = key.partition(" of ")
+        path, _, op = step.rpartition(" ")
+        owner, _, field = path.partition(".")
         names = tuple(name for cell in weights for name in cell.split(", "))
         yield (owner, field, op, operand), Words(group, operation, output, names)

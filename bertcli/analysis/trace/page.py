@@ -201,12 +201,16 @@ def _columns(run: Pass, kept: Selection) -> Iterator[tuple[str, list[str]]]:
 
 def section_name(section: int, layers: int) -> str:
     """`Embeddings`, `Layer 1`, …, `Head`."""
-    return "Embeddings" if section == 0 else "Head" if section > layers else f"Layer {section}"
+    if section == 0:
+        return "Embeddings"
+    return "Head" if section > layers else f"Layer {section}"
 
 
 def _chips(run: Pass, name: str) -> Markup:
-    tokens = enumerate(zip(run.inputs.pieces, run.ids, strict=True))
-    chips = [html(CHIP, token=i, piece=piece, id=id) for i, (piece, id) in tokens]
+    """The tokens of a pass as a row of buttons."""
+    chips = []
+    for position, (piece, id) in enumerate(zip(run.inputs.pieces, run.ids, strict=True)):
+        chips.append(html(CHIP, token=position, piece=piece, id=id))
     return html(CHIPS, name=name, kind="chips many" if len(chips) > MANY else "chips", chips=chips)
 
 

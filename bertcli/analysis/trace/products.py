@@ -14,9 +14,9 @@ from bertcli.analysis.trace.steps import Step
 from bertcli.tracing.dispatch import Array, Integers
 
 
-def encoded(array: Any, kind: str) -> str:
-    """An array's numbers as base64, in C order; `kind` is a NumPy type such as "<f4"."""
-    return b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode("ascii")
+def encoded(array: Any, dtype: str) -> str:
+    """An array's numbers as base64, in C order; `dtype` is a NumPy type such as "<f4"."""
+    return b64encode(np.ascontiguousarray(array, dtype=dtype).tobytes()).decode("ascii")
 
 
 class Matrix(NamedTuple):
@@ -39,7 +39,9 @@ def matrix_of(step: Step, weights: Mapping[str, Array]) -> Matrix | None:
         array = array.T
     if step.op == "project_heads":
         array = array.transpose(0, 2, 1)
-    outputs = prod(array.shape[: -2 if step.op == "convolve" else -1])
+    # The last axis is the inputs, of a convolution the last two.
+    input_axes = 2 if step.op == "convolve" else 1
+    outputs = prod(array.shape[:-input_axes])
     return Matrix(path, array.reshape(outputs, -1))
 
 
@@ -52,13 +54,17 @@ def operand_of(step: Step, steps: Sequence[Step], results: Mapping[str, Array], 
     if step.op != "convolve":
         return x
     width = weights[step.parameters[0]].shape[-1]
-    around = np.pad(x, ((width // 2, width - 1 - width // 2), (0, 0)))
-    return np.stack([around[place : place + len(x)] for place in range(width)], axis=-1).reshape(len(x), -1)
+    before = width // 2
+    padded = np.pad(x, ((before, width - 1 - before), (0, 0)))
+    shifted = [padded[tap : tap + len(x)] for tap in range(width)]
+    return np.stack(shifted, axis=-1).reshape(len(x), -1)
 
 
 def by_rows(result: Array) -> Array:
     """Reshape a result to [row, number]; [head, row, number] has its heads side by side."""
-    return np.atleast_2d(result if result.ndim < 3 else result.transpose(1, 0, 2).reshape(result.shape[1], -1))
+    if result.ndim < 3:
+        return np.atleast_2d(result)
+    return result.transpose(1, 0, 2).reshape(result.shape[1], -1)
 
 
 class Products(NamedTuple):
@@ -75,9 +81,13 @@ class Products(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """{rows, shape, places, weights, rest}: arrays in base64, numbers as float32, places as 16 bits, unsigned."""
-        numbers = {"places": (self.places, "<u2"), "weights": (self.weights, "<f4"), "rest": (self.rest, "<f4")}
-        texts = {name: encoded(array, kind) for name, (array, kind) in numbers.items()}
-        return {"rows": self.rows, "shape": list(self.places.shape), **texts}
+        return {
+            "rows": self.rows,
+            "shape": list(self.places.shape),
+            "places": encoded(self.places, "<u2"),
+            "weights": encoded(self.weights, "<f4"),
+            "rest": encoded(self.rest, "<f4"),
+        }
 
 
 def largest(x: Array, matrix: Array, rows: list[int], terms: int) -> Products:
@@ -85,12 +95,13 @@ def largest(x: Array, matrix: Array, rows: list[int], terms: int) -> Products:
     places, weights, rest = [], [], []
     for row in rows:
         products = matrix * x[row]
-        found = np.argpartition(np.abs(products), -terms, axis=1)[:, -terms:]
-        kept = np.take_along_axis(products, found, axis=1)
+        # argpartition finds the largest without their order.
+        inputs = np.argpartition(np.abs(products), -terms, axis=1)[:, -terms:]
+        kept = np.take_along_axis(products, inputs, axis=1)
         order = np.argsort(-np.abs(kept), axis=1)
-        found = np.take_along_axis(found, order, axis=1)
-        places.append(found.astype(np.uint16))
-        weights.append(np.take_along_axis(matrix, found, axis=1))
+        inputs = np.take_along_axis(inputs, order, axis=1)
+        places.append(inputs.astype(np.uint16))
+        weights.append(np.take_along_axis(matrix, inputs, axis=1))
         rest.append(products.sum(axis=1, dtype=np.float64) - kept.sum(axis=1, dtype=np.float64))
     return Products(rows, np.array(places), np.array(weights), np.array(rest, np.float32))
 

@@ -79,9 +79,12 @@ class Numbers(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """{shape, base64, features?, rows?}: float32, little-endian, in C order."""
-        kept = {"features": self.features, "rows": self.rows}
         record: dict[str, Any] = {"shape": list(self.array.shape), "base64": encoded(self.array, "<f4")}
-        return record | {name: places for name, places in kept.items() if places is not None}
+        if self.features is not None:
+            record["features"] = self.features
+        if self.rows is not None:
+            record["rows"] = self.rows
+        return record
 
     @property
     def bytes(self) -> int:
@@ -112,16 +115,20 @@ class Selection:
         self.arrays: dict[str, Numbers] = {}
         self.parameters: dict[str, Numbers] = {}
         self.products: dict[str, Products] = {}
-        self.room = room  # bytes of the page that are left
-        self._given = {path for path, numbers in (given or {}).items() if numbers.rows is None}  # parameters elsewhere
-        self._trace, self._chosen = trace, chosen
+        # Bytes of the page that are left.
+        self.room = room
+        # Parameters that are whole elsewhere on the page.
+        self._given = {path for path, numbers in (given or {}).items() if numbers.rows is None}
+        self._trace = trace
+        self._chosen = chosen
         self._weights = {parameter.path: parameter.array for parameter in parameters(model.network)}
 
     def _take(self, kept: dict[str, Numbers], more: Mapping[str, Numbers]) -> bool:
         """Add all of `more` to `kept` if they fit into the room; return False, and add none, if they do not."""
-        there = self._given if kept is self.parameters else set[str]()
-        whole = {path for path, numbers in kept.items() if numbers.rows is None}
-        new = {path: numbers for path, numbers in more.items() if path not in there | whole}
+        present = {path for path, numbers in kept.items() if numbers.rows is None}
+        if kept is self.parameters:
+            present |= self._given
+        new = {path: numbers for path, numbers in more.items() if path not in present}
         needed = sum(len(path) + numbers.bytes for path, numbers in new.items())
         if needed > self.room:
             return False
@@ -255,21 +262,27 @@ class Selection:
 
     def _rows_of_head(self, path: str, matrix: Matrix) -> range | None:
         """The matrix rows of the chosen attention head, for a step that computes query, key or value; else None."""
-        size, heads = (self._trace.sizes[symbol] for symbol in ("D", "A"))
         if path.rpartition(".")[2] not in ("query", "key", "value"):
             return None
-        first = self._chosen.head * (len(matrix.rows) // size) // heads * size
+        size, heads = self._trace.sizes["D"], self._trace.sizes["A"]
+        # Fewer heads of key and value are shared by several of query.
+        stored_heads = len(matrix.rows) // size
+        first = self._chosen.head * stored_heads // heads * size
         return range(first, first + size)
 
 
 def _first(array: Array, features: int) -> Numbers:
-    whole = features >= array.shape[-1]
-    return Numbers(array) if whole else Numbers(array[..., :features], list(range(features)))
+    """The first numbers of each row, or all if there are no more."""
+    if features >= array.shape[-1]:
+        return Numbers(array)
+    return Numbers(array[..., :features], list(range(features)))
 
 
 def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
     """Some rows of a table; row numbers beyond its end are ignored."""
-    kept = [row for row in (range(len(table)) if rows is None else rows) if row < len(table)]
+    if rows is None:
+        return Numbers(table)
+    kept = [row for row in rows if row < len(table)]
     return Numbers(table) if len(kept) == len(table) else Numbers(table[kept], rows=kept)
 
 

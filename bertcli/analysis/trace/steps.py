@@ -196,37 +196,46 @@ class Account(Documented):
         """
         blocks = folded(self.steps, fold=not all_layers)
         seconds = self.totals.seconds
+        # All steps have the same measurements.
         numbers = _numbers(self.steps[0], seconds) if self.steps else {}
-        columns = [*map(Column, OPERANDS), *(Column(name, number=name != "Formula") for name in numbers)]
-        rows = [row + [""] * (len(columns) - len(row)) for row in _wide(blocks, seconds)]
-        texts = zip([column.name for column in columns], *rows, strict=True)
-        if width is not None and sum(max(map(len, column)) + BESIDE for column in texts) > width:
+        columns = [Column(name) for name in OPERANDS]
+        columns += [Column(name, number=name != "Formula") for name in numbers]
+        rows = _filled(_wide(blocks, seconds), len(columns))
+        if width is not None and _text_width(columns, rows) > width:
             columns = [Column("Operation"), Column("Size and cost")]
-            rows = [row + [""] * (len(columns) - len(row)) for row in _narrow(blocks, seconds)]
+            rows = _filled(_narrow(blocks, seconds), len(columns))
+        below = [*_totals(self), *_folding(self, blocks), *results]
         lines = [_line(block, step) for block in blocks for step in block.steps]
-        return Document(columns, rows, [*_totals(self), *_folding(self, blocks), *results], self.record(), lines)
+        return Document(columns, rows, below, self.record(), lines)
 
 
 def stats_of(x: Array) -> Stats:
     """Smallest, largest, mean and standard deviation of an array's numbers, in float64."""
+    if not x.size:
+        return Stats.of([np.nan] * 4, finite=True)
     finite = bool(np.isfinite(x).all())
     with np.errstate(invalid="ignore", over="ignore"):
-        numbers = [x.min(), x.max(), x.mean(dtype=np.float64), x.std(dtype=np.float64)] if x.size else [np.nan] * 4
+        numbers = [x.min(), x.max(), x.mean(dtype=np.float64), x.std(dtype=np.float64)]
     return Stats.of(numbers, finite)
 
 
 def show(name: str, axes: Axes) -> Value:
     """Name and shape of a value for display: B is an axis of its own, left out if 1; other merged axes stay one."""
-    parts: list[tuple[str, int]] = []
+    symbols: list[str] = []
+    sizes: list[int] = []
     for axis in axes:
         if axis and axis[0].symbol == BATCH:
-            parts += [axis[0]] if axis[0].size != 1 else []
+            if axis[0].size != 1:
+                symbols.append(BATCH)
+                sizes.append(axis[0].size)
             axis = axis[1:]
         if axis:
-            symbols = "·".join(factor.symbol for factor in axis)
-            parts.append((f"({symbols})" if "·" in symbols else symbols, extent(axis)))
-    parts = parts or [(ONE, 1)]
-    return Value(name, tuple(size for _, size in parts), " × ".join(symbol for symbol, _ in parts))
+            product = "·".join(factor.symbol for factor in axis)
+            symbols.append(f"({product})" if "·" in product else product)
+            sizes.append(extent(axis))
+    if not symbols:
+        symbols, sizes = [ONE], [1]
+    return Value(name, tuple(sizes), " × ".join(symbols))
 
 
 def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
@@ -237,9 +246,15 @@ def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
     words = signature.inputs[operand]
     if operand != 1 or words[-1] in signature.output:
         return axes
-    first, output = signature.inputs[0], signature.output
-    order = sorted(range(len(words)), key=lambda i: 1 if words[i] not in output else 0 if words[i] in first else 2)
-    return tuple(axes[i] for i in order)
+    both, summed, others = [], [], []
+    for word, axis in zip(words, axes, strict=True):
+        if word not in signature.output:
+            summed.append(axis)
+        elif word in signature.inputs[0]:
+            both.append(axis)
+        else:
+            others.append(axis)
+    return (*both, *summed, *others)
 
 
 # ------------------------------------------------------------------------------------------------ layers shown once
@@ -252,13 +267,15 @@ EVERY = "*"
 class Folded(NamedTuple):
     """Steps that ran `times` times, layer after layer.
 
-    Where layers differ, seconds are the mean per layer, and statistics those of all results together.
+    Where layers differ, seconds are the mean per layer, and statistics those of all results together. layers:
+    "encoder.layers.*" or "encoder.layers.3"; empty outside of layers. name: "Encoder layer × 12"; where others do
+    something else, "Encoder layers 2 to 3" or "Encoder layer 4".
     """
 
-    layers: str  # "encoder.layers.*" or "encoder.layers.3"; empty outside of layers
+    layers: str
     times: int
     steps: tuple[Step, ...]
-    name: str  # "Encoder layer × 12"; where others do something else, "Encoder layers 2 to 3" or "Encoder layer 4"
+    name: str
 
     @property
     def heading(self) -> str:
@@ -273,8 +290,8 @@ def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
     if fold:
         # Steps without their layer's number are equal in layers that do the same, and never outside of layers.
         runs = [[*layers] for _, layers in groupby(stretches, lambda stretch: [*map(_without_layer, stretch)])]
-    alike = sum(bool(_layer(run[0][0].path)) for run in runs) == 1
-    return [_joined(run, alike) for run in runs]
+    runs_of_layers = [run for run in runs if _layer(run[0][0].path)]
+    return [_joined(run, all_alike=len(runs_of_layers) == 1) for run in runs]
 
 
 def _layer(path: str) -> str:
@@ -287,20 +304,25 @@ def _without_layer(step: Step) -> Step:
     return replace(step, index=0, path=path, parameters=(), sources=(), seconds=None, stats=None)
 
 
-def _joined(layers: list[tuple[Step, ...]], alike: bool) -> Folded:
-    """Merge layers that do the same into one block; `alike`: they are all layers of the pass."""
-    layer, last = (_layer(steps[0].path) for steps in (layers[0], layers[-1]))
-    # Paths count layers from 0, names from 1.
-    first, last = (str(int(path.rpartition(".")[2] or 0) + 1) for path in (layer, last))
+def _joined(layers: list[tuple[Step, ...]], all_alike: bool) -> Folded:
+    """Merge layers that do the same into one block; `all_alike`: they are all layers of the pass."""
+    path, last_path = (_layer(steps[0].path) for steps in (layers[0], layers[-1]))
     if len(layers) == 1:
-        return Folded(layer, 1, layers[0], f"Encoder layer {first}")
-    name = f"Encoder layer × {len(layers)}" if alike else f"Encoder layers {first} to {last}"
+        return Folded(path, 1, layers[0], f"Encoder layer {_layer_number(path)}")
+    name = f"Encoder layer × {len(layers)}"
+    if not all_alike:
+        name = f"Encoder layers {_layer_number(path)} to {_layer_number(last_path)}"
     steps = []
-    for column in zip(*layers, strict=True):
-        times = [step.seconds for step in column if step.seconds is not None]
+    for of_layers in zip(*layers, strict=True):
+        times = [step.seconds for step in of_layers if step.seconds is not None]
         seconds = sum(times) / len(times) if times else None
-        steps.append(replace(_without_layer(column[0]), seconds=seconds, stats=_stats(column)))
-    return Folded(f"{layer.rpartition('.')[0]}.{EVERY}", len(layers), tuple(steps), name)
+        steps.append(replace(_without_layer(of_layers[0]), seconds=seconds, stats=_stats(of_layers)))
+    return Folded(f"{path.rpartition('.')[0]}.{EVERY}", len(layers), tuple(steps), name)
+
+
+def _layer_number(path: str) -> int:
+    """The number of a layer for people: paths count from 0, names from 1."""
+    return int(path.rpartition(".")[2] or 0) + 1
 
 
 def _stats(steps: Sequence[Step]) -> Stats | None:
@@ -342,36 +364,59 @@ def _narrow(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
             yield [group]
             for step in steps:
                 costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
-                yield [f"  {step.operation}", ", ".join(f"{count:,} {name}" for name, count in costs.items() if count)]
-                yield from ([f"    {value.name}", value.size] for value in step.inputs)
+                texts = [f"{count:,} {name}" for name, count in costs.items() if count]
+                yield [f"  {step.operation}", ", ".join(texts)]
+                for value in step.inputs:
+                    yield [f"    {value.name}", value.size]
                 yield [f"  → {step.output.name}", step.output.size]
-                if measures := _measures(step, total):
+                measures = _measures(step, total)
+                if measures:
                     yield ["", ", ".join(f"{name} {value}" for name, value in measures.items())]
+
+
+def _filled(rows: Iterable[list[str]], count: int) -> list[list[str]]:
+    """Rows with empty cells at their ends, so that each has `count`."""
+    return [row + [""] * (count - len(row)) for row in rows]
+
+
+def _text_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """The width of a table whose cells are not folded."""
+    texts = zip([column.name for column in columns], *rows, strict=True)
+    return sum(max(map(len, of_column)) + BESIDE for of_column in texts)
 
 
 def _operands(step: Step) -> list[Value | None]:
     """The first two operands, None for a missing one, and the result: the columns of the table."""
-    return [*[*step.inputs, None, None][:2], step.output]
+    first, second, *_ = [*step.inputs, None, None]
+    return [first, second, step.output]
 
 
 def _numbers(step: Step, total: float | None) -> dict[str, str]:
     """A step's costs and measurements by column."""
     costs = {"Params": step.params, "MACs": step.macs, "Bytes": step.bytes}
-    return {name: f"{count:,}" if count else "" for name, count in costs.items()} | _measures(step, total)
+    texts = {name: f"{count:,}" if count else "" for name, count in costs.items()}
+    return texts | _measures(step, total)
 
 
 def _measures(step: Step, total: float | None) -> dict[str, str]:
+    """A step's time, estimate, formula and statistics by column, of those that there are."""
     measures: dict[str, str] = {}
     if total is not None:
         seconds = step.seconds or 0.0
-        measures = {"ms": f"{1000 * seconds:.3f}", "% of time": f"{100 * seconds / (total or 1.0):.1f}"}
+        measures["ms"] = f"{1000 * seconds:.3f}"
+        measures["% of time"] = f"{100 * seconds / (total or 1.0):.1f}"
     if step.estimate is not None:
         read, written, intensity, bound, seconds = step.estimate
-        measures |= {"Read": f"{read:,}", "Written": f"{written:,}", "FLOP/byte": f"{intensity:.2f}", "Bound": bound}
+        measures["Read"] = f"{read:,}"
+        measures["Written"] = f"{written:,}"
+        measures["FLOP/byte"] = f"{intensity:.2f}"
+        measures["Bound"] = bound
         measures["Est. ms"] = f"{1000 * seconds:.3f}"
-    measures |= {} if step.formula is None else {"Formula": step.formula}
+    if step.formula is not None:
+        measures["Formula"] = step.formula
     if step.stats is not None:
-        measures |= {name: cell(step.stats[name]) or "NaN" for name in ("min", "max", "mean", "std")}
+        for name in ("min", "max", "mean", "std"):
+            measures[name] = cell(step.stats[name]) or "NaN"
         measures["NaN/Inf"] = "no" if step.stats.finite else "YES"
     return measures
 
@@ -389,20 +434,24 @@ def _idle(step: Step) -> int:
 
 
 def _totals(trace: Account) -> list[str]:
-    totals, idle = trace.totals, sum(map(_idle, trace.steps))
-    values = [value for step in trace.steps for value in (*step.inputs, step.output)]
-    used = {"L", *re.findall(r"\w+", " ".join(value.symbols for value in values))}
-    sizes = {"B": trace.batch, "S": trace.sequence} | {name: trace.sizes[name] for name in trace.sizes if name in used}
-    symbols = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items() if size is not None)
-    whole = "; attention is counted whole, also where tokens are not seen" * any(s.op == "within" for s in trace.steps)
+    """The lines below the table: sizes of symbols, and what the pass takes."""
+    totals = trace.totals
+    params = f"Params: {totals.params:,}"
+    idle = sum(map(_idle, trace.steps))
+    if idle:
+        params += f", of which a token uses {totals.params - idle:,}"
+    counting = "multiply-accumulates of matrix products"
+    if any(step.op == "within" for step in trace.steps):
+        counting += "; attention is counted whole, also where tokens are not seen"
     below = [
-        f"{trace.model}: {symbols}",
-        f"Params: {totals.params:,}" + (f", of which a token uses {totals.params - idle:,}" if idle else ""),
-        f"MACs: {totals.macs:,} (multiply-accumulates of matrix products{whole})",
+        f"{trace.model}: {_symbol_sizes(trace)}",
+        params,
+        f"MACs: {totals.macs:,} ({counting})",
         f"FLOPs: {totals.matmul_flops:,} of matrix products, {totals.flops:,} with element-wise operations",
         f"Activations: {totals.activation_bytes:,} bytes (every output, as float32)",
     ]
-    below += [] if totals.seconds is None else [f"Time: {1000 * totals.seconds:,.3f} ms"]
+    if totals.seconds is not None:
+        below.append(f"Time: {1000 * totals.seconds:,.3f} ms")
     if trace.rates is not None and totals.estimated_seconds is not None:
         seconds, rates = totals.estimated_seconds, trace.rates
         ridge = f"memory-bound below {rates.gflops / rates.gbps:.1f} FLOP/byte"
@@ -416,20 +465,36 @@ def _totals(trace: Account) -> list[str]:
     return below
 
 
+def _symbol_sizes(trace: Account) -> str:
+    """The sizes of the symbols that occur in the table: `B = 1, S = 8, L = 12, H = 768`."""
+    values = [value for step in trace.steps for value in (*step.inputs, step.output)]
+    used = set(re.findall(r"\w+", " ".join(value.symbols for value in values)))
+    # The number of layers is no size of an array.
+    used.add("L")
+    sizes: dict[str, int | None] = {"B": trace.batch, "S": trace.sequence}
+    sizes |= {symbol: size for symbol, size in trace.sizes.items() if symbol in used}
+    return ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items() if size is not None)
+
+
 def _folding(trace: Account, blocks: list[Folded]) -> list[str]:
     """The note that times are means and statistics joint where several layers are shown as one."""
     steps = [step for block in blocks for step in block.steps if block.times > 1]
-    notes = ["times are averages per layer"] if trace.timed and steps else []
-    notes += ["statistics are over all layers"] if any(step.stats for step in steps) else []
+    notes = []
+    if trace.timed and steps:
+        notes.append("times are averages per layer")
+    if any(step.stats for step in steps):
+        notes.append("statistics are over all layers")
     return [f"Where layers are shown once, {' and '.join(notes)}."] if notes else []
 
 
 def _line(block: Folded, step: Step) -> dict[str, Any]:
     """An op in CSV: `times` is how many layers do the same; costs and time are for one, statistics for all of them."""
     record = step.record()
-    line = {"times": block.times, **{name: record[name] for name in ("path", "group", "operation")}}
+    line = {"times": block.times, "path": step.path, "group": step.group, "operation": step.operation}
     keys = (("input_1", "size_1"), ("input_2", "size_2"), ("output", "size"))
     for (name, size), value in zip(keys, _operands(step), strict=True):
-        line |= {name: value.name if value else "", size: value.size if value else ""}
-    costs = {name: value for name, value in record.items() if name not in (*line, "index", "inputs", "stats")}
+        line[name] = value.name if value else ""
+        line[size] = value.size if value else ""
+    written = {*line, "index", "inputs", "stats"}
+    costs = {name: value for name, value in record.items() if name not in written}
     return {**line, **costs, **record.get("stats", {})}

@@ -191,7 +191,8 @@ def single_label_details(columns: Names, p: Numbers, predicted: Numbers, true: N
 
 def reliability_curve(confidence: Numbers, right: Numbers) -> Curve:
     """The reliability diagram: accuracy over mean confidence of each bin that has texts, with interval and count."""
-    bins = [some[0] for some in metrics.calibration(confidence, right, np.ones((1, len(right))))]
+    once = np.ones((1, len(right)))
+    bins = [sums[0] for sums in metrics.calibration(confidence, right, once)]
     points: list[tuple[float, float]] = []
     ranges: list[tuple[float, float]] = []
     notes: list[str] = []

@@ -212,6 +212,7 @@ def ranked_scores(labels: Numbers, scores: Numbers) -> Arrays:
 
 def precision_over_recall(columns: Names, labels: Numbers, scores: Numbers) -> Details:
     """Precision over recall, at every threshold."""
-    recall, precision = metrics.Cuts.of(scores, labels, np.ones((1, len(labels)))).curve
-    points = [*zip(recall[0].tolist(), precision[0].tolist(), strict=True)]
+    once = np.ones((1, len(labels)))
+    recall, precision = metrics.Cuts.of(scores, labels, once).curve
+    points = list(zip(recall[0].tolist(), precision[0].tolist(), strict=True))
     return Details(curve=Curve("precision over recall", "recall", "precision", points))

@@ -56,25 +56,38 @@ class _Step(NamedTuple):
     filled: Target
 
     def expanded(self, sentence: MaskedSentence) -> MaskedSentence:
-        masks = [sentence.ids[self.position]] * (self.pieces - len(self.filled))
-        return sentence.replaced(self.position, [*self.filled, *masks], (self.position + len(self.filled),))
+        """The sentence with room for all pieces; the first mask that is left is the one to predict."""
+        mask = sentence.ids[self.position]
+        masks_left = self.pieces - len(self.filled)
+        first_mask = self.position + len(self.filled)
+        return sentence.replaced(self.position, [*self.filled, *[mask] * masks_left], (first_mask,))
 
 
 def _chained(
     model: LoadedModel, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
 ) -> Iterator[list[Candidate]]:
     """Score targets of several pieces for each position of each sentence, in order."""
-    places = [(i, position) for i, sentence in enumerate(sentences) for position in sentence.positions]
-    ids_of_steps: dict[_Step, list[int]] = {}  # the pieces whose probability each step is asked for
-    for place in places:
+    masks = []
+    for number, sentence in enumerate(sentences):
+        masks += [(number, position) for position in sentence.positions]
+    # Targets that begin alike share steps. The pieces whose probability each step is asked for:
+    ids_of_steps: dict[_Step, list[int]] = {}
+    for number, position in masks:
         for target in targets:
-            for k, id in enumerate(target):
-                ids_of_steps.setdefault(_Step(*place, len(target), target[:k]), []).append(id)
+            for step, id in _steps(number, position, target):
+                ids_of_steps.setdefault(step, []).append(id)
     expanded = [step.expanded(sentences[step.sentence]) for step in ids_of_steps]
     answers = log_probabilities(model, expanded, list(ids_of_steps.values()), batch_tokens)
     log_probs = {step: answer for step, (answer,) in zip(ids_of_steps, answers, strict=True)}
-    for place in places:
-        yield [
-            Candidate(target, sum(log_probs[_Step(*place, len(target), target[:k])][id] for k, id in enumerate(target)))
-            for target in targets
-        ]
+    for number, position in masks:
+        candidates = []
+        for target in targets:
+            log_prob = sum(log_probs[step][id] for step, id in _steps(number, position, target))
+            candidates.append(Candidate(target, log_prob))
+        yield candidates
+
+
+def _steps(sentence: int, position: int, target: Target) -> Iterator[tuple[_Step, int]]:
+    """The steps that predict a target piece by piece, each with its piece."""
+    for done, id in enumerate(target):
+        yield _Step(sentence, position, len(target), target[:done]), id

@@ -161,11 +161,14 @@ class _Alternatives(_Labels):
             raise BertcliError(f"Candidates and choices are for single texts, and {item.place} has a second one.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        sentences = self._pairs([item.text.text for item in items for _ in self.seconds], self.seconds * len(items))
+        texts = [item.text.text for item in items for _ in self.seconds]
+        sentences = self._pairs(texts, self.seconds * len(items))
         of_pairs = iter(logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens))
         for item in items:
             logits = np.array([next(of_pairs) for _ in self.seconds])[:, self.outputs]
-            yield self.record(item, softmax(logits)[:, 1] if len(self.outputs) > 1 else softmax(logits[:, 0]))
+            # With two outputs each alternative is judged by itself: true against false.
+            scores = softmax(logits)[:, 1] if len(self.outputs) > 1 else softmax(logits[:, 0])
+            yield self.record(item, scores)
 
     def _pairs(self, texts: Sequence[str], seconds: Sequence[str]) -> list[Tokens]:
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)

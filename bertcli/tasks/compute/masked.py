@@ -73,13 +73,16 @@ def _over_vocabulary(model: LoadedModel, hidden: Array, packed: Packed) -> Itera
         yield from zip(logits, log_totals.tolist(), strict=True)
 
 
-def _chosen(row: Array, log_total: float, wanted: int | Collection[int]) -> dict[int, float]:
-    """log p of the `wanted` most probable pieces, of equal ones the smaller id first; or of these ids."""
-    ids = _best(row, wanted) if isinstance(wanted, int) else wanted
+def _chosen(row: Array, log_total: float, pieces: int | Collection[int]) -> dict[int, float]:
+    """log p of so many most probable pieces, of equal ones the smaller id first; or of these ids."""
+    ids = _best(row, pieces) if isinstance(pieces, int) else pieces
     return {id: float(row[id]) - log_total for id in ids}
 
 
 def _best(row: Array, count: int) -> list[int]:
+    """The ids of the `count` largest logits, best first."""
     rest = max(0, len(row) - count)
-    (ids,) = np.nonzero(row >= np.partition(row, rest)[rest] - ROUNDING * np.abs(row).max())
+    least = np.partition(row, rest)[rest]
+    # `best_first` takes logits that differ by rounding as equal, so it sees all that are as good as the least.
+    (ids,) = np.nonzero(row >= least - ROUNDING * np.abs(row).max())
     return [int(id) for id in ids[best_first(row[ids], count)]]

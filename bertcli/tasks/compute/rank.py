@@ -148,29 +148,38 @@ class RankTask(RecordTask):
 
     def given_out(self, computed: Generator[Records, None, None], start: Progress) -> Generator[Records, None, None]:
         """The records of each query in their order, once the next block shows that there are no more of it."""
-        held: list[Record] = []
+        waiting: list[Record] = []
         emitted = reached = start
         with closing(computed):
             for block in computed:
                 records = block.records()
-                if held and records and records[0]["query"] != held[-1]["query"]:
-                    emitted, complete, held = reached, held, []
-                    yield Records(emitted, _shown(complete))
-                held = list(_ordered([*held, *records], self.top_k))
+                if waiting and records and records[0]["query"] != waiting[-1]["query"]:
+                    emitted = reached
+                    yield Records(emitted, _without_logits(waiting))
+                    waiting = []
+                waiting = list(_ordered([*waiting, *records], self.top_k))
                 reached = block.progress
+                # No records yet, but progress to show.
                 yield Records(emitted, [], reached.texts - emitted.texts)
-        if held:
-            yield Records(reached, _shown(held))
+        if waiting:
+            yield Records(reached, _without_logits(waiting))
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
             raise BertcliError(f"{item.place} has a query, but no document to rank.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
+        activate = ACTIVATIONS[self.activation]
         for item, logit in zip(items, self.logits(items), strict=True):
-            score = float(ACTIVATIONS[self.activation](np.array([logit]))[0])
-            record = {"query": item.text.text, "corpus_id": item.index, "score": score, "text": item.text.pair}
-            yield {**record, LOGIT: logit}
+            (score,) = activate(np.array([logit]))
+            yield {
+                "query": item.text.text,
+                "corpus_id": item.index,
+                "score": float(score),
+                "text": item.text.pair,
+                # Removed again: records are ordered by it, since scores near 1 may be equal where logits are not.
+                LOGIT: logit,
+            }
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         """Yield each pair's score before the activation, by which they are sorted."""
@@ -196,8 +205,11 @@ class ApartRankTask(RankTask):
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         """The documents, each with the text that it belongs to."""
-        documents = self.documents.items([(index, Text(text.pair or "")) for index, text in numbered])
-        return [replace(item, text=text) for item, (_, text) in zip(documents, numbered, strict=True)]
+        documents = [(index, Text(text.pair or "")) for index, text in numbered]
+        items = []
+        for item, (_, text) in zip(self.documents.items(documents), numbered, strict=True):
+            items.append(replace(item, text=text))
+        return items
 
     def check(self, item: Item) -> None:
         """Raise BertcliError for a query that cannot be used, too."""
@@ -313,9 +325,10 @@ class CombinedRankTask(ApartRankTask):
         return cls(model, documents.reading, "identity", options.top_k, queries, documents, weights)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
+        whole = sum(self.weights.values())
         for query, document, item in self.compared(items):
-            scores = {name: _score(name, query, document, item) for name in self.weights}
-            yield sum(self.weights[name] * score for name, score in scores.items()) / sum(self.weights.values())
+            weighted = [weight * _score(name, query, document, item) for name, weight in self.weights.items()]
+            yield sum(weighted) / whole
 
 
 def _score(name: str, query: Outputs, document: Outputs, item: Item) -> float:
@@ -338,13 +351,16 @@ def _product(query: SparseVector, document: SparseVector) -> float:
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
     """Yield each query's records, best first, then those of documents that could not be used."""
-    for _, some in groupby(records, key=lambda record: record["query"]):
-        rows = sorted(some, key=lambda record: int(record["corpus_id"]))  # the order that ties keep
-        scored = [record for record in rows if "error" not in record]
-        yield from (scored[i] for i in best_first(np.array([record[LOGIT] for record in scored]), top_k))
-        yield from (record for record in rows if "error" in record)
+    for _, of_query in groupby(records, key=lambda record: record["query"]):
+        # Equal scores stay in the order of the documents.
+        by_document = sorted(of_query, key=lambda record: int(record["corpus_id"]))
+        scored = [record for record in by_document if "error" not in record]
+        logits = np.array([record[LOGIT] for record in scored])
+        for position in best_first(logits, top_k):
+            yield scored[position]
+        yield from (record for record in by_document if "error" in record)
 
 
-def _shown(records: list[Record]) -> list[Record]:
-    """Remove the field that only sorts records."""
+def _without_logits(records: list[Record]) -> list[Record]:
+    """Remove the field that only orders records."""
     return [{name: value for name, value in record.items() if name != LOGIT} for record in records]

@@ -1,6 +1,7 @@
 """similarity: the cosines of all pairs of texts."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from bertcli.engine.float64 import vector_product
 from bertcli.tasks.compute.encode import Block
 
-NUMBERS = 1 << 20  # cosines computed at a time
+# Cosines computed at a time.
+NUMBERS = 1 << 20
 
 
 def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
@@ -17,14 +19,17 @@ def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
 
     Parts of texts are compared like texts; chunk, start and end, after the index, say which part it is.
     """
-    rows = (row for some in cosines(vectors_of(blocks)) for row in some)
-    for item, row in zip((item for block in blocks for item in block.items), rows, strict=True):
+    items = [item for block in blocks for item in block.items]
+    rows = chain.from_iterable(cosines(vectors_of(blocks)))
+    for item, row in zip(items, rows, strict=True):
         yield {**item.named, "text": item.shown, "cosine": row.tolist()}
 
 
 def vectors_of(blocks: Sequence[Block]) -> NDArray[Any]:
     """The vectors of all texts [text, width]."""
-    return np.concatenate([np.asarray(block.vectors) for block in blocks]) if blocks else np.empty((0, 1))
+    if not blocks:
+        return np.empty((0, 1))
+    return np.concatenate([np.asarray(block.vectors) for block in blocks])
 
 
 def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
@@ -34,7 +39,8 @@ def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
     count = len(vectors)
     together = max(1, NUMBERS // max(1, count))
     for first in range(0, count, together):
-        some = np.arange(first, min(first + together, count))
-        result = np.clip(vector_product(directions[some], directions), -1.0, 1.0)
-        result[some - first, some] = 1.0
+        rows = np.arange(first, min(first + together, count))
+        result = np.clip(vector_product(directions[rows], directions), -1.0, 1.0)
+        # With itself, whatever the rounding, and for a zero vector, too.
+        result[rows - first, rows] = 1.0
         yield result

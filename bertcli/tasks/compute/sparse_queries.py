@@ -94,10 +94,13 @@ class SparseQueries(SparseTask):
             piece = self.tokenizer.piece(int(ids[-1]))
             raise BertcliError(f"The table for queries has no weight of {piece!r}: fetch the model again.")
         values = self.weights[ids]
-        return largest(ids[values != 0], values[values != 0], self.most)
+        counts = values != 0
+        return largest(ids[counts], values[counts], self.most)
 
 
 def _bare(tokens: Tokens) -> Tokens:
     """Remove the special tokens around a text."""
-    own = [i for i, side in enumerate(tokens.sides) if side is not None]
-    return replace(tokens, ids=[tokens.ids[i] for i in own], segments=[tokens.segments[i] for i in own])
+    of_text = [position for position, side in enumerate(tokens.sides) if side is not None]
+    ids = [tokens.ids[position] for position in of_text]
+    segments = [tokens.segments[position] for position in of_text]
+    return replace(tokens, ids=ids, segments=segments)

@@ -56,12 +56,16 @@ class SparseTask(PreparedTask[SparseBlock]):
         raise NotImplementedError
 
     def compute(self, window: Window) -> SparseBlock:
-        vectors, piece = self.vectors(window.items), self.tokenizer.piece
-        words = [list(map(piece, vector.indices.tolist())) for vector in vectors] if self.words else None
+        vectors = self.vectors(window.items)
+        words = None
+        if self.words:
+            words = [[self.tokenizer.piece(index) for index in vector.indices.tolist()] for vector in vectors]
         return SparseBlock(window.progress, window.items, window.failures, vectors, words)
 
 
 def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVector:
     """The vector with these entries, or with so many of them, the largest."""
-    kept = np.sort(best_first(np.abs(values), most)) if most else slice(None)
-    return SparseVector(indices[kept].astype(np.int32), values[kept])
+    if most:
+        kept = np.sort(best_first(np.abs(values), most))
+        indices, values = indices[kept], values[kept]
+    return SparseVector(indices.astype(np.int32), values)
