@@ -37,6 +37,9 @@ def spelled(model: "LoadedModel", id: int) -> str:
 
 def partners(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
     """Align two texts' pieces: pairs of positions of equal pieces, and of unequal runs between them of one length."""
-    codes = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-    spans = [(range(i, i_end), range(j, j_end)) for _, i, i_end, j, j_end in codes]
-    return [pair for here, there in spans if len(here) == len(there) for pair in zip(here, there, strict=True)]
+    pairs: list[tuple[int, int]] = []
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for _, start, end, other_start, other_end in matcher.get_opcodes():
+        if end - start == other_end - other_start:
+            pairs += zip(range(start, end), range(other_start, other_end), strict=True)
+    return pairs

@@ -96,7 +96,9 @@ class Single(NamedTuple):
 
 def single(first: Iterable[str], second: Iterable[str], both: Collection[str]) -> Single:
     """The paths of either model that are not in `both`."""
-    return Single(*(tuple(path for path in paths if path not in both) for paths in (first, second)))
+    only_first = tuple(path for path in first if path not in both)
+    only_second = tuple(path for path in second if path not in both)
+    return Single(only_first, only_second)
 
 
 @dataclass(frozen=True)
@@ -130,21 +132,27 @@ class Diff(View):
         return {"steps": steps, "first": self.first, "weights": weights, "only": [list(paths) for paths in self.only]}
 
     def document(self) -> Document:
-        columns = [Column(name, number=name[0] != "S") for name in ("Step", "Max abs", "Max rel", "Cosine")]
+        numbers = [Column(name, number=True) for name in ("Max abs", "Max rel", "Cosine")]
+        columns = [Column("Step"), *numbers, Column("Beyond")]
         rows = []
         for step in self.steps:
             cosine = "NaN" if step.cosine is None else f"{step.cosine:.6f}"
-            beyond = "first" if step.path == self.first else "yes" if step.beyond(self.tolerance) else ""
+            beyond = "yes" if step.beyond(self.tolerance) else ""
+            if step.path == self.first:
+                beyond = "first"
             rows.append([*step.cells("NaN"), cosine, beyond])
-        return Document([*columns, Column("Beyond")], rows, self.below(), self.record, self.record["steps"])
+        return Document(columns, rows, self.below(), self.record, self.record["steps"])
 
     def below(self) -> list[str]:
         """The lines below the table: the first step that differs, the largest difference, the weights that differ."""
+        # Numbers that cannot be compared are the largest difference.
         largest = max(self.steps, key=lambda step: np.inf if step.max_rel is None else step.max_rel)
-        where = f"first beyond {self.tolerance:g}: {self.first}" if self.first else f"no step beyond {self.tolerance:g}"
-        place = f" at {largest.path}" if largest.max_rel != 0 else ""
+        begins = f"no step beyond {self.tolerance:g}"
+        if self.first:
+            begins = f"first beyond {self.tolerance:g}: {self.first}"
+        where = f" at {largest.path}" if largest.max_rel != 0 else ""
         size = _small(largest.max_rel, "not a number")
-        lines = [f"{' and '.join(self.names)}: {where}", f"Largest relative difference: {size}{place}"]
+        lines = [f"{' and '.join(self.names)}: {begins}", f"Largest relative difference: {size}{where}"]
         if self.weights:
             most = [f"{weight.path} ({_small(weight.max_abs, '?')})" for weight in self.weights[:MOST]]
             lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most)}")
@@ -207,18 +215,23 @@ def diff(
         values = [] if texts is None else list(from_values(texts))
         if texts is not None and len(values) != 1:
             raise BertcliError("Stored arrays are those of one text: give that one.")
-        name, arrays = ("the arrays", other) if isinstance(other, Mapping) else (str(other), read_arrays(str(other)))
+        if isinstance(other, Mapping):
+            name, arrays = "the arrays", other
+        else:
+            name, arrays = str(other), read_arrays(str(other))
         given = [tokens_of(model, text.text, limit=limit) for text in values]
-        return _with_arrays(model, arrays, name, *_inputs(model, arrays, name, given), tolerance)
+        ids, segments = _inputs(model, arrays, name, given)
+        return _with_arrays(model, arrays, name, ids, segments, tolerance)
     if texts is None:
         return _weights(model, other, tolerance)
     limit = min(limit, length_limit(other, max_length))
     by_path: dict[str, list[Difference]] = {}
-    only, first = None, ""
+    only, first_text = None, ""
     for text in from_values(texts):
-        first = first or text.text
-        readings = zip((model, other), _same_tokens(model, other, text.text, limit), strict=True)
-        xs, ys = (_pass(either, [tokens.ids], [tokens.segments]).arrays for either, tokens in readings)
+        first_text = first_text or text.text
+        tokens, other_tokens = _same_tokens(model, other, text.text, limit)
+        xs = _pass(model, [tokens.ids], [tokens.segments]).arrays
+        ys = _pass(other, [other_tokens.ids], [other_tokens.segments]).arrays
         both = [path for path, x in xs.items() if path in ys and x.shape == ys[path].shape]
         only = single(xs, ys, both)
         for path in both:
@@ -227,9 +240,14 @@ def diff(
         raise BertcliError(NO_TEXT)
     if not by_path:
         raise BertcliError(f"{model.name} and {other.name} have no step in common that gives the same shape.")
-    joined = tuple(_joined(path, steps) for path, steps in by_path.items())
-    differing = weight_differences(weights_of(model), weights_of(other))
-    return Diff((model.name, other.name), tolerance, joined, differing, only, first)
+    return Diff(
+        names=(model.name, other.name),
+        tolerance=tolerance,
+        steps=tuple(_over_texts(path, steps) for path, steps in by_path.items()),
+        weights=weight_differences(weights_of(model), weights_of(other)),
+        only=only,
+        text=first_text,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the same steps
@@ -237,15 +255,16 @@ def diff(
 
 def _same_tokens(model: LoadedModel, other: LoadedModel, text: str, limit: int) -> tuple[Tokens, Tokens]:
     """The text as tokenized for either model. Errors: BertcliError if the two have other tokens."""
-    readings = tokens_of(model, text, limit=limit), tokens_of(other, text, limit=limit)
-    for at, pieces in enumerate(zip_longest(*(tokens.pieces for tokens in readings))):
-        if pieces[0] != pieces[1]:
-            first, second = ("missing" if piece is None else quoted(piece) for piece in pieces)
+    tokens = tokens_of(model, text, limit=limit)
+    other_tokens = tokens_of(other, text, limit=limit)
+    for position, (piece, other_piece) in enumerate(zip_longest(tokens.pieces, other_tokens.pieces)):
+        if piece != other_piece:
+            first, second = ("missing" if one is None else quoted(one) for one in (piece, other_piece))
             raise BertcliError(
-                f"{model.name} and {other.name} tokenize {quoted(text)} differently (token {at} is {first} in one, "
-                f"{second} in the other), so their states cannot be compared."
+                f"{model.name} and {other.name} tokenize {quoted(text)} differently (token {position} is {first} in "
+                f"one, {second} in the other), so their states cannot be compared."
             )
-    return readings
+    return tokens, other_tokens
 
 
 def _pass(model: LoadedModel, ids: Any, segments: Any) -> Trace:
@@ -266,25 +285,27 @@ def step_diff(path: str, x: NDArray[Any], y: NDArray[Any]) -> Difference:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return Difference(path)
     width = x.shape[-1] if x.ndim else 1
-    a, b = (array.astype(np.float64).reshape(-1, width) for array in (x, y))
+    a = x.astype(np.float64).reshape(-1, width)
+    b = y.astype(np.float64).reshape(-1, width)
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
     max_abs = float(np.abs(a - b).max(initial=0.0))
+    max_rel = float(max_abs / largest) if largest else 0.0
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    cosines = (a * b).sum(axis=1) / np.where(lengths > 0, lengths, 1.0)
     # Equal rows have cosine 1, also rows of zeros, whose cosine is not defined.
-    same = (a == b).all(axis=1)
-    cosines = np.where(same, 1.0, (a * b).sum(axis=1) / np.where(lengths > 0, lengths, 1.0))
-    return Difference(
-        path, max_abs, float(max_abs / largest) if largest else 0.0, float(np.clip(cosines, -1, 1).mean())
-    )
+    is_equal = (a == b).all(axis=1)
+    cosines = np.where(is_equal, 1.0, cosines)
+    return Difference(path, max_abs, max_rel, float(np.clip(cosines, -1, 1).mean()))
 
 
-def _joined(path: str, steps: Sequence[Difference]) -> Difference:
+def _over_texts(path: str, steps: Sequence[Difference]) -> Difference:
     """Merge a step's differences over all texts: the largest ones, and the mean cosine."""
     # NumPy makes NaN of None.
     numbers = np.array([(step.max_abs, step.max_rel, step.cosine) for step in steps], dtype=np.float64)
     if np.isnan(numbers).any():
         return Difference(path)
-    return Difference(path, float(numbers[:, 0].max()), float(numbers[:, 1].max()), float(numbers[:, 2].mean()))
+    max_abs, max_rel, cosines = numbers.T
+    return Difference(path, float(max_abs.max()), float(max_rel.max()), float(cosines.mean()))
 
 
 def weights_of(model: LoadedModel) -> dict[str, Array]:
@@ -311,9 +332,14 @@ def _weights(model: LoadedModel, other: LoadedModel, tolerance: float) -> Weight
     """Compare the weights of two models, without a pass."""
     xs, ys = weights_of(model), weights_of(other)
     both = xs.keys() & ys.keys()
-    equal = sum(np.array_equal(xs[path], ys[path]) for path in both)
-    names, digests = (model.name, other.name), (_digest(xs), _digest(ys))
-    return Weights(names, tolerance, equal, weight_differences(xs, ys), single(xs, ys, both), digests)
+    return Weights(
+        names=(model.name, other.name),
+        tolerance=tolerance,
+        equal=sum(np.array_equal(xs[path], ys[path]) for path in both),
+        weights=weight_differences(xs, ys),
+        only=single(xs, ys, both),
+        digests=(_digest(xs), _digest(ys)),
+    )
 
 
 def _digest(arrays: Mapping[str, Array]) -> str:
@@ -336,8 +362,14 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
     if not path.exists():
         raise BertcliError(f"{file} is missing: give a file that `bertcli trace --save` wrote, or one like it.")
     if ending == ".safetensors":
-        tensors = {name: tensor for name, tensor in open_file(path).items() if tensor.dtype in (*FLOATS, "I64")}
-        return {name: t.array if t.dtype == "I64" else t.float32() for name, t in tensors.items()}
+        arrays = {}
+        for name, tensor in open_file(path).items():
+            # Ids are integers of 64 bits; tensors of other types are no states.
+            if tensor.dtype == "I64":
+                arrays[name] = tensor.array
+            elif tensor.dtype in FLOATS:
+                arrays[name] = tensor.float32()
+        return arrays
     with open_regular(path) as opened:
         try:
             with NpzFile(opened) as stored:
@@ -395,29 +427,39 @@ def _with_arrays(
 
 def _state_paths(recorded: Trace, layers: int) -> dict[int, str]:
     """The path of the step that gives each state: 0 is the embeddings' output, the last one the encoder's output."""
-    numbers = {"embeddings": 0, **{f"encoder.layers.{i}": i + 1 for i in range(layers)}, "encoder": layers}
-    calls = [call for call in recorded.calls if call.path in numbers]  # the encoder ends last, and may norm the state
-    return {numbers[call.path]: recorded.steps[call.made[-1]].path for call in calls}
+    state_of = {"embeddings": 0, "encoder": layers}
+    for layer in range(layers):
+        state_of[f"encoder.layers.{layer}"] = layer + 1
+    paths = {}
+    # The encoder returns after its last layer, whose state it may norm: its step replaces the layer's.
+    for call in recorded.calls:
+        if call.path in state_of:
+            last_step = recorded.steps[call.made[-1]]
+            paths[state_of[call.path]] = last_step.path
+    return paths
 
 
-def _fitted(array: NDArray[Any], own: Array, key: str, name: str) -> NDArray[Any]:
-    """Drop leading axes of length 1 of a stored array, so that it has as many axes as the model's (`own`)."""
-    fitted = array
-    while fitted.ndim > own.ndim and len(fitted) == 1:
+def _fitted(stored: NDArray[Any], computed: Array, key: str, name: str) -> NDArray[Any]:
+    """Drop leading axes of length 1 of a stored array, so that it has as many axes as the model's."""
+    fitted = stored
+    while fitted.ndim > computed.ndim and len(fitted) == 1:
         fitted = fitted[0]
-    if fitted.shape != own.shape or fitted.dtype.kind not in "fiu":
+    if fitted.shape != computed.shape or fitted.dtype.kind not in "fiu":
         raise BertcliError(
-            f"{quoted(key)} in {name} is {array.dtype} of shape {array.shape}, but here it has the shape {own.shape}: "
-            "the arrays belong to another text, or another model."
+            f"{quoted(key)} in {name} is {stored.dtype} of shape {stored.shape}, but here it has the shape "
+            f"{computed.shape}: the arrays belong to another text, or another model."
         )
     return fitted
 
 
 def _small(number: float | None, none: str) -> str:
     """A difference as text; `none` if it is None."""
-    return none if number is None else f"{number:.2e}" if number else "0"
+    if number is None:
+        return none
+    return f"{number:.2e}" if number else "0"
 
 
+# The name by which cli/view.py calls the work of every view.
 measure = diff
 
 

@@ -20,7 +20,7 @@ from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.sentence.late_interaction import LateInteraction
-from bertcli.tasks.compute.batches import in_micro_batches
+from bertcli.tasks.compute.batches import Numbers, in_micro_batches
 from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.linear import label_reading
 from bertcli.tasks.compute.rank import LateRankTask
@@ -45,19 +45,26 @@ logger = getLogger("bertcli")
 
 @dataclass(frozen=True)
 class Contribution(ByName):
-    """How much a word, characters `start` to `end` of the text, adds to the result."""
+    """How much a word, characters `start` to `end` of the text, adds to the result.
+
+    side: 1 for a word of the second text. match: in late interaction the token of the document that this one of the
+    query is nearest to.
+    """
 
     word: str
     start: int
     end: int
     contribution: float
-    side: int = 0  # 1: a word of the second text
-    match: str | None = None  # in late interaction: the token of the document that this one of the query found
+    side: int = 0
+    match: str | None = None
 
 
 @dataclass(frozen=True)
 class Explanation(View):
-    """The result for a text (`value`), what it is (`meaning`), and what each word contributes, in order."""
+    """The result for a text (`value`), what it is (`meaning`), and what each word contributes, in order.
+
+    probability: the one that the value stands for, if it does.
+    """
 
     index: int
     text: str
@@ -66,17 +73,21 @@ class Explanation(View):
     meaning: str
     value: float
     words: tuple[Contribution, ...]
-    probability: float | None = None  # that the value stands for, if it does
+    probability: float | None = None
 
     @property
     def record(self) -> dict[str, Any]:
         """The explanation as a JSON record; a pair's words have a `side`, 0 or 1."""
         names = ["word", "start", "end", "contribution"]
-        names += [] if self.text_pair is None else ["side"]
-        names += ["match"] if self.late else []
-        text = {"text": self.text} if self.text_pair is None else {"text": self.text, "text_pair": self.text_pair}
-        words = [{name: word[name] for name in names} for word in self.words]
-        return {"index": self.index, **text, "target": self.target, "value": self.value, "words": words}
+        record: dict[str, Any] = {"index": self.index, "text": self.text}
+        if self.text_pair is not None:
+            record["text_pair"] = self.text_pair
+            names.append("side")
+        if self.late:
+            names.append("match")
+        record |= {"target": self.target, "value": self.value}
+        record["words"] = [{name: word[name] for name in names} for word in self.words]
+        return record
 
     @property
     def late(self) -> bool:
@@ -103,28 +114,45 @@ class Explanation(View):
 
     def document(self) -> Document:
         """The table that `bertcli explain` prints below the shaded text."""
-        columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True), Column("Match")]
-        rows = [
-            [word.word, f"{word.contribution:+z.4f}", f"{share:+.1%}", word.match or ""]
-            for word, share in zip(self.words, self.shares, strict=True)
-        ]
-        if not self.late:
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        columns = [Column("Word"), Column("Contribution", number=True), Column("Share", number=True)]
+        if self.late:
+            columns.append(Column("Match"))
+        rows = []
+        for word, share in zip(self.words, self.shares, strict=True):
+            row = [word.word, f"{word.contribution:+z.4f}", f"{share:+.1%}"]
+            if self.late:
+                row.append(word.match or "")
+            rows.append(row)
         return Document(columns, rows, [self.result], self.record, self.record["words"])
 
     def print(self) -> None:
         """Print the text with its words shaded, or without color with numbers behind them, and the table."""
         for text, words in self.texts():
-            marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+.2f}") for word, shade in words]
-            print_marked(text, marks)
+            print_marked(text, _marks(words, ".2f"))
         print()
         print_document(self.document(), "table")
 
-    def texts(self) -> list[tuple[str, list[tuple[Contribution, float]]]]:
+    def texts(self) -> list[tuple[str, "ShadedWords"]]:
         """The text, and its pair if there is one, each with its words and their shades."""
         texts = [self.text] if self.text_pair is None else [self.text, self.text_pair]
-        words = [pair for pair in zip(self.words, self.shades, strict=True) if pair[0].end > pair[0].start]
-        return [(text, [pair for pair in words if pair[0].side == side]) for side, text in enumerate(texts)]
+        found = []
+        for side, text in enumerate(texts):
+            words = []
+            for word, shade in zip(self.words, self.shades, strict=True):
+                # A special token of late interaction has a contribution, but no place in the text.
+                is_in_text = word.end > word.start
+                if is_in_text and word.side == side:
+                    words.append((word, shade))
+            found.append((text, words))
+        return found
+
+
+ShadedWords = list[tuple[Contribution, float]]
+
+
+def _marks(words: ShadedWords, form: str) -> list[Mark]:
+    """Words as marks of their text, titled with their contributions in this form."""
+    return [Mark(word.start, word.end, shade, title=f"{word.contribution:+{form}}") for word, shade in words]
 
 
 @takes(ExplainOptions)
@@ -149,23 +177,33 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
         yield from _matched(LateRankTask.of(model, ranking, late), texts, options)
         return
     max_length = options.max_length
-    if (options.word, options.versus) == (None, None):
+    if options.word is None and options.versus is None:
         max_length, _ = label_reading(model, chosen_head(model, None), max_length)
-    limit, prepared = length_limit(model, max_length), preparing(model, options)
+    limit = length_limit(model, max_length)
+    prepared = preparing(model, options)
     for index, (text, pair, *_) in enumerate(texts):
         whole = prepared(text)
+        prompt_length = len(whole) - len(text)
         tokens = tokens_of(model, whole, pair, limit)
         sentence = sentence_of(model, tokens, text, options)
         result = result_of(model, sentence, options)
-        words = _words(model, tokens, [whole, pair or ""], len(whole) - len(text))
         value = float(result.of([sentence])[0])
-        changed = [_without(model, sentence, positions, options.method == "mask") for _, positions in words]
-        values = _values(result, changed, options.batch_tokens)
-        contributions = tuple(
-            replace(word, contribution=float(value - without)) for (word, _), without in zip(words, values, strict=True)
+        words = _words(model, tokens, [whole, pair or ""], prompt_length)
+        occluded = [_without(model, sentence, positions, options.method == "mask") for _, positions in words]
+        values = _values(result, occluded, options.batch_tokens)
+        contributions = []
+        for (word, _), value_without in zip(words, values, strict=True):
+            contributions.append(replace(word, contribution=float(value - value_without)))
+        yield Explanation(
+            index=index,
+            text=text,
+            text_pair=pair,
+            target=result.target,
+            meaning=result.meaning,
+            value=value,
+            words=tuple(contributions),
+            probability=None if result.probability is None else result.probability(value),
         )
-        probability = None if result.probability is None else result.probability(value)
-        yield Explanation(index, text, pair, result.target, result.meaning, value, contributions, probability)
 
 
 def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction | None:
@@ -175,10 +213,11 @@ def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction
     """
     if model.path is None or model.classifier is not None:
         return None
-    own = model.sentence
-    if own.tokens is not None and (options.label, options.word, options.versus) != (None, None, None):
+    sentence = model.sentence
+    names_result = (options.label, options.word, options.versus) != (None, None, None)
+    if sentence.tokens is not None and names_result:
         return None
-    return own.interaction
+    return sentence.interaction
 
 
 def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
@@ -197,13 +236,17 @@ def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Itera
             logger.warning("the document %s was cut to %d tokens; %s lost.", quoted(text.pair), task.limit, lost)
         (matching,) = task.matching([item])
         (query,) = task.queries.items([(index, Text(text.text))])
-        vectors, prompt, spans = task.queries.token_vectors, len(task.queries.prompt), query.tokens.offsets
+        vectors = task.queries.token_vectors
         assert vectors is not None
+        prompt_length = len(task.queries.prompt)
+        # A query is filled up with mask tokens, which count as the others do and are nowhere in the text.
         filled = vectors.filled(query.tokens)
+        spans = query.tokens.offsets
         words = []
-        for place, product, piece in zip(vectors.scored(filled), *matching, strict=True):
-            start, end = (max(0, i - prompt) for i in (spans[place] if place < len(spans) else (0, 0)))
-            words.append(Contribution(filled.pieces[place], start, end, product, match=piece))
+        for position, product, piece in zip(vectors.scored(filled), *matching, strict=True):
+            start, end = spans[position] if position < len(spans) else (0, 0)
+            start, end = max(0, start - prompt_length), max(0, end - prompt_length)
+            words.append(Contribution(filled.pieces[position], start, end, product, match=piece))
         yield Explanation(index, text.text, text.pair, "score", "the score", sum(matching.products), tuple(words))
 
 
@@ -227,11 +270,15 @@ def _words(
             positions_of.setdefault((side, word, spaces), []).append(position)
     words = []
     for (side, *_), positions in positions_of.items():
-        start, end = min(tokens.offsets[i][0] for i in positions), max(tokens.offsets[i][1] for i in positions)
+        spans = [tokens.offsets[position] for position in positions]
+        start = min(begin for begin, _ in spans)
+        end = max(end for _, end in spans)
         # Some tokenizers count the space before a word as part of it.
         text = texts[side][start:end].lstrip()
-        end -= 0 if side else prompt
-        if end >= len(text) > 0:
+        if side == 0:
+            end -= prompt
+        is_in_prompt = end < len(text)
+        if text and not is_in_prompt:
             words.append((Contribution(text, end - len(text), end, 0.0, side), positions))
     return words
 
@@ -244,35 +291,47 @@ def _without(model: LoadedModel, sentence: TokenizedText, positions: list[int], 
             raise BertcliError(
                 "The vocabulary has no mask token to put in a word's place: leave words out (--method delete)."
             )
-        return sentence._replace(ids=[mask if i in positions else id for i, id in enumerate(sentence.ids)])
-    kept = [i for i in range(len(sentence.ids)) if i not in positions]
-    mask_now = None if sentence.mask is None else kept.index(sentence.mask)
-    return TokenizedText([sentence.ids[i] for i in kept], [sentence.segments[i] for i in kept], mask_now)
+        ids = [mask if position in positions else id for position, id in enumerate(sentence.ids)]
+        return sentence._replace(ids=ids)
+    kept = [position for position in range(len(sentence.ids)) if position not in positions]
+    ids = [sentence.ids[position] for position in kept]
+    segments = [sentence.segments[position] for position in kept]
+    target_mask = None if sentence.mask is None else kept.index(sentence.mask)
+    return TokenizedText(ids, segments, target_mask)
 
 
 def _values(result: Target, sentences: list[TokenizedText], batch_tokens: int | None) -> list[float]:
     """The result of each sentence, several in a batch."""
+
+    def of(batch: Sequence[int]) -> Numbers:
+        return result.of([sentences[number] for number in batch])
+
     masks = [sentence.mask for sentence in sentences]
-    return in_micro_batches(sentences, batch_tokens, lambda batch: result.of([sentences[i] for i in batch]), masks)
+    return in_micro_batches(sentences, batch_tokens, of, masks)
 
 
 def draw(views: Sequence[Explanation], model: str = "") -> str:
     """The page: the texts with their words shaded, and beside each the table of contributions."""
-    parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
-    subject = f"which words speak for {views[0].meaning}" if len(views) == 1 else "which words speak for each result"
-    late = any(view.late for view in views)
-    title = "Late interaction: which token matched which" if late else f"Occlusion: {subject}"
-    text = views[0].text if len(views) == 1 else ""
-    return page(title, *parts, lead=MATCHES if late else MEANING, model=model, text=text)
+    only = views[0] if len(views) == 1 else None
+    content: list[Markup] = []
+    for view in views:
+        content += _sections(view, heading=only is None)
+    if any(view.late for view in views):
+        title, lead = "Late interaction: which token matched which", MATCHES
+    else:
+        result = "each result" if only is None else only.meaning
+        title, lead = f"Occlusion: which words speak for {result}", MEANING
+    return page(title, *content, lead=lead, model=model, text="" if only is None else only.text)
 
 
-def _parts(view: Explanation, heading: bool) -> Iterator[Markup]:
+def _sections(view: Explanation, heading: bool) -> Iterator[Markup]:
+    """One text's part of the page."""
     if heading:
         yield element("h2", f"Text {view.index}")
     legend = shaded(f"for {view.target}", 1), " ", shaded(f"against {view.target}", -1)
-    picture = [element("p", f"{view.result[0].upper()}{view.result[1:]}")]
-    picture.append(element("p", *legend, class_="legend-of-marks"))
-    for text, words in view.texts():
-        marks = [Mark(word.start, word.end, shade, title=f"{word.contribution:+z.4f}") for word, shade in words]
-        picture.append(marked(text, marks))
+    picture = [
+        element("p", f"{view.result[0].upper()}{view.result[1:]}"),
+        element("p", *legend, class_="legend-of-marks"),
+    ]
+    picture += [marked(text, _marks(words, "z.4f")) for text, words in view.texts()]
     yield side_by_side(picture, document_table("Words in order", view.document()))

@@ -37,6 +37,7 @@ MOST_WITH_SHARES = 14
 MOST_BESIDE = 8
 # Tokens that have a table each on the page; with more, a grid of best predictions is shown instead.
 MOST_TABLES = 3
+TITLE = "Logit lens: what each layer would predict"
 MEANING = (
     "The residual stream after each layer goes through the model's own prediction head; layer 0 is the embeddings{}. "
     "The head was trained on the last layer only, so an early layer may know more than it can say through it."
@@ -106,24 +107,30 @@ class Lens(View):
 
     def document(self) -> Document:
         """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""
-        best = max(len(layer.predictions) for mask in self.masks for layer in mask.layers)
-        columns = [Column("Token"), Column("State")]
-        columns += [Column(f"Prediction {i + 1}") for i in range(best)]
-        columns += [Column("Rank", number=True), Column("Score", number=True), Column("KL", number=True)]
+        has_one_token = len(self.masks) == 1
+        most_predictions = max(len(layer.predictions) for mask in self.masks for layer in mask.layers)
+        columns = [] if has_one_token else [Column("Token")]
+        columns.append(Column("State"))
+        columns += [Column(f"Prediction {1 + number}") for number in range(most_predictions)]
+        columns += [Column(name, number=True) for name in ("Rank", "Score", "KL")]
         rows, lines = [], []
         for mask in self.masks:
             for layer in mask.layers:
-                name = "" if layer.layer else f"{mask.position} {mask.token_str}"
-                predictions = [Shaded(f"{one.token_str} {one.score:.1%}", one.score) for one in layer.predictions]
-                numbers = [f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
-                rows.append([name, state_name(layer.layer), *predictions, *numbers])
+                row = [state_name(layer.layer), *_cells(layer)]
+                if not has_one_token:
+                    # A token stands in its first row only.
+                    row.insert(0, "" if layer.layer else f"{mask.position} {mask.token_str}")
+                rows.append(row)
                 lines.append({"position": mask.position, **layer.record})
-        whose = "the last layer's best prediction for that token"
-        if len(self.masks) == 1:
-            columns, rows = columns[1:], [row[1:] for row in rows]
-            whose = quoted(self.masks[0].answer)
+        whose = quoted(self.masks[0].answer) if has_one_token else "the last layer's best prediction for that token"
         below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
         return Document(columns, rows, below, self.record, lines)
+
+
+def _cells(layer: LayerView) -> list[str]:
+    """The cells of a layer in the table: its predictions, and its numbers."""
+    cells: list[str] = [Shaded(f"{one.token_str} {one.score:.1%}", one.score) for one in layer.predictions]
+    return [*cells, f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
 
 
 @takes(LensOptions)
@@ -139,72 +146,92 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
     """Yield what `lens` returns, one text after the other."""
     expect_model(model)
     check_head(model, "mlm", "lens")
-    limit, tokenizer = length_limit(model, options.max_length), model.tokenizer
+    limit = length_limit(model, options.max_length)
+    mask_id = model.tokenizer.mask_id
     for index, (text, pair, *_) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)
-        masks = [i for i, id in enumerate(tokens.ids) if options.all_tokens or id == tokenizer.mask_id]
-        if not masks:
+        positions = [position for position, id in enumerate(tokens.ids) if options.all_tokens or id == mask_id]
+        if not positions:
             raise BertcliError(
-                f"There is no {tokenizer.mask_token} in {quoted(text)}: write one, or look at every token (--all)."
+                f"There is no {model.tokenizer.mask_token} in {quoted(text)}: write one, or look at every token "
+                "(--all)."
             )
-        views = _views(model, pack([tokens]), masks, options.top_k)
-        pieces = tokens.pieces
-        yield Lens(
-            index, text, tuple(TokenView(i, pieces[i], tuple(layers)) for i, layers in zip(masks, views, strict=True))
-        )
+        views = []
+        of_positions = _views(model, pack([tokens]), positions, options.top_k)
+        for position, layers in zip(positions, of_positions, strict=True):
+            views.append(TokenView(position, tokens.pieces[position], tuple(layers)))
+        yield Lens(index, text, tuple(views))
 
 
 def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
     """The views of every layer, for each of these rows of the states: [row][layer]."""
     # Damaged weights overflow; the result is checked.
     with np.errstate(all="ignore"):
-        *states, last_state = [state[rows] for state in model.network.states(batch)]
-        states = [model.network.final_norm(state) for state in states] + [last_state]  # the last is as heads read it
+        *inner, last_state = [state[rows] for state in model.network.states(batch)]
+        # The last state is normed already, as heads read it.
+        states = [*map(model.network.final_norm, inner), last_state]
+    # Log-probabilities over the vocabulary are large: as many rows at once as fit the limit.
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     views: list[list[LayerView]] = []
     for first in range(0, len(rows), step):
         span = slice(first, first + step)
         last = mlm_log_probabilities(model, states[-1][span], batch)
-        layers = [
-            _layer_views(model, mlm_log_probabilities(model, state[span], batch), last, layer, top_k)
-            for layer, state in enumerate(states)
-        ]
-        views += map(list, zip(*layers, strict=True))
+        by_layer = []
+        for layer, state in enumerate(states):
+            current = mlm_log_probabilities(model, state[span], batch)
+            by_layer.append(_layer_views(model, current, last, layer, top_k))
+        views += map(list, zip(*by_layer, strict=True))
     return views
 
 
 def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
     """Yield one layer's view for each row; `current` and `last` are log-probabilities [row, vocabulary]."""
     answers = last.argmax(axis=1)
-    divergence = (np.exp(last) * (last - current)).sum(axis=1)
-    for row, answer, kl in zip(current, answers, divergence, strict=True):
-        best = best_first(row, top_k)
-        predictions = tuple(Prediction(int(id), spelled(model, int(id)), float(np.exp(row[id]))) for id in best)
-        rank = 1 + int((row > row[answer]).sum())
-        yield LayerView(layer, predictions, rank, float(np.exp(row[answer])), max(0.0, float(kl)))
+    divergences = (np.exp(last) * (last - current)).sum(axis=1)
+    for row, answer, divergence in zip(current, answers, divergences, strict=True):
+        predictions = []
+        for id in map(int, best_first(row, top_k)):
+            predictions.append(Prediction(id, spelled(model, id), float(np.exp(row[id]))))
+        yield LayerView(
+            layer=layer,
+            predictions=tuple(predictions),
+            rank=1 + int((row > row[answer]).sum()),
+            score=float(np.exp(row[answer])),
+            # Rounding may give a small negative number.
+            kl=max(0.0, float(divergence)),
+        )
 
 
 def draw(views: Sequence[Lens], model: str = "") -> str:
     """The page: a table of layers for each mask, or for many tokens a grid of each layer's best prediction."""
-    parts = [part for view in views for part in _parts(view, heading=len(views) > 1)]
-    numbers = NUMBERS if any(len(view.masks) <= MOST_TABLES for view in views) else ""
-    title, text = "Logit lens: what each layer would predict", views[0].text if len(views) == 1 else ""
-    return page(title, *parts, lead=MEANING.format(numbers), model=model, text=text, style=STYLE)
+    only = views[0] if len(views) == 1 else None
+    content: list[Markup] = []
+    for view in views:
+        content += _sections(view, heading=only is None)
+    has_tables = any(len(view.masks) <= MOST_TABLES for view in views)
+    lead = MEANING.format(NUMBERS if has_tables else "")
+    text = "" if only is None else only.text
+    return page(TITLE, *content, lead=lead, model=model, text=text, style=STYLE)
 
 
-def _parts(view: Lens, heading: bool) -> Iterator[Markup]:
+def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
     if heading:
         yield element("h2", f"Text {view.index}")
     if len(view.masks) > MOST_TABLES:
         grid, curve = _grid_table(view), _agreement(view)
-        beside = min(len(view.masks), len(view.masks[0].layers)) <= MOST_BESIDE
-        yield from [side_by_side(grid, curve, even=True)] if beside else [grid, curve]
+        columns = min(len(view.masks), len(view.masks[0].layers))
+        if columns <= MOST_BESIDE:
+            yield side_by_side(grid, curve, even=True)
+        else:
+            yield grid
+            yield curve
         return
     tables = []
     for mask in view.masks:
         caption = f"Residual stream at token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
         tables.append(document_table(caption, replace(view, masks=(mask,)).document()))
-    if heading or len(view.text) > LONGEST_TEXT:  # a shorter one stands in the page's frame
+    # A shorter text of one view stands in the page's frame.
+    if heading or len(view.text) > LONGEST_TEXT:
         yield element("p", view.text, class_="text", dir="auto")
     yield side_by_side([_curve(mask) for mask in view.masks], tables)
 
@@ -219,7 +246,10 @@ def _curve(mask: TokenView) -> Markup:
 def _agreement(view: Lens) -> Markup:
     """The share of tokens whose best prediction after each layer is the last layer's already."""
     best = [[layer.predictions[0].token for layer in token.layers] for token in view.masks]
-    shares = [sum(row[layer] == row[-1] for row in best) / len(best) for layer in range(len(best[0]))]
+    shares = []
+    for of_layer in zip(*best, strict=True):
+        agreeing = [now == of_token[-1] for now, of_token in zip(of_layer, best, strict=True)]
+        shares.append(sum(agreeing) / len(best))
     caption = "Share of tokens whose best prediction is already the last layer's (0: embeddings)"
     return line_chart(caption, shares, "layer", "share of tokens")
 
@@ -236,11 +266,11 @@ def _grid_table(view: Lens) -> Markup:
         corner, across, down, grid = "Layer", tokens, layers, [*map(list, zip(*best, strict=True))]
     with_shares = len(across) <= MOST_WITH_SHARES
     rows = []
-    for name, line in zip(down, grid, strict=True):
-        cells = [
-            shaded(one.token_str, one.score, f"{one.score:.0%}" if with_shares else "", title=f"{one.score:.1%}")
-            for one in line
-        ]
-        rows.append([name, *cells])
+    for name, predictions in zip(down, grid, strict=True):
+        row = [name]
+        for one in predictions:
+            label = f"{one.score:.0%}" if with_shares else ""
+            row.append(shaded(one.token_str, one.score, label, title=f"{one.score:.1%}"))
+        rows.append(row)
     caption = "Residual stream after each layer: the best prediction at each token, shaded by its probability"
     return table(caption, [Column(corner), *map(Column, across)], rows, HEAT)

@@ -58,8 +58,10 @@ def preparing(model: "LoadedModel", options: TargetOptions) -> Callable[[str], s
     """A function that prepends the model's prompt: a sentence model's for a cosine, or else a cross-encoder's."""
     if options.versus is not None:
         prompt = prepare(model, EncodeOptions()).prompt
+    elif options.word is not None:
+        prompt = ""
     else:
-        prompt = "" if options.word is not None else label_reading(model, chosen_head(model, None), None)[1]
+        _, prompt = label_reading(model, chosen_head(model, None), None)
     return lambda text: prompt + text
 
 
@@ -108,17 +110,25 @@ def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) 
     labels = labels_of(model, head)
     if label is not None and label not in labels:
         raise BertcliError(f"There is no label {quoted(label)}; this model's are {', '.join(map(quoted, labels))}.")
-    best = int(label_logits(model, head, pack([sentence]))[0].argmax()) if label is None else labels.index(label)
+    if label is None:
+        predicted = label_logits(model, head, pack([sentence]))[0].argmax()
+        column = int(predicted)
+    else:
+        column = labels.index(label)
     activation = "softmax" if head == "nsp" else own_activation(model)
 
     def of(sentences: Sequence[TokenizedText]) -> Numbers:
         outputs = label_logits(model, head, pack(sentences))
-        others = np.delete(outputs, best, axis=1)
-        return outputs[:, best] - (np.logaddexp.reduce(others, axis=1) if activation == "softmax" else 0)
+        result: Numbers = outputs[:, column]
+        if activation == "softmax":
+            others = np.delete(outputs, column, axis=1)
+            result = result - np.logaddexp.reduce(others, axis=1)
+        return result
 
+    target = labels[column]
     if activation not in ("softmax", "sigmoid"):
-        return Target(labels[best], f"the output {labels[best]}", of)
-    return Target(labels[best], f"the log-odds of {labels[best]}", of, lambda odds: float(sigmoid(np.array(odds))))
+        return Target(target, f"the output {target}", of)
+    return Target(target, f"the log-odds of {target}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
 def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | None) -> Target:
@@ -131,12 +141,16 @@ def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | 
         rows = batch.first + np.array([sentence.mask for sentence in sentences])
         return mlm_log_probabilities(model, hidden_states(model, batch, rows), batch)
 
-    pieces = (int(at_mask([sentence])[0].argmax()),) if word is None else model.tokenizer.pieces_of(word)
+    if word is None:
+        pieces: tuple[int, ...] = (int(at_mask([sentence])[0].argmax()),)
+    else:
+        pieces = model.tokenizer.pieces_of(word)
     if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
         raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: ask about a word that is.")
-    target = word or spelled(model, pieces[0])
+    (id,) = pieces
+    target = word or spelled(model, id)
     meaning = f"the log-probability of {target} at the mask"
-    return Target(target, meaning, lambda sentences: at_mask(sentences)[:, pieces[0]], math.exp)
+    return Target(target, meaning, lambda sentences: at_mask(sentences)[:, id], math.exp)
 
 
 def mlm_log_probabilities(model: "LoadedModel", states: Array, batch: Packed) -> Numbers:
