@@ -86,5 +86,8 @@ def test_lens_pages_show_tables_or_a_grid(made: Made) -> None:
     text = lens_page(tokens)
     assert text.count("<mark") == 3 * len(tokens[0].masks)
     assert "rank and score are" not in text
-    assert re.findall(r'scope="row">(?:<wbr>)?([^<]+)<', text) == ["embeddings", "after layer 1", "after layer 2"]
+    # More tokens than layers: tokens go down.
+    names = [f"{one.position} {one.token_str}" for one in tokens[0].masks]
+    assert re.findall(r'scope="row">(?:<wbr>)?([^<]+)<', text) == names
+    assert re.findall(r'scope="col">([^<]+)<', text) == ["Token", "embeddings", "layer 1", "layer 2"]
     assert "<script" not in text

@@ -168,13 +168,13 @@ def test_patch_page_shows_all_kinds_and_marks_what_differs(made: Made) -> None:
     asked = PatchOptions("the <b>queen</b> drank [MASK]", direction="both")
     views = patches(model, "the <b>king</b> drank [MASK]", asked, ACTIVATIONS)
     page = patch_page(views, "a model")
-    assert page.count("<table>") == 8
+    assert page.count('<table class="heat"') == 8
     assert page.count(' class="for" style="--shade: 1.000">king</mark>') == 1
     assert page.count(' class="for" style="--shade: 1.000">queen</mark>') == 1
     assert "<b>" not in page
     view = views[0]
     value, effect = view.values["denoise"][1, 3], view.effects["denoise"][1, 3]
-    assert f'title="{value:.4f} patched, {view.value_b:.4f} of B, {view.value_a:.4f} of A">{effect:+z.3f}<' in page
+    assert f'title="{value:.4f} patched, {view.value_b:.4f} of B, {view.value_a:.4f} of A">{effect:+z.2f}<' in page
 
 
 def test_patch_command_shades_a_terminal_that_is_wide_enough(made: Made) -> None:

@@ -261,7 +261,7 @@ def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
 
 def test_every_view_is_its_spec_and_its_work() -> None:
     names = [spec.name for spec in view_specs()]
-    assert names == ["explain", "lens", "heads", "patch", "diff"]
+    assert names == ["explain", "lens", "heads", "patch", "probe", "diff"]
     for spec in view_specs():
         work = compute(spec)
         assert callable(work.measure)
