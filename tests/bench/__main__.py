@@ -57,7 +57,7 @@ def groups(
         "calls": lambda: short_calls(0.3 if quick else 2),
         "speeds": lambda: speeds(folder),
         "costs": lambda: costs(folder, 0.1 if quick else 0.7),
-        "windows": lambda: windows(1 if quick else 5),
+        "windows": lambda: windows(0.5 if quick else 4),
         "served": lambda: served(Path(models[0]) if models else minilm_checkpoint(), 100 if quick else 600, beside),
         "int8": lambda: int8_accuracy(200, texts, labeled, models),
     }

@@ -16,7 +16,6 @@ import numpy as np
 from helpers.family_checkpoints import make_family
 
 import bertcli
-from bench.machine import in_turn
 from bench.peers import minilm_checkpoint
 from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
@@ -61,7 +60,7 @@ def batch_of(*lengths: int) -> Packed:
 
 
 def best_of(run: Callable[[], Any], seconds: float) -> float:
-    """The fastest of as many calls as fit into so many seconds."""
+    """The fastest of as many calls in a row as fit into so many seconds: engines that take turns disturb each other."""
     run()
     best, end = float("inf"), perf_counter() + seconds
     while perf_counter() < end:
@@ -166,7 +165,7 @@ def costs(folder: Path, seconds: float) -> Iterator[Record]:
             yield {"what": f"{name}, {count} × {length} tokens", **shown, **per_token}
 
 
-def windows(times: int) -> Iterator[Record]:
+def windows(seconds: float) -> Iterator[Record]:
     """One text of LONG tokens in the families that look at distances or windows: ONNX Runtime beside NumPy."""
     if not find_spec("onnxruntime"):
         return
@@ -175,7 +174,7 @@ def windows(times: int) -> Iterator[Record]:
             path = make_family(Path(folder) / "model", family, sizes={"V": 2000, **sizes}, config=config)
             models = {engine: bertcli.load(path, engine=engine, text=False) for engine in ("numpy", "onnx")}
         ids = np.random.default_rng(0).integers(5, 2000, (1, LONG))
-        best, _ = in_turn({engine: partial(model.forward, ids) for engine, model in models.items()}, times)
+        best = {engine: best_of(partial(model.forward, ids), seconds) for engine, model in models.items()}
         record: Record = {"what": f"{name}, 1 × {LONG} tokens"}
         record |= {f"{engine} ms": round(time * 1e3, 1) for engine, time in best.items()}
         record["onnx over numpy"] = round(best["onnx"] / best["numpy"], 2)
