@@ -190,24 +190,28 @@ class LoadedModel:
         from bertcli.weights.loading import open_checkpoint  # late: a variant has no files
 
         layout = Layout.of(folder)
-        checkpoint, layout = open_checkpoint(layout, heads), layout.resolved()
-        folder = layout.folder
+        checkpoint = open_checkpoint(layout, heads)
+        layout = layout.resolved()
         config, network = checkpoint.config, checkpoint.network
         session, notes = None, list(checkpoint.notes)
-        if engine.name == "onnx":
-            from bertcli.onnx.exporter import open_onnx
-
-            session = open_onnx(
-                network, folder.path, config, engine.precision, engine.device, config.vocab_size, config.max_tokens
-            )
-        elif engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
+        if engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
             engine = NUMPY  # without layers a model is a table of vectors, and ONNX Runtime has nothing to speed up
-        elif engine.name == "auto":
-            from bertcli.onnx.exporter import open_fastest
+        if engine.name != "numpy":
+            from bertcli.onnx.exporter import open_engine
 
-            found = open_fastest(network, folder.path, config, config.vocab_size, config.max_tokens, engine.speeds)
-            session, engine = found.session, Engine(found.name, speeds=found.speeds)
-            notes.append(found.note)
+            found = open_engine(
+                engine.name,
+                network,
+                layout.folder.path,
+                config,
+                precision=engine.precision,
+                device=engine.device,
+                vocabulary=config.vocab_size,
+                most_tokens=config.max_tokens,
+                speeds=engine.speeds,
+            )
+            session, engine = found.session, engine._replace(name=found.name, speeds=found.speeds)
+            notes += [found.note] if found.note else []
         original = Original(config, checkpoint.heads, network, name)
         opened = cls(*original, layout, checkpoint.uses, tuple(notes), True, engine, session, original)
         if text and has_tokenizer(folder.names):

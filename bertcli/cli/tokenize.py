@@ -47,14 +47,14 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, op
 
     folder = find_model(**model.load_arguments(MASKED_SAMPLE), weights=False)
     from bertcli.folder.layout import Layout
+    from bertcli.models.registry import parse_config
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer
-    from bertcli.weights.loading import config_of
 
     layout = Layout.of(folder)
     file = layout.transformer.file("config.json")
     has_config = file.exists() and not layout.is_static
-    config = config_of(layout.transformer.object(file.name), file) if has_config else None
+    config = parse_config(layout.transformer.object(file.name), file) if has_config else None
     tokenizer, prompt = Tokenizer.open(layout, config), layout.prompts.default
     if prompt and tokenizer.chat is None:
         command = "rank" if layout.query_prompt else "encode"

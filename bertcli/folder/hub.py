@@ -4,15 +4,19 @@ import logging
 import os
 import re
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bertcli.errors import BertcliError, nearest, quoted
+from bertcli.folder.adapter import has_adapter, task_adapters, with_adapter, with_base
 from bertcli.folder.files import Folder, is_plain
+from bertcli.folder.layout import Layout
 
 logger = logging.getLogger("bertcli")
 
-ADAPTER_FILE, GLINER_FILE = "adapter_config.json", "gliner_config.json"
+GLINER_FILE = "gliner_config.json"
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
@@ -36,42 +40,16 @@ def find_model(
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
     folder = find_folder(model, revision=revision, **options)
-    if adapter is None and folder.has(GLINER_FILE):
+    find = partial(find_folder, **options)
+    if adapter is not None:
+        return with_adapter(folder, model, str(adapter), find)
+    if folder.has(GLINER_FILE):
         return _with_backbone(folder, model, options)
-    if adapter is None and not folder.has(ADAPTER_FILE) and not (folder.path / "adapters").is_dir():
-        return folder
-    from bertcli.folder.adapter import TASKS_FOLDER, base_of, has_adapter, task_adapters, task_base
-
     tasks = task_adapters(folder)
-    if adapter is not None and str(adapter) in tasks:
-        return Folder(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / str(adapter)))
-    if adapter is None and tasks and weights:
+    if tasks and weights:
         names = ", ".join(tasks)
         raise BertcliError(f"{model} has an adapter for each task, and none of its own: choose --adapter {names}.")
-    if adapter is None and not folder.has(ADAPTER_FILE):
-        return folder
-    if adapter is not None:
-        other = find_folder(str(adapter), **options)
-        if not has_adapter(other):
-            raise BertcliError(f"{adapter} has no {ADAPTER_FILE}: it is no adapter of peft.")
-        if has_adapter(folder):
-            raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
-        return Folder(folder.path, adapter=other)
-    above = task_base(folder)
-    if above is not None:
-        return Folder(above.path, adapter=folder)
-    name, of_base = base_of(folder)
-    inside = folder.path / name
-    if is_plain(name) and inside.is_dir():
-        name = str(inside)
-    logger.info("%s is an adapter (LoRA) of %s.", model, name)
-    try:
-        base = find_folder(name, revision=of_base, **options)
-    except BertcliError as error:
-        raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE --adapter {model}.") from None
-    if has_adapter(base):
-        raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
-    return Folder(folder.path, base, folder) if folder.has("modules.json") else Folder(base.path, adapter=folder)
+    return with_base(folder, model, find) if has_adapter(folder) else folder
 
 
 def _with_backbone(folder: Folder, model: str, options: dict[str, Any]) -> Folder:
@@ -115,52 +93,78 @@ def find_folder(
     `weights` the small files that a tokenizer needs are enough.
     Errors: BertcliError in one line, whatever the network does; an incomplete model in the cache is never used.
     """
-    if model and os.path.isdir(os.path.expanduser(model)):
-        if revision is not None:
-            logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
-        return Folder(Path(model).expanduser())
-    if model in SAMPLES:
-        if revision is not None:
-            logger.warning("%s is bundled: the revision %s is ignored.", model, revision)
-        return Folder(sample(model))
-    _check_name(model)
+    local = _local_folder(model, revision)
+    if local is None:
+        return _hub_folder(model, revision, cache_dir, offline, progress, weights)
+    return Folder(local)
+
+
+def _hub_folder(
+    model: str, revision: str | None, cache_dir: str | Path | None, offline: bool, progress: bool, weights: bool
+) -> Folder:
+    """Find a Hub id in the cache; download what is missing. Arguments and errors as in `find_folder`."""
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{quoted(revision)} is not a revision: give a branch, tag or commit of {model}.")
     from bertcli.folder.cache import cache_folder, missing, snapshot  # late: a local folder needs no cache
-    from bertcli.folder.layout import Layout
 
     repos = _names(model)
     cache = cache_folder(cache_dir)
-    paths = [path for repo in repos if (path := snapshot(cache, repo, revision or "main")) is not None]
-    snapshots = [*map(Folder, paths)]
+    paths = [snapshot(cache, repo, revision or "main") for repo in repos]
+    snapshots = [Folder(path) for path in paths if path is not None]
     whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
-    setting = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""  # as the client reads it
-    why = "HF_HUB_OFFLINE" if setting.upper() in {"1", "ON", "YES", "TRUE"} else None
-    if offline:
-        why = "offline mode (--offline)"
-    if whole is not None and (why or Layout.of(whole).is_known):
+    forbidden = "offline mode (--offline)" if offline else _offline_variable()
+    if whole is not None and (forbidden or Layout.of(whole).is_known):
         return whole
-    if why:
+    if forbidden:
         state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"
         at = f" at revision {revision}" if revision else ""
         raise BertcliError(
-            f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {why} forbids "
+            f"There is no folder {model}, and the Hub model of that name{at} {state} ({cache}); {forbidden} forbids "
             "downloading it: run once online, or give a folder."
         )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of variables that the client no longer reads
-            from bertcli.folder.download import download  # imports the Hub client: only when needed
-    except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
-        raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
+    download = _downloader()
     if whole is None:
         return Folder(download(repos, revision, cache, progress, weights))
     try:
-        return Folder(
-            download(repos, whole.path.name, cache, progress, weights)
-        )  # asks for modules.json and what it lists
+        # Fetches modules.json, which says how to pool, and the files that it lists.
+        return Folder(download(repos, whole.path.name, cache, progress, weights))
     except BertcliError:
         return whole
+
+
+def _local_folder(model: str, revision: str | None) -> Path | None:
+    """Return the folder of a path or of a bundled model; None for what may be a Hub id.
+
+    Errors: BertcliError for a name that is none of these.
+    """
+    if model and os.path.isdir(os.path.expanduser(model)):
+        if revision is not None:
+            logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
+        return Path(model).expanduser()
+    if model in SAMPLES:
+        if revision is not None:
+            logger.warning("%s is bundled: the revision %s is ignored.", model, revision)
+        return sample(model)
+    _check_name(model)
+    return None
+
+
+def _offline_variable() -> str | None:
+    """Return the variable that forbids downloads, in the words of an error; None if none does."""
+    value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    # These values, as the Hub client reads them.
+    return "HF_HUB_OFFLINE" if value.upper() in {"1", "ON", "YES", "TRUE"} else None
+
+
+def _downloader() -> Callable[..., Path]:
+    """Import the function that downloads, and with it the Hub client. Errors: BertcliError for a bad variable."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of variables that the client no longer reads
+            from bertcli.folder.download import download
+    except ValueError as error:  # HF_HUB_ETAG_TIMEOUT=abc
+        raise BertcliError(f"The Hub client cannot be loaded ({error}): check the variables HF_….") from None
+    return download
 
 
 def sample(name: str) -> Path:

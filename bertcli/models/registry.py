@@ -28,6 +28,10 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
     "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",), "spans": (),
 }  # fmt: skip
 
+# Of these heads a checkpoint has one; their tensors may have equal names. If config.json's architectures name none of
+# them, the tensors are taken for the first of the family's heads that fits.
+EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
+QA_OUTPUT = "qa_outputs."  # the only name of such a head that no other has
 
 JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each task
 ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
@@ -102,6 +106,10 @@ class Family:
         """The prefix of the base model's tensors in a file with these names; "" without one."""
         return next((prefix for prefix in self.prefixes if any(name.startswith(prefix) for name in names)), "")
 
+    def bare_name(self, name: str) -> str:
+        """Remove the prefix of the base model from a tensor's name."""
+        return next((name.removeprefix(one) for one in self.prefixes if one and name.startswith(one)), name)
+
     @cached_property
     def head_names(self) -> tuple[str, ...]:
         """The heads that models of this family may have."""
@@ -150,10 +158,16 @@ def family(model_type: str) -> Family:
     raise BertcliError(f"bertcli does not run models of type {quoted(model_type)}; it runs {types}.")
 
 
-def parse_config(data: Mapping[str, Any]) -> Config:
-    """Parse config.json's keys to a configuration. Errors: BertcliError for an unsupported family or invalid values."""
-    model_type = _model_type(data)
-    return family(model_type).config.parse({**data, "model_type": model_type})
+def parse_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
+    """Parse config.json's keys to a configuration.
+
+    Errors: BertcliError for an unsupported family or invalid values; it begins with the name of the `file`, if given.
+    """
+    try:
+        model_type = _model_type(data)
+        return family(model_type).config.parse({**data, "model_type": model_type})
+    except BertcliError as error:
+        raise BertcliError(f"{file}: {error}" if file else str(error)) from None
 
 
 def _model_type(data: Mapping[str, Any]) -> Any:
@@ -213,3 +227,28 @@ def parse_heads(heads: str | tuple[str, ...] | list[str], member: Family) -> tup
     if member.network.pooled & {*names}:
         names.append("pooler")
     return tuple(name for name in member.head_names if name in names)
+
+
+def heads_in(names: Collection[str], config: Config, member: Family) -> tuple[str, ...]:
+    """List the heads that a file with tensors of these names holds.
+
+    A head that is only partly stored counts; its missing tensor is an error when the network is built.
+    """
+    prefix = member.prefix_in(names)
+    bare_names = [name.removeprefix(prefix) for name in names]
+    named = set(named_heads(config, member))
+    prefixes = {head: member.head_tensor_prefix(head) for head in member.head_names}
+    beginnings = {head: beginning for head, beginning in prefixes.items() if beginning}
+    stored = {head for head, beginning in beginnings.items() if any(name.startswith(beginning) for name in bare_names)}
+    # A decoder that is tied to the embeddings and has no bias leaves its head without tensors of its own.
+    tied = {head for head in ("mlm", "lm") if config.tie_word_embeddings and not member.tensor_slices(f"{head}.bias")}
+    stored |= tied & named
+    if "pooler" in beginnings and "pooler" not in stored:
+        reading = member.network.pooled & stored
+        # The pooler is missing. If config.json names a head that reads it, the file is damaged: keep "pooler", so that
+        # building the network reports the missing tensor. Otherwise leave those heads out.
+        stored = stored | {"pooler"} if reading & named else stored - reading
+    heads = [head for head in member.head_names if head in stored]
+    rivals = [head for head in heads if head in EXCLUSIVE_HEADS and beginnings[head] != QA_OUTPUT]
+    chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
+    return tuple(head for head in heads if head not in rivals or head == chosen)

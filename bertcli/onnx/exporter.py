@@ -204,46 +204,52 @@ def open_session(network: Network, folder: Path, settings: object, precision: st
     return open_cached(model, key, lambda file: _make(network, precision, file), device)
 
 
-def open_onnx(
-    network: Network, folder: Path, settings: object, precision: str, device: str, vocabulary: int, most_tokens: int
-) -> Session:
-    """Open a session as `open_session` does, and measure the cost of a call once."""
-    session = open_session(network, folder, settings, precision, device)
-    session.overhead = measured_calls(session, vocabulary, most_tokens)
-    return session
-
-
 ChosenEngine = Literal["numpy", "onnx", "auto"]
 
 
-class Fastest(NamedTuple):
-    """The result of `open_fastest`: engine, ONNX Runtime's session if it is used, speeds, a line for the user."""
+class OpenedEngine(NamedTuple):
+    """The result of `open_engine`: the engine, ONNX Runtime's session if it is used, speeds, a line for the user."""
 
     name: ChosenEngine
     session: Session | None
-    speeds: Speeds | None
-    note: str
+    speeds: Speeds | None = None
+    note: str = ""
 
 
-def open_fastest(
-    network: Network, folder: Path, settings: object, vocabulary: int, most_tokens: int, speeds: Speeds | None = None
-) -> Fastest:
-    """Measure both engines, and choose the faster one; "auto" if that depends on the batch.
+def open_engine(
+    name: Literal["onnx", "auto"],
+    network: Network,
+    folder: Path,
+    settings: object,
+    *,
+    precision: str = "float32",
+    device: str = "cpu",
+    vocabulary: int,
+    most_tokens: int,
+    speeds: Speeds | None = None,
+) -> OpenedEngine:
+    """Open ONNX Runtime's session for a network; for "auto", measure both engines and choose the faster one.
 
-    folder, settings: as in `open_session`. speeds: another process's measurements, used instead of new ones. If ONNX
-    Runtime cannot be used, the engine is NumPy, and the line says why.
+    The answer to "auto" is "auto" if the faster engine depends on the batch, and NumPy, with the reason in the line, if
+    ONNX Runtime cannot be used. folder, settings, precision, device: as in `open_session`. speeds: another process's
+    measurements, used instead of new ones. Errors: those of `open_session`, for "onnx".
     """
     try:
-        session = open_session(network, folder, settings, "float32", "cpu")
+        session = open_session(network, folder, settings, precision, device)
     except BertcliError as error:
-        return Fastest("numpy", None, None, f"engine auto: NumPy computes. {error}")
+        if name == "onnx":
+            raise
+        return OpenedEngine("numpy", None, note=f"engine auto: NumPy computes. {error}")
+    if name == "onnx":
+        session.overhead = measured_calls(session, vocabulary, most_tokens)
+        return OpenedEngine("onnx", session, speeds)
     if speeds is None:
         speeds = measured_speeds(session, network, vocabulary, most_tokens)
     session.overhead = tokens_of_a_call(speeds.onnx)
-    name: ChosenEngine = speeds.winner or "auto"
-    who = {"numpy": "NumPy computes", "onnx": "ONNX Runtime computes"}.get(name, "the faster one computes each batch")
-    note = f"engine auto: {who} ({speeds})."
-    return Fastest(name, None if name == "numpy" else session, speeds, note)
+    chosen: ChosenEngine = speeds.winner or "auto"
+    says = {"numpy": "NumPy computes", "onnx": "ONNX Runtime computes"}
+    note = f"engine auto: {says.get(chosen, 'the faster one computes each batch')} ({speeds})."
+    return OpenedEngine(chosen, None if chosen == "numpy" else session, speeds, note)
 
 
 def _make(network: Network, precision: str, file: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import read_object, weights_file
@@ -16,7 +16,16 @@ from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
 from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
-from bertcli.models.registry import Family, TensorSlice, family, named_heads, parse_config, parse_heads
+from bertcli.models.registry import (
+    EXCLUSIVE_HEADS,
+    Family,
+    TensorSlice,
+    family,
+    heads_in,
+    named_heads,
+    parse_config,
+    parse_heads,
+)
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only
@@ -41,9 +50,6 @@ OTHER_NAMES = {
 # Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
 
-# Of these heads a checkpoint has one; their tensors may have equal names. If config.json's architectures name none of
-# them, the tensors are taken for the first of the family's heads that fits.
-EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
 
 
@@ -90,24 +96,15 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
-    folder = layout.folder
-    if layout.gliner is not None:
-        from bertcli.weights.gliner import open_gliner  # few folders are GLiNER's
-
-        with_weights = layout  # `base` has the tokenizer
-        config, stored, model_family = open_gliner(layout)
-    else:
-        with_weights = layout.base or layout
-        config, stored = _open(with_weights)
-        model_family = family(config.model_type)
+    config, model_family, stored, custom_code = _open(layout)
     adapter = None
-    if folder.adapter is not None:
+    if layout.folder.adapter is not None:
         from bertcli.weights.lora import open_adapter  # most models have none
 
-        adapter = open_adapter(folder.adapter)
+        adapter = open_adapter(layout.folder.adapter)
         stored = adapter.in_place(stored, model_family, OTHER_NAMES)
         config = replace(config, architectures=adapter.architectures or config.architectures)
-    stored_heads = _heads_in(stored, config, model_family)
+    stored_heads = heads_in(stored.keys(), config, model_family)
     if adapter is not None:
         stored_heads = adapter.heads(stored_heads, model_family, named_heads(config, model_family))
     chosen = stored_heads if heads is None else parse_heads(heads, model_family)
@@ -116,8 +113,7 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     saved = adapter.whole if adapter is not None else {}
     config = _with_stored_labels(config, stored, saved, stored_heads, model_family).with_stored(stored)
-    settings = with_weights.transformer.optional("config.json")
-    advice = CUSTOM_CODE if settings.get("auto_map") else "fetch the model again"
+    advice = CUSTOM_CODE if custom_code else "fetch the model again"
     loader = _Loader(stored, config, model_family, partial, advice, adapter)
     network = build(model_family.network, config, loader, chosen)
     if adapter is not None:
@@ -131,37 +127,47 @@ def read_config(file: Path) -> Config:
     Errors: BertcliError for a file that is unreadable, of an unsupported family, or of a model with custom code.
     """
     data = read_object(file)
-    config = config_of(data, file)
+    config = parse_config(data, file)
     if data.get("auto_map") and not family(config.model_type).custom_code:
         raise BertcliError(f"{file} is not of a plain {config.title} model: {CUSTOM_CODE}.")
     return config
 
 
-def config_of(data: Mapping[str, Any], file: Path) -> Config:
-    """Parse the contents of a config.json. Errors: BertcliError naming the file."""
-    try:
-        return parse_config(data)
-    except BertcliError as error:
-        raise BertcliError(f"{file}: {error}") from None
+class NetworkFiles(NamedTuple):
+    """A network's configuration, its family, and its tensors as stored; `custom_code`: it was published with code."""
+
+    config: Config
+    family: Family
+    stored: Mapping[str, StoredTensor]
+    custom_code: bool = False
 
 
-def _open(layout: Layout) -> tuple[Config, Mapping[str, StoredTensor]]:
-    """Read the configuration in a folder, and open its tensors."""
+def _open(layout: Layout) -> NetworkFiles:
+    """Read the configuration of a network, and open its tensors; those of the base, for an adapter's folder."""
+    if layout.gliner is not None:
+        from bertcli.weights.gliner import open_gliner  # few folders are GLiNER's
+
+        config, stored, model_family = open_gliner(layout)
+        return NetworkFiles(config, model_family, stored)
+    layout = layout.base or layout
     folder = layout.transformer
     if layout.is_static:
-        return open_static(folder)
+        config, stored = open_static(folder)
+        return NetworkFiles(config, family(config.model_type), stored)
     path = folder.path
     names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]
     if "config.json" not in names:
         others = sorted(path.glob("*/config.json"), key=os.path.getmtime)  # a training run's checkpoints, newest last
         advice = f"give {others[-1].parent}, which has" if others else ADVICE
         raise lacks_weights(str(path), names, "no config.json", advice)
-    config = config_of(folder.object("config.json"), folder.file("config.json"))
-    if not family(config.model_type).names:
+    settings = folder.object("config.json")
+    config = parse_config(settings, settings.file)
+    model_family = family(config.model_type)
+    if not model_family.names:
         raise BertcliError(f"{path} holds {config.title}; it has sizes, but there are no checkpoints of it.")
     if weights_file(folder) is None:
         raise lacks_weights(str(path), names)
-    return config, open_tensors(folder)
+    return NetworkFiles(config, model_family, open_tensors(folder), bool(settings.get("auto_map")))
 
 
 @dataclass(eq=False, repr=False)
@@ -281,27 +287,6 @@ class _Loader:
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])
-
-
-def _heads_in(stored: Mapping[str, StoredTensor], config: Config, model_family: Family) -> tuple[str, ...]:
-    """List the heads in a file. A head that is only partly stored counts; its missing tensor is an error later."""
-    prefix = model_family.prefix_in(stored)
-    names = [name.removeprefix(prefix) for name in stored]
-    named = set(named_heads(config, model_family))
-    begins = {head: begin for head in model_family.head_names if (begin := model_family.head_tensor_prefix(head))}
-    heads = [head for head, begin in begins.items() if any(name.startswith(begin) for name in names)]
-    for head in {"mlm", "lm"} & named - {*heads}:
-        if config.tie_word_embeddings and not model_family.tensor_slices(f"{head}.bias"):
-            heads.append(head)  # the head has no tensors of its own: its decoder is tied to the embeddings
-    if "pooler" in begins and "pooler" not in heads:
-        reading = model_family.network.pooled.intersection(heads)
-        # The pooler is missing. If config.json names a head that reads it, the file is damaged: keep "pooler", so that
-        # loading reports the missing tensor. Otherwise leave those heads out.
-        heads = [*heads, "pooler"] if reading & named else [head for head in heads if head not in reading]
-    rivals = [head for head in heads if head in EXCLUSIVE_HEADS and begins[head] != "qa_outputs."]
-    chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
-    heads = [head for head in heads if head not in rivals or head == chosen]
-    return tuple(head for head in model_family.head_names if head in heads)
 
 
 def _with_stored_labels(

@@ -73,7 +73,7 @@ class Adapter:
         """Replace tensors of the base by the adapter's whole ones of the same name, or of an older or prefixed name."""
         result, prefix = dict(stored), family.prefix_in(stored)
         for name, tensor in self.whole.items():
-            bare = _bare(name, family)
+            bare = family.bare_name(name)
             others = [bare.removesuffix(end) + other for end, other in other_names.items() if bare.endswith(end)]
             same = [one + each for each in (bare, *others) for one in ("", prefix)]
             is_copy = any(f".{module}." in f".{name}" for module in self.saved)
@@ -92,7 +92,7 @@ class Adapter:
         """
         if not self.architectures:
             return heads
-        held = {_bare(name, family) for name in self.whole}
+        held = {family.bare_name(name) for name in self.whole}
         begun = {
             head for head in named if held & {place.name for place in family.tensor_slices(f"{head}.output.weight")}
         }
@@ -123,15 +123,10 @@ class Adapter:
         # Weights of heads that were left out, or that bertcli does not run, do not matter.
         not_loaded = (*family.ignored_prefixes, *(family.head_tensor_prefix(head) or " " for head in family.head_names))
         for key in self.factors.keys() - self.used:
-            if not _bare(key, family).startswith(not_loaded):
+            if not family.bare_name(key).startswith(not_loaded):
                 raise BertcliError(
                     f"{self.folder.path} changes {quoted(key)}, which its base does not have: give the right base."
                 )
-
-
-def _bare(name: str, family: Family) -> str:
-    """Remove the prefix of the base model from a tensor's name."""
-    return next((name.removeprefix(one) for one in family.prefixes if one and name.startswith(one)), name)
 
 
 def open_adapter(folder: Folder) -> Adapter:
