@@ -186,7 +186,6 @@ class LoadedModel:
         Errors: BertcliError for whatever is wrong with the files, and a classifier that was made for another model.
         """
         from bertcli.folder.layout import Layout
-        from bertcli.folder.missing_files import has_tokenizer
         from bertcli.weights.loading import open_checkpoint  # late: a variant has no files
 
         layout = Layout.of(folder)
@@ -214,7 +213,7 @@ class LoadedModel:
             notes += [found.note] if found.note else []
         original = Original(config, checkpoint.heads, network, name)
         opened = cls(*original, layout, checkpoint.uses, tuple(notes), True, engine, session, original)
-        if text and has_tokenizer(folder.names):
+        if text and layout.has_tokenizer:
             _ = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
             if session is not None and engine.precision == "int8":
                 opened._check_exactness(session)

@@ -89,6 +89,11 @@ class Layout:
         with_tokenizer = (folder for folder in folders if folder is not None and has_tokenizer(folder.names))
         return self.transformer if self.is_static else next(with_tokenizer, self.transformer)
 
+    @property
+    def has_tokenizer(self) -> bool:
+        """False for a model that can be counted and traced, but reads no text."""
+        return has_tokenizer(self.tokenizer.names)
+
     @cached_property
     def task_adapters(self) -> tuple[str, ...]:
         """The tasks of jina-embeddings-v5, whose own code pools the last token and normalizes; else none."""

@@ -7,7 +7,7 @@ meaning: sentence-transformers 6, which reads all three. tasks/compute/late.py a
 import string
 from typing import Any, NamedTuple
 
-from bertcli.folder.files import JsonSettings, unusable
+from bertcli.folder.files import Folder, JsonSettings, unusable
 from bertcli.folder.layout import MASK, MODEL_FILE, Layout
 
 METADATA = "artifact.metadata"  # Stanford's settings
@@ -61,28 +61,37 @@ def _of_modules(layout: Layout) -> LateInteraction:
         prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
     mask = next((folder.within(module.path) for module in layout.modules if module.type == MASK), None)
-    if mask is None:
-        skipped = config.words("skiplist_words", [*string.punctuation])
-        expansion = None
-        if config.flag("do_query_expansion", True):
-            length = config.positive("query_length") or CANONICAL
-            attended = config.flag("attend_to_expansion_tokens", False)
-            expansion = {"strategy": "fixed", "length": length, "attend": attended}
-        query, document = _roles(config, expansion)
-        tasks = ["document"]
-    else:
-        place, transformer = layout.transformer, layout.transformer_file
-        settings = place.object(transformer) if transformer else JsonSettings({}, place.file(MODEL_FILE))
-        query, document = _roles(settings, settings.get("query_expansion"))
-        masks = mask.optional("config.json")
-        skipped, tasks = masks.words("skiplist_words", []), masks.words("skiplist_tasks", ["document"])
-        if masks.get("keep_only_token_ids"):
-            raise unusable(masks.file, "has keep_only_token_ids, which are for documents that are images")
-    query, document = (
-        role._replace(prompt=prompts[name], skipped=tuple(skipped) if name in tasks else ())
-        for name, role in (("query", query), ("document", document))
-    )
+    query, document = _pylate_roles(config) if mask is None else _encoder_roles(layout, mask)
+    query, document = query._replace(prompt=prompts["query"]), document._replace(prompt=prompts["document"])
     return LateInteraction(query, document, config.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
+
+
+def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
+    """Make the roles of a PyLate model; settings that it lacks have ColBERT's defaults."""
+    skipped = config.words("skiplist_words", [*string.punctuation])
+    expansion = None
+    if config.flag("do_query_expansion", True):
+        length = config.positive("query_length") or CANONICAL
+        attended = config.flag("attend_to_expansion_tokens", False)
+        expansion = {"strategy": "fixed", "length": length, "attend": attended}
+    query, document = _roles(config, expansion)
+    return query, document._replace(skipped=tuple(skipped))
+
+
+def _encoder_roles(layout: Layout, mask: Folder) -> tuple[Role, Role]:
+    """Make the roles of a MultiVectorEncoder; `mask` is the folder of its module MultiVectorMask."""
+    transformer, file = layout.transformer, layout.transformer_file
+    settings = transformer.object(file) if file else JsonSettings({}, transformer.file(MODEL_FILE))
+    query, document = _roles(settings, settings.get("query_expansion"))
+    masks = mask.optional("config.json")
+    skipped = tuple(masks.words("skiplist_words", []))
+    tasks = masks.words("skiplist_tasks", ["document"])
+    if masks.get("keep_only_token_ids"):
+        raise unusable(masks.file, "has keep_only_token_ids, which are for documents that are images")
+    return (
+        query._replace(skipped=skipped if "query" in tasks else ()),
+        document._replace(skipped=skipped if "document" in tasks else ()),
+    )
 
 
 def _of_stanford(config: JsonSettings) -> LateInteraction:

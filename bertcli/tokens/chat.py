@@ -89,8 +89,9 @@ class ChatTemplate(NamedTuple):
     def ending(self, tokenize: Callable[[list[str]], list[Side]]) -> list[int]:
         """Find the tokens that every pair ends with, as sentence-transformers does: the common end of two samples."""
         one, other = tokenize([self.of(filler, filler)[0] for filler in ("0", "1 2 3 4")])
-        pairs = zip(reversed(one.ids), reversed(other.ids), strict=False)
-        return [id for id, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)][::-1]
+        from_the_end = zip(reversed(one.ids), reversed(other.ids), strict=False)
+        common = [id for id, _ in takewhile(lambda pair: pair[0] == pair[1], from_the_end)]
+        return common[::-1]
 
     def apply(self, whole: Side, original: EncodeInput, ending: Sequence[int]) -> Template:
         """Make the template of a tokenized pair; `whole` are the tokens of the filled text, which end with `ending`."""
@@ -163,31 +164,52 @@ def _message(expression: str, prompt: str) -> Part:
 def _template_of(whole: Side, spans: Sequence[TextSpan], room: int | None, ending: Sequence[int]) -> Template:
     """Make the template of a text and its pair at `spans` of a filled text; all other tokens count as special.
 
-    A piece that reaches into one of the two belongs to it. If more than `room` tokens result, the later of the two is
-    cut, followed by `ending`. Errors: BertcliError if there is no room for any of its tokens.
+    If more than `room` tokens result, the later of the two is cut, followed by `ending`. Errors: BertcliError if there
+    is no room for any of its tokens.
     """
-    tokens, before = Listed.of(whole), 0
-    positions, sides = [range(0)] * len(spans), [Listed([], [], [])] * len(spans)
-    for side, (start, end) in sorted(enumerate(spans), key=lambda item: item[1]):
+    tokens = Listed.of(whole)
+    positions = _positions(tokens, spans)
+    stop = len(tokens)
+    # With exactly `room` tokens this replaces the ending by itself, and nothing is lost.
+    is_cut = room is not None and len(tokens) >= room
+    if room is not None and is_cut:
+        stop = room - len(ending)
+        later = max(positions, key=lambda some: some.stop)
+        if later.start >= stop:
+            raise BertcliError(
+                f"There is no room for the second text in {room} tokens: shorten the first, or raise --max-length."
+            )
+    side_of = {position: side for side, some in enumerate(positions) for position in some}
+    template = []
+    for position, id in enumerate(tokens.ids[:stop]):
+        side = side_of.get(position)
+        # A template has one entry for a whole text: its first token stands for all.
+        if side is None or position == positions[side].start:
+            template.append(TemplateToken(side, id, 0))
+    if is_cut:
+        template += [TemplateToken(None, id, 0) for id in ending]
+    sides = [_tokens_of(tokens, span, some) for span, some in zip(spans, positions, strict=True)]
+    kept = [slice(max(0, min(some.stop, stop) - some.start)) for some in positions]
+    return Template(tuple(template), tuple(sides), tuple(kept))
+
+
+def _positions(tokens: Listed, spans: Sequence[TextSpan]) -> list[range]:
+    """Find the positions of each text's tokens: a piece that reaches into a text belongs to it, or to the earlier."""
+    positions = [range(0)] * len(spans)  # an empty text has no tokens
+    free = 0
+    for side in sorted(range(len(spans)), key=lambda side: spans[side]):
+        start, end = spans[side]
         if start < end:
-            first = max(before, sum(last <= start for _, last in tokens.offsets))
-            before = max(first, sum(first < end for first, _ in tokens.offsets))
-            some = slice(first, before)
-            inside = [(max(i, start) - start, min(j, end) - start) for i, j in tokens.offsets[some]]
-            positions[side], sides[side] = range(first, before), Listed(tokens.ids[some], inside, tokens.word_ids[some])
-    cut = room is not None and len(tokens) >= room
-    stop = room - len(ending) if room is not None and cut else len(tokens)
-    if cut and max(positions, key=lambda some: some.stop).start >= stop:
-        raise BertcliError(
-            f"There is no room for the second text in {room} tokens: shorten the first, or raise --max-length."
-        )
-    of = {position: side for side, some in enumerate(positions) for position in some}
-    template = [
-        TemplateToken(of.get(position), id, 0)
-        for position, id in enumerate(tokens.ids[:stop])
-        if position not in of or position == positions[of[position]].start
+            first = max(free, sum(last <= start for _, last in tokens.offsets))
+            free = max(first, sum(begin < end for begin, _ in tokens.offsets))
+            positions[side] = range(first, free)
+    return positions
+
+
+def _tokens_of(tokens: Listed, span: TextSpan, positions: range) -> Listed:
+    """Copy the tokens of the text at `span`; their offsets count from its beginning, and end where it does."""
+    some = slice(positions.start, positions.stop)
+    inside = [
+        (max(start, span.start) - span.start, min(end, span.end) - span.start) for start, end in tokens.offsets[some]
     ]
-    template += [TemplateToken(None, id, 0) for id in ending if cut]
-    return Template(
-        tuple(template), tuple(sides), tuple(slice(max(0, min(some.stop, stop) - some.start)) for some in positions)
-    )
+    return Listed(tokens.ids[some], inside, tokens.word_ids[some])

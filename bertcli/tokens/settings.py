@@ -64,45 +64,66 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
     file = folder.file("tokenizer_config.json")
     config = JsonSettings({**folder.optional(file.name), **(overruling or {})}, file)
     model = folder.optional("config.json")
-    special = {**config, **folder.optional("special_tokens_map.json")}
-    if "added_tokens_decoder" in config:  # then transformers reads the special tokens here
-        special |= config
-    name = config.get("tokenizer_class") or model.get("tokenizer_class")
-    tokenizer_class = name if isinstance(name, str) else None
-    of_model = str(model.get("model_type", ""))
-    class_name = (
-        (tokenizer_class or OF_MODELS.get(of_model, of_model).replace("-", ""))
-        .removesuffix("Fast")
-        .removesuffix("Tokenizer")
-        .lower()
-    )
-    if class_name == "esm":  # ESM puts its eos token where others have sep
-        special.setdefault("sep_token", special.get("eos_token"))
+    named_class = config.get("tokenizer_class") or model.get("tokenizer_class")
+    tokenizer_class = named_class if isinstance(named_class, str) else None
+    class_name = _class_name(tokenizer_class, str(model.get("model_type", "")))
+    special = _special_settings(folder, config, class_name)
     values = {role: special[f"{role}_token"] for role in SPECIAL if special.get(f"{role}_token") is not None}
     tokens = {role: _token(value, file, f"{role}_token") for role, value in values.items()}
-    extra = _extra(special, file)
-    inputs, version = config.get("model_input_names"), str(model.get("transformers_version", ""))
-    disputed = not isinstance(inputs, list) and class_name in DISPUTED
-    written_by_5 = class_name == "tokenizersbackend" or version.startswith(("5.", "6."))
+    all_special = (*tokens.values(), *_extra(special, file))
+    segments = _segments(config, class_name, str(model.get("transformers_version", "")))
+    padding = {"padding_side": "left" if class_name == "gemma" else None} | config
     return Settings(
         class_name=class_name,
         tokenizer_class=tokenizer_class,
         flags={name: config.flag(name, False) for name in FLAGS if config.get(name) is not None},
         named={role: token.content for role, token in tokens.items() if role in ROLES},
-        added=_added(folder, config, {token.content for token in (*tokens.values(), *extra)}),
+        added=_added(folder, config, {token.content for token in all_special}),
         described="added_tokens_decoder" in config,
-        special=(*tokens.values(), *extra),
+        special=all_special,
         end=tokens["eos"].content if "eos" in tokens else None,
         extra_ids=_extra_ids(config.get("extra_ids"), file),
         max_length=_max_length(config.get("model_max_length", config.get("max_len")), file),
         cut_left=_is_left(config, "truncation_side", file),
-        fill_left=_is_left({"padding_side": "left" if class_name == "gemma" else None} | config, "padding_side", file),
+        fill_left=_is_left(padding, "padding_side", file),
         split_special=config.flag("split_special_tokens", False),
-        has_segments="token_type_ids" in inputs
-        if isinstance(inputs, list)
-        else class_name not in WITHOUT_SEGMENTS and not (disputed and written_by_5),
-        disputed=disputed,
+        has_segments=segments.used,
+        disputed=segments.disputed,
     )
+
+
+def _class_name(tokenizer_class: str | None, model_type: str) -> str:
+    """Shorten the name of a class to the key that the tables here use; without one, the model's type decides."""
+    name = tokenizer_class or OF_MODELS.get(model_type, model_type).replace("-", "")
+    return name.removesuffix("Fast").removesuffix("Tokenizer").lower()
+
+
+def _special_settings(folder: Folder, config: JsonSettings, class_name: str) -> dict[str, Any]:
+    """Merge the settings that name special tokens, in the order in which transformers lets them override."""
+    special = {**config, **folder.optional("special_tokens_map.json")}
+    if "added_tokens_decoder" in config:  # then transformers reads the special tokens here
+        special |= config
+    if class_name == "esm":  # ESM puts its eos token where others have sep
+        special.setdefault("sep_token", special.get("eos_token"))
+    return special
+
+
+class SegmentUse(NamedTuple):
+    """used: the second text of a pair has segment 1. disputed: transformers 4 and 5 disagree on that."""
+
+    used: bool
+    disputed: bool = False
+
+
+def _segments(config: JsonSettings, class_name: str, version: str) -> SegmentUse:
+    """Find whether a tokenizer gives segments: model_input_names says so, else its class."""
+    inputs = config.get("model_input_names")
+    if isinstance(inputs, list):
+        return SegmentUse("token_type_ids" in inputs)
+    if class_name not in DISPUTED:
+        return SegmentUse(class_name not in WITHOUT_SEGMENTS)
+    written_by_5 = class_name == "tokenizersbackend" or version.startswith(("5.", "6."))
+    return SegmentUse(not written_by_5, disputed=True)
 
 
 def _max_length(value: Any, file: Path) -> int | None:

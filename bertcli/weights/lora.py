@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,7 +136,21 @@ def open_adapter(folder: Folder) -> Adapter:
     weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}.")
-    pairs: dict[str, dict[str, StoredTensor]] = {}
+    pairs, whole = _matrices(weights)
+    _check_targets(config, pairs)
+    factors = {f"{module}.weight": _factors(config, module, pair, weights) for module, pair in pairs.items()}
+    saved = config.get("modules_to_save") or []
+    if not isinstance(saved, list) or not all(isinstance(module, str) for module in saved):
+        raise config.refused("modules_to_save")
+    return Adapter(folder, factors, whole, _architectures(config), tuple(saved))
+
+
+Pair = dict[str, StoredTensor]  # "lora_A" and "lora_B" of a module, or those of embeddings
+
+
+def _matrices(weights: Path) -> tuple[dict[str, Pair], dict[str, StoredTensor]]:
+    """Read an adapter's file: the pair of matrices of each module, and the tensors that replace the base's."""
+    pairs: dict[str, Pair] = {}
     whole: dict[str, StoredTensor] = {}
     for stored, tensor in open_file(weights).items():
         name = stored.removeprefix(PREFIX)
@@ -148,30 +163,31 @@ def open_adapter(folder: Folder) -> Adapter:
             whole[name.replace(".base_layer.", ".")] = tensor
         else:
             pairs.setdefault(match[1] or match[3], {})[match[2] or match[4]] = tensor
-    _check_targets(config, pairs)
-    root = config.flag("use_rslora", False)
-    factors = {}
-    for module, pair in pairs.items():
-        transposed = any("embedding" in name for name in pair)
-        names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
-        if pair.keys() != {*names}:
-            raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: fetch it again.")
-        a, b = (pair[name] for name in names)
-        rank = a.shape[0] if a.shape else 0
-        matrices = len(a.shape) == 2 and b.shape[1:] == (rank,)
-        convolution = len(a.shape) == 3 and b.shape[1:] == (rank, 1)
-        if not rank or not (matrices or convolution):
-            raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}.")
-        scale = _alpha(config, module) / (math.sqrt(rank) if root else rank)
-        factors[f"{module}.weight"] = Factors(a.float32(), b.float32(), scale, transposed)
+    return pairs, whole
+
+
+def _factors(config: JsonSettings, module: str, pair: Pair, weights: Path) -> Factors:
+    """Make the change of a module's weight. Errors: BertcliError for matrices that do not fit each other."""
+    transposed = any("embedding" in name for name in pair)
+    names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
+    if pair.keys() != {*names}:
+        raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: fetch it again.")
+    a, b = (pair[name] for name in names)
+    rank = a.shape[0] if a.shape else 0
+    matrices = len(a.shape) == 2 and b.shape[1:] == (rank,)
+    convolution = len(a.shape) == 3 and b.shape[1:] == (rank, 1)
+    if not rank or not (matrices or convolution):
+        raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}.")
+    divisor = math.sqrt(rank) if config.flag("use_rslora", False) else rank
+    return Factors(a.float32(), b.float32(), _alpha(config, module) / divisor, transposed)
+
+
+def _architectures(config: JsonSettings) -> tuple[str, ...]:
+    """Return the class of the adapter's model, or how its name ends; none if the settings name neither."""
     mapping = config.get("auto_mapping")
     named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
-    task = config.get("task_type")
-    own_class = TASKS.get(str(task)) or (named if isinstance(named, str) else None)
-    saved = config.get("modules_to_save") or []
-    if not isinstance(saved, list) or not all(isinstance(module, str) for module in saved):
-        raise config.refused("modules_to_save")
-    return Adapter(folder, factors, whole, (own_class,) if own_class else (), tuple(saved))
+    class_name = TASKS.get(str(config.get("task_type"))) or named
+    return (class_name,) if isinstance(class_name, str) and class_name else ()
 
 
 def _alpha(config: JsonSettings, module: str) -> float:

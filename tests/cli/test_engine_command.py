@@ -1,7 +1,9 @@
 """--engine, --precision and --device of the run commands."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.checkpoints import Sentence
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
 
@@ -105,3 +108,17 @@ def test_engine_command_says_what_was_measured_of_int8(made: Made) -> None:
     found = bertcli("encode", "-m", made(), "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
     said = " ".join(found.err.split())
     assert re.search(r"int8 of \S+: vectors have cosine [01]\.\d{3} with float32's on average and", said)
+
+
+def test_engine_command_says_what_was_measured_of_int8_in_an_old_sentence_folder(made: Made, tmp_path: Path) -> None:
+    """Its network and its tokenizer lie in a folder of their own."""
+    source = tmp_path / "source"
+    shutil.copytree(made(sentence=Sentence(("cls",))), source)
+    (source / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"):
+        (source / name).rename(source / "0_Transformer" / name)
+    modules = json.loads((source / "modules.json").read_bytes())
+    modules[0]["path"] = "0_Transformer"
+    (source / "modules.json").write_text(json.dumps(modules))
+    found = bertcli("encode", "-m", source, "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
+    assert "int8 of" in found.err
