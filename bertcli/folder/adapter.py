@@ -53,7 +53,7 @@ def with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Folder
         return Folder(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / adapter))
     other = find(adapter)
     if not has_adapter(other):
-        raise BertcliError(f"{adapter} has no {CONFIG_FILE}: it is no adapter of peft.")
+        raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: use another with --adapter.")
     if has_adapter(folder):
         raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
     return Folder(folder.path, adapter=other)

@@ -283,7 +283,9 @@ def tensor_files(folder: Folder) -> TensorFiles:
     """
     file = weights_file(folder)
     if file is None:
-        raise BertcliError(f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin.")
+        raise BertcliError(
+            f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin: fetch it again."
+        )
     if not file.name.endswith(INDEX_ENDING):
         return TensorFiles({file.name: folder.reading(file.name)})
     file_of = shard_names(folder, file.name)

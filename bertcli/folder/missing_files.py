@@ -48,6 +48,10 @@ def lacks_weights(where: str, names: Collection[str], what: str = "no weights", 
 def lacks_tokenizer(where: str, names: Collection[str], *needed: str) -> BertcliError:
     """Make the error for a folder without a tokenizer; `needed` are the files of its class, if that is known."""
     if "bpe.codes" in names:
-        return BertcliError(f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read.")
+        return BertcliError(
+            f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read: use another model."
+        )
     vocabularies = needed or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
-    return BertcliError(f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}.")
+    return BertcliError(
+        f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}: fetch the model again."
+    )

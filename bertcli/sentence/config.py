@@ -25,7 +25,7 @@ logger = logging.getLogger("bertcli")
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 
 UNSPECIFIED = "since the checkpoint specifies no pooling"
-UNASKED = "but nobody asked the Hub whether the model says otherwise"
+UNASKED = "since this cached copy has no modules.json, which the Hub may have"
 
 
 class SentenceConfig(NamedTuple):
@@ -184,7 +184,7 @@ def _check_task(layout: Layout, sentence: SentenceConfig) -> None:
         needed["fill-mask"] = sentence.sparse is not None
     if any((task == name) != is_needed for name, is_needed in needed.items()):
         raise unusable(
-            layout.folder.file(MODULES_FILE), f"lists modules that do not go with the transformer_task {quoted(task)}"
+            layout.folder.file(MODULES_FILE), f"lists modules that do not fit the transformer_task {quoted(task)}"
         )
 
 
@@ -195,8 +195,12 @@ def _projection(layout: Layout, late: "LateInteraction") -> "Dense":
 
     projection = read_projection(layout.folder)
     if not layout.folder.file(METADATA).exists() and not layout.is_pylate:
-        cut = "documents are cut at the model's limit"
-        logger.info("%s is absent: queries have %d tokens, as ColBERT's; %s.", METADATA, late.query.length, cut)
+        logger.info(
+            "%s has no %s: queries get %d tokens, as in ColBERT, and documents are cut at the model's limit.",
+            layout.folder.path,
+            METADATA,
+            late.query.length,
+        )
     return projection
 
 

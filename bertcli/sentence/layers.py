@@ -63,7 +63,8 @@ def read_projection(folder: Folder) -> Dense:
     tensor = tensors[PROJECTION]
     if len(tensor.shape) != 2 or tensor.shape[1] != width:
         raise BertcliError(
-            f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size is {width}."
+            f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size in config.json is "
+            f"{width}: fetch the model again."
         )
     return Dense(tensor.float32(), None, "identity")
 
@@ -80,7 +81,9 @@ def read_logit_score(at: Folder) -> LogitScore:
     config.one_of("module_input_name", ("causal_logits",))
     true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))
     if type(true) is not int or not (false is None or type(false) is int) or min(true, false or 0) < 0:
-        raise config.refused("true_token_id", f" and the false_token_id {quoted(false)}, not two ids")
+        raise config.refused(
+            "true_token_id", f" and the false_token_id {quoted(false)}, which are not two ids of tokens"
+        )
     return LogitScore(true, false)
 
 
@@ -95,10 +98,15 @@ def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None)
             raise BertcliError(f"{at.path} lacks tensor {name}: fetch the model again.")
         tensor = tensors[name]
         if tensor.shape != shape:
-            raise BertcliError(f"{tensor.file} has tensor {name} of shape {tensor.shape}; {file} says {quoted(shape)}.")
+            raise BertcliError(
+                f"{tensor.file} has tensor {name} of shape {tensor.shape}, but {file} requires {quoted(shape)}: "
+                "fetch the model again."
+            )
     width = next(iter(shapes.values()))[-1]
     if size not in (None, width):
-        raise BertcliError(f"{file} takes vectors of length {width}, but the previous module gives {size}.")
+        raise BertcliError(
+            f"{file} takes vectors of length {width}, but the module before it gives {size}: fetch the model again."
+        )
     return {name: tensors[name].float32() for name in shapes}
 
 

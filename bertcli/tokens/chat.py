@@ -59,19 +59,20 @@ class ChatTemplate(NamedTuple):
         """
         source, file = template_of(folder), folder.file(FILE if folder.has(FILE) else "tokenizer_config.json")
         if source is None:
-            raise unusable(file, "has no chat_template, into which this model's pairs of texts are put")
+            raise unusable(file, "has no chat_template, which this model needs for its pairs of texts")
         try:
             parts = [*_parts(source, prompt)]
         except ValueError as error:
             raise BertcliError(
-                f"{file} has a chat template with {error}, and bertcli reads no more of Jinja than texts and the "
-                "messages of query, document and system: write it with these alone, or use another model."
+                f"{file} has a chat template with {error}; of Jinja, bertcli reads only text and the messages of "
+                "query, document and system: write it with these alone, or use another model."
             ) from None
         positions = [position for position, part in enumerate(parts) if part.is_role]
         roles = [parts[position].text for position in positions]
         if sorted(roles) != sorted(PAIR):
+            inserted = ", ".join(roles) or "neither"
             raise unusable(
-                file, f"has a chat template that takes {', '.join(roles) or 'nothing'} of query and document"
+                file, f"has a chat template that inserts {inserted}, not the query once and the document once"
             )
         first, second = positions
         texts = (parts[:first], parts[first + 1 : second], parts[second + 1 :])

@@ -40,7 +40,9 @@ def add_template(backend: Backend, special: Mapping[str, str], folder: Path) -> 
     ids = [(token, backend.token_to_id(token)) for token in (first, last)]
     missing = ", ".join(token for token, id in ids if id is None)
     if missing:
-        raise BertcliError(f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text.")
+        raise BertcliError(
+            f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text: fetch the model again."
+        )
     second = [f"{last}:0", "$B:0", f"{last}:0"] if first == "<s>" else ["$B:1", f"{last}:1"]
     backend.post_processor = processors.TemplateProcessing(
         single=[f"{first}:0", "$A:0", f"{last}:0"],

@@ -130,7 +130,7 @@ def _max_length(value: Any, file: Path) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise BertcliError(f"{file}: model_max_length is {quoted(value)}, which is not a length.")
+        raise BertcliError(f"{file} has the model_max_length {quoted(value)}: set it to a number of tokens.")
     return None if value >= UNLIMITED else int(value)
 
 
@@ -138,14 +138,14 @@ def _extra_ids(value: Any, file: Path) -> int | None:
     if value is None:
         return None
     if type(value) is not int or not 0 <= value <= MOST_EXTRA_IDS:
-        raise BertcliError(f"{file}: extra_ids is {quoted(value)}, not a number from 0 to {MOST_EXTRA_IDS}.")
+        raise BertcliError(f"{file} has the extra_ids {quoted(value)}: set it to a number from 0 to {MOST_EXTRA_IDS}.")
     return value
 
 
 def _is_left(config: Mapping[str, Any], key: str, file: Path) -> bool | None:
     side = config.get(key)
     if side not in (None, "left", "right"):
-        raise BertcliError(f"{file}: {key} is {quoted(side)}, which is neither left nor right.")
+        raise BertcliError(f"{file} has the {key} {quoted(side)}: set it to left or right.")
     return None if side is None else bool(side == "left")
 
 
@@ -161,7 +161,9 @@ def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedTo
     except (LookupError, TypeError, UnicodeEncodeError):  # not a text, or one with half a pair of surrogates
         token = AddedToken("")
     if not token.content:
-        raise BertcliError(f"{file}: {key} is {quoted(value)}, which is not a token.")
+        raise BertcliError(
+            f"{file} has the {key} {quoted(value)}, which is not a token: correct it, or fetch the model again."
+        )
     return token
 
 
@@ -170,8 +172,10 @@ def _extra(special: dict[str, Any], file: Path) -> tuple[AddedToken, ...]:
     lists = [special.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
     values = [list(tokens.values()) if isinstance(tokens, dict) else tokens for tokens in lists]
     if not all(isinstance(tokens, list) for tokens in values):
-        raise BertcliError(f"{file}: additional_special_tokens or extra_special_tokens is not a list.")
-    return tuple(_token(value, file, "an added token") for tokens in values for value in tokens)
+        raise BertcliError(
+            f"{file} has additional_special_tokens or extra_special_tokens that are not a list: correct it."
+        )
+    return tuple(_token(value, file, "added token") for tokens in values for value in tokens)
 
 
 def _added(folder: Folder, config: dict[str, Any], special: set[str]) -> dict[int, AddedToken]:
@@ -186,13 +190,17 @@ def _added(folder: Folder, config: dict[str, Any], special: set[str]) -> dict[in
         }
     decoder = decoder or {}
     if not isinstance(decoder, dict):
-        raise BertcliError(f"{file}: added_tokens_decoder is {quoted(decoder)}, which is not an object.")
-    return {_id(key, file): _token(value, file, "an added token", special=False) for key, value in decoder.items()}
+        raise BertcliError(
+            f"{file} has the added_tokens_decoder {quoted(decoder)}, which is not an object: fetch the model again."
+        )
+    return {_id(key, file): _token(value, file, "added token", special=False) for key, value in decoder.items()}
 
 
 def _id(value: Any, file: Path) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():  # a key of JSON
         return int(value)
     if type(value) is not int or value < 0:
-        raise BertcliError(f"{file} gives an added token the id {quoted(value)}, which is not a whole number.")
+        raise BertcliError(
+            f"{file} gives an added token the id {quoted(value)}, not a whole number: fetch the model again."
+        )
     return value

@@ -39,8 +39,9 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
     names = {*folder.names}
     if settings.class_name not in CLASSES and settings.tokenizer_class is not None:
         raise BertcliError(
-            f"{folder.path} asks for a {quoted(settings.tokenizer_class)}, which bertcli reads only from a "
-            "tokenizer.json, and has none."
+            f"{folder.path} has a {quoted(settings.tokenizer_class)} without a tokenizer.json, from which alone "
+            "bertcli reads it: load the tokenizer with transformers and call save_pretrained, which writes that "
+            "file."
         )
     if not names.issuperset(files):
         raise lacks_tokenizer(str(folder.path), names, " with ".join(files))
@@ -106,7 +107,9 @@ def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
     first, last = settings.named.get("cls", "<s>"), settings.named.get("sep", "</s>")
     first_id, last_id = backend.token_to_id(first), backend.token_to_id(last)
     if first_id is None or last_id is None:
-        raise BertcliError(f"{vocabulary} lacks {first} or {last}, which RoBERTa puts around every text.")
+        raise BertcliError(
+            f"{vocabulary} lacks {first} or {last}, which RoBERTa puts around every text: fetch the model again."
+        )
     trim = settings.flag("trim_offsets", True)  # by position: the second name changed between versions
     backend.post_processor = processors.RobertaProcessing((last, last_id), (first, first_id), trim, prefix)
     return backend
@@ -179,7 +182,7 @@ def _t5(file: Path, settings: Settings) -> Backend:
     end = settings.end or "</s>"
     id = backend.token_to_id(end)
     if id is None:
-        raise BertcliError(f"{file} lacks {end}, which T5 puts after every text.")
+        raise BertcliError(f"{file} lacks {end}, which T5 puts after every text: fetch the model again.")
     backend.post_processor = processors.TemplateProcessing(
         single=["$A", end], pair=["$A", end, "$B", end], special_tokens=[(end, id)]
     )

@@ -191,9 +191,10 @@ def kept_parts(lengths: list[int], room: int | None, original: EncodeInput, from
             side = 0 if original.cut == "text" else 1
             counts[side] = room - lengths[1 - side]
             if counts[side] < 1:
+                cut, whole = ("first", "second") if side == 0 else ("second", "first")
                 raise BertcliError(
-                    f"There is no room for the {('first', 'second')[side]} text, which alone may be cut: the other one "
-                    f"has {lengths[1 - side]:,} of {room:,} tokens. Shorten that, or raise --max-length."
+                    f"There is no room for the {cut} text: the {whole} one, which may not be cut, has "
+                    f"{lengths[1 - side]:,} of {room:,} tokens. Shorten the {whole} text, or raise --max-length."
                 )
     ends = lengths if from_left else counts
     return tuple(slice(end - count, end) for end, count in zip(ends, counts, strict=True))

@@ -162,7 +162,10 @@ class Tokenizer:
         """Id of the mask token; BertcliError if the vocabulary has none."""
         id = self.id_of(self.mask_token)
         if id is None:
-            raise BertcliError(f"The vocabulary has no mask token {quoted(self.mask_token)}, so nothing can be masked.")
+            raise BertcliError(
+                f"The vocabulary has no mask token {quoted(self.mask_token)}, so nothing can be masked: use another "
+                "model."
+            )
         return id
 
     def special_id(self, role: str) -> int | None:
@@ -282,7 +285,7 @@ class Tokenizer:
         """
         size = self.vocab_size if self._rows is None else min(self.vocab_size, self._rows)
         if wrong := [id for id in ids if not 0 <= id < size]:
-            raise BertcliError(f"The id {quoted(wrong[0])} is none of the vocabulary, whose ids are 0 to {size - 1}.")
+            raise BertcliError(f"The id {quoted(wrong[0])} is not in the vocabulary, whose ids are 0 to {size - 1}.")
         template = self._templates[False]
         at = next(number for number, token in enumerate(template) if token.side is not None)
         before, after = ([token.id for token in some] for some in (template[:at], template[at + 1 :]))
@@ -371,21 +374,22 @@ class Tokenizer:
         if self._rows is not None and self.vocab_size - spare > self._rows:
             raise BertcliError(
                 f"The tokenizer's vocabulary has {self.vocab_size} pieces, but the model has {self._rows} embeddings: "
-                "tokenizer and weights do not belong together."
+                "they belong to different models, so fetch both again."
             )
 
     def _check_id(self, id: int, where: str) -> None:
         if self._rows is not None and id >= self._rows:
             raise BertcliError(
-                f"The tokenizer puts the id {id} {where}, but the model has embeddings for ids up to {self._rows - 1} "
-                "only: tokenizer and weights do not belong together."
+                f"The tokenizer puts the id {id} {where}, but the model's embeddings end at id {self._rows - 1}: they "
+                "belong to different models, so fetch both again."
             )
 
     def _check_segments(self, template: tuple[TemplateToken, ...]) -> None:
         last = max(token.segment for token in template)
         if self._segments is not None and last >= self._segments:
             raise BertcliError(
-                f"The tokenizer gives segment {last}, but the model has {self._segments}: they do not belong together."
+                f"The tokenizer gives a text segment {last}, but the model's segments end at {self._segments - 1}: "
+                "they belong to different models, so fetch both again."
             )
 
     def _tokens_around(self, paired: bool) -> tuple[TemplateToken, ...]:
@@ -416,5 +420,5 @@ def _refuse_bad_text(texts: Sequence[object]) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise BertcliError(
-                f"The text {quoted(text)} has half a surrogate pair, which is not a character."
+                f"The text {quoted(text)} has half a surrogate pair, which is not a character: remove it."
             ) from None

@@ -16,8 +16,8 @@ def windows_of(tokens: Tokens, size: int, overlap: int) -> list[Tokens]:
     if cut > room and room <= overlap:
         around = "the special tokens and the first text" if whole else "the special tokens"
         raise BertcliError(
-            f"A window of {size} tokens has room for {max(room, 0)} beside {around}, but neighbors share "
-            f"{overlap}: choose larger windows, let them share less, or shorten the first text."
+            f"A window of {size} tokens has room for {max(room, 0)} beside {around}, no more than the {overlap} that "
+            "it shares with the next: choose larger windows, let them share less, or shorten the first text."
         )
     template = template._replace(sides=tuple(map(Listed.of, template.sides)))
     windows = []

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import read_object, weights_file
 from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
@@ -164,7 +164,10 @@ def _open(layout: Layout) -> NetworkFiles:
     config = parse_config(settings, settings.file)
     model_family = family(config.model_type)
     if not model_family.names:
-        raise BertcliError(f"{path} holds {config.title}; it has sizes, but there are no checkpoints of it.")
+        raise BertcliError(
+            f"{path} is of the type {quoted(settings.get('model_type'))} ({config.title}), which is counted and "
+            "traced but has no checkpoints: use another model."
+        )
     if weights_file(folder) is None:
         raise lacks_weights(str(path), names)
     return NetworkFiles(config, model_family, open_tensors(folder), bool(settings.get("auto_map")))

@@ -126,7 +126,8 @@ class Adapter:
         for key in self.factors.keys() - self.used:
             if not family.bare_name(key).startswith(not_loaded):
                 raise BertcliError(
-                    f"{self.folder.path} changes {quoted(key)}, which its base does not have: give the right base."
+                    f"{self.folder.path} changes {quoted(key)}, which its base does not have: give the base that it "
+                    "was trained on."
                 )
 
 
@@ -135,7 +136,9 @@ def open_adapter(folder: Folder) -> Adapter:
     config = adapter_settings(folder)
     weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
-        raise BertcliError(f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}.")
+        raise BertcliError(
+            f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}: fetch the adapter again."
+        )
     pairs, whole = _matrices(weights)
     _check_targets(config, pairs)
     factors = {f"{module}.weight": _factors(config, module, pair, weights) for module, pair in pairs.items()}
@@ -157,7 +160,7 @@ def _matrices(weights: Path) -> tuple[dict[str, Pair], dict[str, StoredTensor]]:
         match = FACTORS.fullmatch(name)
         if not stored.startswith(PREFIX) or (match is None and "lora_" in name):
             raise BertcliError(
-                f"{weights} has the tensor {quoted(stored)}, which is none of LoRA: use another adapter."
+                f"{weights} has the tensor {quoted(stored)}, which is no matrix of LoRA: use another adapter."
             )
         if match is None:
             whole[name.replace(".base_layer.", ".")] = tensor
@@ -171,13 +174,16 @@ def _factors(config: JsonSettings, module: str, pair: Pair, weights: Path) -> Fa
     transposed = any("embedding" in name for name in pair)
     names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
     if pair.keys() != {*names}:
-        raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: fetch it again.")
+        raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: fetch the adapter again.")
     a, b = (pair[name] for name in names)
     rank = a.shape[0] if a.shape else 0
     matrices = len(a.shape) == 2 and b.shape[1:] == (rank,)
     convolution = len(a.shape) == 3 and b.shape[1:] == (rank, 1)
     if not rank or not (matrices or convolution):
-        raise BertcliError(f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}.")
+        raise BertcliError(
+            f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}, whose product does not "
+            "exist: fetch the adapter again."
+        )
     divisor = math.sqrt(rank) if config.flag("use_rslora", False) else rank
     return Factors(a.float32(), b.float32(), _alpha(config, module) / divisor, transposed)
 

@@ -23,10 +23,13 @@ def open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
     if name is None:
-        raise BertcliError(f"{folder.path} has neither a tensor {TABLE} nor {MODEL2VEC}: it holds no table of vectors.")
+        raise BertcliError(f"{folder.path} has no table of vectors, a tensor {TABLE} or {MODEL2VEC}: fetch it again.")
     table = stored[name]
     if len(table.shape) != 2:
-        raise BertcliError(f"{table.file} has tensor {name} of shape {table.shape}, which is not a table of vectors.")
+        raise BertcliError(
+            f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors: fetch the model "
+            "again."
+        )
     if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
         stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
     rows, width = stored[name].shape
@@ -39,13 +42,16 @@ def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[
     if "mapping" in stored:
         rows = stored["mapping"].array
         if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
-            raise BertcliError(f"{table.file} has a mapping that is not one of tokens to rows: fetch the model again.")
+            raise BertcliError(
+                f"{table.file} has a mapping of tokens to rows that do not exist: fetch the model again."
+            )
         values = values[rows]
     if "weights" in stored:
         factors = stored["weights"].float32()
         if factors.shape != (len(values),):
             raise BertcliError(
-                f"{table.file} has weights of shape {quoted(factors.shape)} for {len(values)} tokens: fetch it again."
+                f"{table.file} has weights of shape {quoted(factors.shape)} for {len(values)} tokens: fetch the "
+                "model again."
             )
         values = values * factors[:, None]
     values.setflags(write=False)

@@ -231,19 +231,19 @@ def test_tensors_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         ),
         ({name: ("F32", np.ones((3, 32), np.float32))}, r"matrices of shapes \(3, 32\) and \(32, 2\)"),
         ({name.replace("layer.0", "layer.7"): stored[name]}, "lacks one of the two matrices"),
-        ({"base_model.model.x.lora_magnitude_vector": stored[name]}, "which is none of LoRA"),
+        ({"base_model.model.x.lora_magnitude_vector": stored[name]}, "which is no matrix of LoRA"),
     ):
         write_safetensors(file, stored | changed)
         with pytest.raises(BertcliError, match=message):
             bertcli.load(adapter)
     elsewhere = {one.replace("layer.0", "layer.7"): tensor for one, tensor in stored.items()}
     write_safetensors(file, elsewhere)
-    with pytest.raises(BertcliError, match="which its base does not have: give the right base"):
+    with pytest.raises(BertcliError, match="which its base does not have: give the base that it was trained on"):
         bertcli.load(adapter)
     file.unlink()
     with pytest.raises(BertcliError, match=r"has an adapter_config.json, but no adapter_model.safetensors or"):
         bertcli.load(adapter)
-    with pytest.raises(BertcliError, match=r"has no adapter_config.json: it is no adapter of peft"):
+    with pytest.raises(BertcliError, match=r"has no adapter_config.json, so it is no adapter of peft"):
         bertcli.load(base, adapter=base)
     shutil.copy(adapter / "adapter_config.json", base)
     with pytest.raises(BertcliError, match="which is an adapter itself"):

@@ -295,7 +295,7 @@ def test_whether_there_is_a_modules_json_is_asked_once(hub: Hub, start: Start, t
     assert not (folder / "modules.json").exists()
     assert (
         read_sentence_config(Layout.of(Folder(folder))).reason
-        == "mean, but nobody asked the Hub whether the model says otherwise"
+        == "mean, since this cached copy has no modules.json, which the Hub may have"
     )
     assert process.folder("someone/sentence") == folder
     assert read_sentence_config(Layout.of(Folder(folder))).pooling == ("cls",)

@@ -191,9 +191,9 @@ def test_unknown_activations_are_refused_by_name(folder: Path, name: Any) -> Non
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"in_features": 31}, r"linear.weight of shape \(7, 32\); .* says \(7, 31\)"),
-        ({"out_features": 8}, r"linear.weight of shape \(7, 32\); .* says \(8, 32\)"),
-        ({"in_features": ...}, r"says \(7, null\)"),
+        ({"in_features": 31}, r"linear.weight of shape \(7, 32\), but .* requires \(7, 31\)"),
+        ({"out_features": 8}, r"linear.weight of shape \(7, 32\), but .* requires \(8, 32\)"),
+        ({"in_features": ...}, r"requires \(7, null\)"),
         ({"bias": 1}, "the bias 1: set it to true or false"),
         ({"use_residual": True}, "use_residual"),
         ({"module_input_name": "token_embeddings"}, "module_input_name 'token_embeddings'"),
@@ -208,7 +208,7 @@ def test_dense_layers_that_cannot_be_applied_are_refused(folder: Path, keys: dic
 
 def test_dense_layers_must_fit_what_comes_before(folder: Path) -> None:
     change(folder / "1_Pooling" / "config.json", pooling_mode_cls_token=True)
-    with pytest.raises(BertcliError, match="takes vectors of length 32, but the previous module gives 64"):
+    with pytest.raises(BertcliError, match="takes vectors of length 32, but the module before it gives 64"):
         read_sentence_config(Layout.of(Folder(folder)))
 
 

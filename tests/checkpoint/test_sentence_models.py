@@ -240,14 +240,14 @@ TABLE = np.zeros((3, WIDTH), np.float32)
 @pytest.mark.parametrize(
     ("tensors", "message"),
     [
-        ({"versus": ("F32", TABLE)}, "neither a tensor embedding.weight nor embeddings"),
-        ({"embeddings": ("F32", TABLE[0])}, r"embeddings of shape \(6,\), which is not a table"),
+        ({"versus": ("F32", TABLE)}, "has no table of vectors, a tensor embedding.weight or embeddings"),
+        ({"embeddings": ("F32", TABLE[0])}, r"embeddings of shape \(6,\), which is no table"),
         (
             {"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, 3]))},
-            "mapping that is not one of tokens to rows",
+            "mapping of tokens to rows that do not exist",
         ),
-        ({"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, -1]))}, "mapping that is not one of tokens"),
-        ({"embeddings": ("F32", TABLE), "mapping": ("F32", np.zeros(2, np.float32))}, "mapping that is not one"),
+        ({"embeddings": ("F32", TABLE), "mapping": ("I64", np.array([0, -1]))}, "mapping of tokens to rows"),
+        ({"embeddings": ("F32", TABLE), "mapping": ("F32", np.zeros(2, np.float32))}, "mapping of tokens"),
         ({"embeddings": ("F32", TABLE), "weights": ("F32", np.ones(2, np.float32))}, r"weights of shape \(2,\) for 3"),
         ({"embedding.weight": ("F32", TABLE)}, "vocabulary has"),
     ],

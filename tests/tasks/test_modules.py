@@ -164,7 +164,7 @@ def test_a_table_that_is_missing_or_too_short(tmp_path: Path) -> None:
 def test_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "a")
     (folder / "3_LayerNorm" / "config.json").write_text('{"dimension": 7}')
-    with pytest.raises(BertcliError, match=r"has tensor norm.weight of shape \(32,\); .* says \(7,\)"):
+    with pytest.raises(BertcliError, match=r"has tensor norm.weight of shape \(32,\), but .* requires \(7,\)"):
         bertcli.load(folder).rank(QUERY, DOCUMENTS)
     folder = write_cross_encoder(tmp_path / "b")
     modules = json.loads((folder / "modules.json").read_text())

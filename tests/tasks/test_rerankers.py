@@ -168,9 +168,9 @@ TAKEN = "{{ messages | selectattr('role', 'eq', 'document') | map(attribute='con
     [
         (
             "{% for message in messages %}{{ message.content }}{% endfor %}",
-            "'{% for message in messages %}', and bertcli",
+            "'{% for message in messages %}'; of Jinja",
         ),
-        (PUBLISHED + "{% if add_generation_prompt %}\n{% endif %}", "reads no more of Jinja"),
+        (PUBLISHED + "{% if add_generation_prompt %}\n{% endif %}", "of Jinja, bertcli reads only text"),
         (PUBLISHED.replace("}}\n<Document>", "| upper }}\n<Document>"), "'query_text | upper'"),
         (PUBLISHED.replace("{{ instruction }}", "{{ tools }}"), "'tools'"),
         (PUBLISHED.replace("'eq', 'query'", "'eq', 'user'"), "chat template with"),
@@ -182,11 +182,11 @@ TAKEN = "{{ messages | selectattr('role', 'eq', 'document') | map(attribute='con
         (PUBLISHED + "{% set a = document_text %}", "'document_text'"),
         (PUBLISHED.replace('default("Find', 'default("\\tFind'), "chat template with"),
         (PUBLISHED.replace("set query_text", "set messages"), "set messages"),
-        (TAKEN, "takes document of query and document"),
-        (PUBLISHED + TAKEN, "takes query, document, document"),
-        ("Hello", "takes nothing of query and document"),
+        (TAKEN, "inserts document, not the query once"),
+        (PUBLISHED + TAKEN, "inserts query, document, document"),
+        ("Hello", "inserts neither, not the query once"),
         (LISTS, "chat template with"),
-        (None, "has no chat_template, into which"),
+        (None, "has no chat_template, which this model needs"),
     ],
 )
 def test_a_template_that_does_more_is_refused(template: str | None, message: str, tmp_path: Path) -> None:
@@ -200,13 +200,17 @@ def test_a_template_that_does_more_is_refused(template: str | None, message: str
     ("file", "settings", "message"),
     [
         ("1_LogitScore/config.json", {"true_token_id": None}, "has the true_token_id null and the false_token_id 300"),
-        ("1_LogitScore/config.json", {"false_token_id": False}, "the false_token_id false, not two ids"),
+        ("1_LogitScore/config.json", {"false_token_id": False}, "the false_token_id false, which are not two ids"),
         ("1_LogitScore/config.json", {"true_token_id": -1}, "the true_token_id -1"),
         ("1_LogitScore/config.json", {"true_token_id": 5000}, "1185 tokens, and LogitScore asks for (5000, 300)"),
         ("1_LogitScore/config.json", {"false_token_id": 1185}, "LogitScore asks for (301, 1185)"),
         ("1_LogitScore/config.json", {"module_input_name": "scores"}, "the module_input_name 'scores'"),
         ("sentence_bert_config.json", {"transformer_task": None}, "modality_config"),
-        ("sentence_bert_config.json", {"transformer_task": None, "modality_config": None}, "do not go with"),
+        (
+            "sentence_bert_config.json",
+            {"transformer_task": None, "modality_config": None},
+            "lists modules that do not fit the transformer_task",
+        ),
         ("sentence_bert_config.json", {"modality_config": {"message": {}}}, "has the modality_config"),
         ("sentence_bert_config.json", {"processing_kwargs": {"chat_template": {"tools": []}}}, "processing_kwargs"),
         ("sentence_bert_config.json", {"processing_kwargs": {"chat_template": {"restore_suffix": False}}}, "suffix"),

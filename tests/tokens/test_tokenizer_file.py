@@ -119,7 +119,7 @@ def test_tokenizer_file_with_a_segment_that_the_model_lacks(tmp_path: Path) -> N
     folder = of_kind(tmp_path, "deberta-v2", change)
     tokenizer = Tokenizer.open(Layout.of(Folder(folder)), BertConfig(vocab_size=1000))
     assert len(tokenizer.encode(["tea"])) == 1
-    with pytest.raises(BertcliError, match="gives segment 7, but the model has 2"):
+    with pytest.raises(BertcliError, match="gives a text segment 7, but the model's segments end at 1"):
         tokenizer.encode(["tea"], ["tea"])
 
 
@@ -261,7 +261,7 @@ def test_tokenizer_file_template_with_ids_beyond_the_vocabulary(part: Any, tmp_p
     else:
         data["post_processor"] = part
     file.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(BertcliError, match="puts the id 7777 around texts, but the model has embeddings for ids up to"):
+    with pytest.raises(BertcliError, match="puts the id 7777 around texts, but the model's embeddings end at id 350"):
         bertcli.load(folder)
 
 

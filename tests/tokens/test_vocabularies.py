@@ -84,7 +84,7 @@ def test_vocabularies_that_do_not_fit_the_embedding(tmp_path: Path) -> None:
 def test_vocabularies_of_classes_that_need_tokenizer_json(tmp_path: Path, kind: str, file: str) -> None:
     write_vocabulary(tmp_path, pieces())
     (tmp_path / file).write_text(json.dumps({"tokenizer_class": kind}))
-    with pytest.raises(BertcliError, match=rf"asks for a '{kind}', which bertcli reads only from a tokenizer\.json"):
+    with pytest.raises(BertcliError, match=rf"has a '{kind}' without a tokenizer\.json, from"):
         Tokenizer.open(Layout.of(Folder(tmp_path)))
 
 
@@ -97,11 +97,19 @@ def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("config", "files", "message"),
     [
-        ({"model_type": "xlm-roberta"}, ("vocab.txt",), r"neither tokenizer\.json nor sentencepiece\.bpe\.model\.$"),
-        ({"model_type": "roberta"}, ("vocab.json",), r"neither tokenizer\.json nor vocab\.json with merges\.txt\.$"),
-        ({"tokenizer_class": "DebertaV2TokenizerFast"}, (), r"neither tokenizer\.json nor spm\.model\.$"),
+        (
+            {"model_type": "xlm-roberta"},
+            ("vocab.txt",),
+            r"neither tokenizer\.json nor sentencepiece\.bpe\.model: fetch",
+        ),
+        (
+            {"model_type": "roberta"},
+            ("vocab.json",),
+            r"neither tokenizer\.json nor vocab\.json with merges\.txt: fetch",
+        ),
+        ({"tokenizer_class": "DebertaV2TokenizerFast"}, (), r"neither tokenizer\.json nor spm\.model: fetch"),
         ({"model_type": "roberta"}, ("vocab.txt", "bpe.codes"), r"bpe\.codes \(BERTweet, PhoBERT\)"),
-        ({}, (), r"neither tokenizer\.json nor vocab\.txt\.$"),
+        ({}, (), r"neither tokenizer\.json nor vocab\.txt: fetch"),
     ],
 )
 def test_vocabularies_that_are_not_there(
