@@ -15,6 +15,19 @@ from helpers.doors import commands_with
 
 PLAYED = Path(__file__).parent / "helpers" / "windows"
 TEXTS = ["Good hot tea.", "Bad cold tea.", "The film was a joy.", "She waited for hours.", "Nobody laughed."]
+BETWEEN = "\x1e"
+RUN_EACH = f"""
+import json, sys
+from bertcli.cli.app import application
+from bertcli.report.terminal import take_any_text
+take_any_text()
+for words in json.loads(sys.argv[1]):
+    print(end={BETWEEN!r}, flush=True)
+    try:
+        application(words[0])(words, prog_name="bertcli")
+    except SystemExit as ended:
+        assert not ended.code, words
+"""
 LABELS = ["positive", "negative", "positive", "negative", "negative"]
 NUMBERS = re.compile(rb"[\d.,e+-]+")  # of which the page of a pass holds measured times
 # When a record was made, and the digest of a file of texts, whose lines end otherwise.
@@ -54,6 +67,11 @@ class System:
     def run(self, *arguments: str) -> str:
         """What a command prints; it must succeed."""
         return self.printed(self.command(*arguments), as_json="json" in arguments)
+
+    def run_each(self, commands: Sequence[Sequence[str]]) -> list[str]:
+        """What each of several commands of one process prints; all must succeed."""
+        printed = self.printed([sys.executable, "-c", RUN_EACH, json.dumps(commands)], as_json=True)
+        return printed.split(BETWEEN)[1:]
 
     def printed(self, command: Sequence[str], as_json: bool = False) -> str:
         """What a program prints, with lines that end in a line feed; JSON is UTF-8 everywhere."""
@@ -164,8 +182,8 @@ def test_windows_gives_what_linux_gives(name: str, systems: tuple[System, System
     linux, windows = systems
     for system in systems:
         (system.folder / "made").mkdir()
-    for arguments in FIRST_RUNS[name]:
-        printed, expected = windows.run(*arguments), linux.run(*arguments)
+    for arguments, expected in zip(FIRST_RUNS[name], linux.run_each(FIRST_RUNS[name]), strict=True):
+        printed = windows.run(*arguments)
         if "json" in arguments:
             assert VARYING.sub("", printed) == VARYING.sub("", expected)
         else:
@@ -194,17 +212,6 @@ TABLES = [
     ["neighbors", "tea"],
     ["patch", "She drank hot [MASK].", "She drank cold [MASK]."],
 ]
-RUN_EACH = """
-import json, sys
-from bertcli.cli.app import application
-from bertcli.report.terminal import take_any_text
-take_any_text()
-for words in json.loads(sys.argv[1]):
-    try:
-        application(words[0])(words, prog_name="bertcli")
-    except SystemExit as ended:
-        assert not ended.code, words
-"""
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])

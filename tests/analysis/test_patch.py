@@ -58,6 +58,7 @@ def patching(model: Model, a: str, b: str, asked: options.TargetOptions | None =
     return Patching(model, result, second, first)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("family", FAMILIES)
 def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_path: Path) -> None:
     head = next((head for head in ("mlm", "classifier") if head in FAMILIES[family].heads), "model")

@@ -77,6 +77,7 @@ def test_families_run_padded_batches_with_masks(name: str, model: Model) -> None
     np.testing.assert_allclose(states[batch.mask == 1], whole, atol=1e-5)
 
 
+@pytest.mark.any_kernel
 def test_families_traces_are_complete_and_change_nothing(name: str, model: Model) -> None:
     batch = packed(CASES[name])
     # A watched pass multiplies blocks of long texts, where attention is local, and near distances otherwise.

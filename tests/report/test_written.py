@@ -1,6 +1,7 @@
 """What every command that writes a file says on standard error."""
 
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -55,18 +56,27 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with texts, their vectors, and the only shard of these."""
+    folder = tmp_path_factory.mktemp("inputs")
+    texts = folder / "labelled.csv"
+    texts.write_text(LABELLED, encoding="utf-8")
+    assert bertcli("encode", "-i", texts, "-o", folder / "vectors.npy").status == 0
+    assert bertcli("encode", "-i", texts, "-o", folder / "sharded.npy", "--shard", "0/1").status == 0
+    return folder
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     WRITING,
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
 def test_a_command_says_what_it_wrote(
-    command: list[str], name: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: list[str], name: str, made: Made, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    copytree(inputs, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    Path("labelled.csv").write_text(LABELLED, encoding="utf-8")
-    bertcli("encode", "-i", "labelled.csv", "-o", "vectors.npy")
-    bertcli("encode", "-i", "labelled.csv", "-o", "sharded.npy", "--shard", "0/1")
     command = [str(made(**MODELS[word])) if word in MODELS else word for word in command]
     done = bertcli(*command, name)
     assert done.status == 0, done.err

@@ -231,6 +231,7 @@ def test_records_and_blocks_hold_the_outputs(folder: Path) -> None:
         model.encode(TEXTS, outputs=["dense"])
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -79,6 +79,7 @@ def test_rank_gives_the_best_of_each_query(ranker: Model) -> None:
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40)), max_size=30)
 
 
+@pytest.mark.any_kernel
 @given(rows, st.integers(1, 30), st.integers(1, 4))
 def test_rank_windows_end_where_a_query_does_or_hold_one_query(
     drawn: list[tuple[int, int]], tokens: int, span: int
@@ -153,6 +154,7 @@ def test_rank_keeps_equal_documents_in_the_order_given(ranker: Model) -> None:
         assert [text for i, text in enumerate(together) if together[i - 1 : i] != [text]] == list(places)
 
 
+@pytest.mark.any_kernel
 def test_rank_keeps_equal_documents_in_order_across_windows_and_shards(made: Made, tmp_path: Path) -> None:
     """One document among others that are longer and shorter, far apart: each window sorts its texts by length."""
     others = ["tea", "the river " * 9, *cases.DOCUMENTS[:1]]

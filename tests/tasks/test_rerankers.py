@@ -163,6 +163,7 @@ def test_white_space_is_that_of_jinja(number: int, prompt: str, tmp_path: Path) 
 TAKEN = "{{ messages | selectattr('role', 'eq', 'document') | map(attribute='content') | first }}"
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("template", "message"),
     [
@@ -196,6 +197,7 @@ def test_a_template_that_does_more_is_refused(template: str | None, message: str
     assert message in result.err
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("file", "settings", "message"),
     [

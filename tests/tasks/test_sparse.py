@@ -62,6 +62,7 @@ def test_sparse_vectors_need_a_head_and_dense_ones_a_pooling(tmp_path: Path, mad
     assert model.encode(["tea"], pooling="mean").shape == (1, 32)
 
 
+@pytest.mark.any_kernel
 def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     model = load(sparse(tmp_path, "sum"))
     texts = [" ".join(TEXTS), *TEXTS] * 6
@@ -116,6 +117,7 @@ def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
     assert "words" not in bertcli("encode", "--sparse", "-m", folder, "tea", "--format", "jsonl").records[0]
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     "arguments",
     [
