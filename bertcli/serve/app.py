@@ -31,6 +31,9 @@ from bertcli.serve.stream import Abandoned
 
 TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
 ENDING = Refusal(503, "The server is ending: ask another one.", code="draining")
+# Share of the timeout for which what is being computed at its end may take longer: all of its work is done by then.
+GRACE = 0.2
+SECONDS_BETWEEN_LOOKS = 0.02
 OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
 
 
@@ -85,12 +88,7 @@ class Server(Service):
             exchange = Exchange(self, request)
             self.metrics.count("te_request_count", path)
             try:
-                async with asyncio.timeout(self.limits.timeout) as deadline:
-                    self._deadlines.add(deadline)
-                    try:
-                        response = await self._response(exchange, route)
-                    finally:
-                        self._deadlines.discard(deadline)
+                response = await self._in_time(exchange, route)
                 self.metrics.count("te_request_success", path)
             except Exception as error:  # whatever goes wrong with one request, the others are answered
                 response = self._refusal(path, error)
@@ -101,6 +99,38 @@ class Server(Service):
             return response
 
         return StarletteRoute(path, endpoint, methods=["GET" if route.request is None else "POST"])
+
+    async def _in_time(self, exchange: Exchange, route: Route) -> Response:
+        """The answer to a request within the timeout, or a little later if it is being computed then.
+
+        Errors: TimeoutError; Busy for a request that nothing was computed for.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.limits.timeout
+        try:
+            async with asyncio.timeout(None) as deadline:
+                timer = loop.call_at(end, self._expire, exchange, deadline, end)
+                self._deadlines.add(deadline)
+                try:
+                    return await self._response(exchange, route)
+                finally:
+                    timer.cancel()
+                    self._deadlines.discard(deadline)
+        except TimeoutError:
+            if not self._ended:
+                exchange.check_begun()
+            raise
+
+    def _expire(self, exchange: Exchange, deadline: asyncio.Timeout, end: float) -> None:
+        """End a request whose time is over; one that is being computed has some more time."""
+        if deadline not in self._deadlines:  # it has been answered
+            return
+        loop = asyncio.get_running_loop()
+        more = GRACE * self.limits.timeout if exchange.is_nearly_done else 0.0
+        if loop.time() < end + more:
+            loop.call_later(SECONDS_BETWEEN_LOOKS, self._expire, exchange, deadline, end)
+        else:
+            deadline.reschedule(loop.time())
 
     async def _response(self, exchange: Exchange, route: Route) -> Response:
         if not route.public:

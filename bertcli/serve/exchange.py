@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from typing_extensions import TypedDict
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.serve.answers import Answer
 from bertcli.serve.requests import LONG_BODY, MOST_CHARACTERS, Refusal, TruncatingRequest, validate
@@ -89,6 +89,16 @@ class Exchange:
     def is_short(self) -> bool:
         """True if the answer is written in less than a millisecond, and so may be in the event loop."""
         return self.tokens + self.predictions <= FEW_TOKENS
+
+    @property
+    def is_nearly_done(self) -> bool:
+        """True if all of its texts are computed, or in the batch that is computed now."""
+        return self._call is not None and self._call.is_nearly_done
+
+    def check_begun(self) -> None:
+        """Refuse a request for too much that waits, if its turn has not come. Errors: Refused."""
+        if self._call is not None and not self._call.taken:
+            raise busy(self.service.stream.give_up(self._call))
 
     async def values(
         self,
@@ -247,7 +257,8 @@ class Exchange:
         excess = service.waiting + tokens - service.limits.max_queue_tokens
         if service.waiting and excess > 0:
             # What waits is done within the time that a request may take.
-            raise busy(min(self.served.speed.seconds(excess), service.limits.timeout))
+            speed = self.served.speed
+            raise busy(service.stream.turn_away(speed.seconds(excess), tokens, speed))
         service.waiting += tokens
 
     def _note(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
@@ -306,11 +317,10 @@ def _grouped(texts: Sequence[Text]) -> Iterator[tuple[int, list[Text]]]:
     yield first, group
 
 
-def busy(seconds: float) -> Refusal:
+def busy(seconds: int) -> Refusal:
     """The refusal of a request that cannot be answered in time; a client may retry after `seconds`."""
-    wait = max(1, int(seconds + 0.999))
-    why = f"Too much is waiting to be done in time: try again in {wait} second{'s' * (wait > 1)}."
-    return Refusal(429, why, code="overloaded", retry_after=wait)
+    why = f"Too much is waiting to be done in time: try again in {number_of(seconds, 'second')}."
+    return Refusal(429, why, code="overloaded", retry_after=seconds)
 
 
 def _listed(names: str | Sequence[str]) -> Sequence[str]:

@@ -30,16 +30,16 @@ SHARE_OF_TIME = 0.8
 FULL = 0.5
 # Tokens: fewer take as long as these.
 TELLING = 64
-# Weight of the newest batch in the running mean.
-NEWEST = 0.2
+# Weight of the newest batch in the running mean if it was faster, and if it was slower: what is promised must be kept.
+FASTER, SLOWER = 0.2, 0.5
 
 
 class Busy(Exception):
     """A request that cannot be answered in time. `retry_after`: in how many seconds it could be accepted."""
 
-    def __init__(self, retry_after: float) -> None:
+    def __init__(self, retry_after: int) -> None:
         super().__init__()
-        self.retry_after = max(1, math.ceil(retry_after))
+        self.retry_after = retry_after
 
 
 class TooLarge(Exception):
@@ -55,11 +55,15 @@ class Abandoned(Exception):
 
 
 class Speed:
-    """The speed of a model in tokens a second, as a running mean; None before anything was computed."""
+    """The speed of a model in tokens a second, as a running mean; None before anything was computed.
+
+    best: the highest that was measured. is_guess: no full batch has been measured yet.
+    """
 
     def __init__(self) -> None:
         self.rate: float | None = None
-        self._is_guess = True
+        self.best = 0.0
+        self.is_guess = True
 
     def guess(self, tokens: int, seconds: float) -> None:
         """Begin with what a single text took, which a full batch corrects."""
@@ -71,13 +75,14 @@ class Speed:
         if seconds <= 0 or (tokens < TELLING and not full):
             return
         rate = tokens / seconds
-        if self.rate is None or (full and self._is_guess):
+        self.best = max(self.best, rate)
+        if self.rate is None or (full and self.is_guess):
             self.rate = rate
         elif full:
-            self.rate += NEWEST * (rate - self.rate)
+            self.rate += (FASTER if rate > self.rate else SLOWER) * (rate - self.rate)
         else:
             self.rate = max(self.rate, rate)
-        self._is_guess = self._is_guess and not full
+        self.is_guess = self.is_guess and not full
 
     def seconds(self, tokens: int) -> float:
         """The seconds that so many tokens take; 0 if the speed is not known."""
@@ -118,6 +123,11 @@ class QueuedTask:
         """The seconds that its items take that no batch has yet."""
         return self.speed.seconds(self.left)
 
+    @property
+    def is_nearly_done(self) -> bool:
+        """True if batches have all of its items, so that it is done with the batch that is computed now."""
+        return self.taken == len(self.items)
+
     def take(self) -> "BatchItem":
         """Take the first item that no batch has."""
         piece, self.begun = BatchItem(self, self.items[self.taken], self.next_cost), self.begun or monotonic()
@@ -154,6 +164,7 @@ class Stream:
         self._large_had_turn = False  # whether the latest batch was a large call's: next is the turn of small ones
         self._running = Running(0.0, False)
         self._others_seconds = 0.0  # spent on others in the midst of a large computation
+        self._next_chance = 0.0  # when the latest of those that were refused may try again
         self._changed = Condition()
         self._ending = False
         self._thread = Thread(target=self._run, name="bertcli_compute", daemon=True)
@@ -171,14 +182,32 @@ class Stream:
         """
         with self._changed:
             room = SHARE_OF_TIME * (call.deadline - monotonic())
-            if call.seconds_left > room:
-                raise TooLarge(call.seconds_left)
+            # A speed that was measured while the machine did something else must not refuse what can be done now.
+            if call.speed.best and call.left / call.speed.best > room:
+                raise TooLarge(call.left / call.speed.best)
             waiting = [one for one in self._calls if one.waits]
             seconds = self._seconds_until_done(call, waiting)
-            if seconds > room:
-                raise Busy(seconds - room)
+            if seconds > room and (waiting or self._running.until > monotonic()):
+                raise Busy(self.turn_away(seconds - room, call.left, call.speed))
             self._calls = [*waiting, call]
             self._changed.notify()
+
+    def turn_away(self, seconds: float, tokens: int, speed: Speed) -> int:
+        """When a request may try again that could be accepted in so many seconds, if no other one was refused before.
+
+        Those that were refused return one after another, each when those before it could be done.
+        """
+        now = monotonic()
+        chance = max(now + seconds, self._next_chance)
+        self._next_chance = chance + speed.seconds(tokens)
+        return max(1, math.ceil(chance - now))
+
+    def give_up(self, call: QueuedTask) -> int:
+        """When a request may try again whose time is over before its turn has come."""
+        with self._changed:
+            others = [one for one in self._calls if one.waits and one is not call]
+            allowed = SHARE_OF_TIME * (call.deadline - call.arrived)
+            return self.turn_away(self._seconds_until_done(call, others) - allowed, call.left, call.speed)
 
     @property
     def is_computing(self) -> bool:
@@ -299,9 +328,11 @@ class Stream:
             # It is done when its whole batch is, in which there may be texts of those behind it.
             own_batch = call.speed.seconds(max(0, min(behind, self._batch_tokens - call.left)))
             done = now + self._seconds_until_done(call, before) + own_batch
-            if not call.taken and done > call.deadline:
+            # What has been begun is given up only if it cannot be done even at the best speed.
+            best = now + call.left / call.speed.best if call.speed.best else now
+            if (best if call.taken else done) > call.deadline:
                 with suppress(InvalidStateError):
-                    call.future.set_exception(Busy(done - call.deadline))
+                    call.future.set_exception(Busy(self.give_up(call)))
             else:
                 before.append(call)
 

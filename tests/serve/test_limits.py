@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,14 @@ from reference import task_cases as cases
 from tokenizers import Tokenizer as Backend
 
 import bertcli
+from bertcli.files.texts import Item, Text
 from bertcli.folder.hub import find_model
 from bertcli.model import Model
+from bertcli.serve import stream
 from bertcli.serve.requests import parse_json
 from bertcli.serve.routes import ROUTES
 from bertcli.serve.service import Limits
+from bertcli.tasks.compute.task import Task, Window
 
 LONG = "the dog ran home and " * 200
 
@@ -288,12 +291,24 @@ def test_a_request_that_takes_too_long_ends(sentence: Model) -> None:
         assert running.given("/health") == {"status": "ok"}
 
 
-def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_seen(sentence: Model) -> None:
-    with serving([sentence], Limits(quiet=True, timeout=1)) as running:
-        answer = running.ask("/embed", {"inputs": ["a b " * 100_000] * 20})
-        assert (answer.status, answer.body["error_type"]) == (422, "too_many_tokens")
-        assert "seconds, which --timeout 1 does not allow: send fewer texts at once." in answer.body["error"]
-        assert not running.server.stream.size
+def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_seen(
+    sentence: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[int] = []
+    window = Task.window
+
+    def slow(task: Task[Any], group: Sequence[Text], first: int) -> Window:
+        groups.append(first)
+        time.sleep(0.2)
+        return window(task, group, first)
+
+    monkeypatch.setattr(Task, "window", slow)
+    monkeypatch.setattr("bertcli.serve.exchange.CHARACTERS_TOGETHER", 1000)
+    with serving([sentence], Limits(quiet=True, timeout=10)) as running:
+        answer = running.ask("/embed", {"inputs": ["tea " * 250] * 100})
+    assert (answer.status, answer.body["error_type"]) == (422, "too_many_tokens")
+    assert "seconds, which --timeout 10 does not allow: send fewer texts at once." in answer.body["error"]
+    assert len(groups) < 20
 
 
 def test_tokenizing_ends_with_its_request(sentence: Model) -> None:
@@ -304,6 +319,27 @@ def test_tokenizing_ends_with_its_request(sentence: Model) -> None:
         while running.server._in_pool and time.monotonic() < end:
             time.sleep(0.01)
         assert time.monotonic() < end
+
+
+@pytest.mark.parametrize(("seconds", "statuses"), [(1.3, (200, 429)), (4.0, (504, 429))])
+def test_the_end_of_a_requests_time(
+    sentence: Model, monkeypatch: pytest.MonkeyPatch, seconds: float, statuses: tuple[int, int]
+) -> None:
+    """What is being computed then is answered within a fifth more; what has not been begun can be asked again."""
+    compute = stream._values
+
+    def slow(task: Task[Any], items: Sequence[Item]) -> list[Any]:
+        time.sleep(seconds)
+        return compute(task, items)
+
+    monkeypatch.setattr(stream, "_values", slow)
+    with serving([sentence], Limits(quiet=True, timeout=1.2)) as running, ThreadPoolExecutor(1) as client:
+        first = client.submit(running.ask, "/embed", {"inputs": "tea"})
+        while not running.server.stream._running.until:
+            time.sleep(0.01)
+        second = running.ask("/embed", {"inputs": "tea", "normalize": False})
+        assert (first.result().status, second.status) == statuses, (first.result(), second)
+        assert int(second.headers["retry-after"]) >= 1
 
 
 def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -> None:

@@ -227,6 +227,37 @@ def test_what_cannot_be_done_in_time_is_refused_at_once(task: Echo) -> None:
     stream.end()
 
 
+def test_those_that_are_refused_return_one_after_another(task: Echo) -> None:
+    """Each when those before it could be done: not all of them at the same time."""
+    stream, speed = Stream(100), known(100)
+    first = begun(stream, task)
+    for _ in range(8):
+        stream.add(call(task, 100, speed, 10.1))
+    waits: list[int] = []
+    for _ in range(20):
+        with pytest.raises(Busy) as busy:
+            stream.add(call(task, 100, speed, 10.1))
+        waits.append(busy.value.retry_after)
+    assert waits == [*range(1, 21)]
+    task.open.set()
+    first.result()
+    stream.end()
+
+
+def test_a_speed_measured_in_a_bad_moment_refuses_nothing_where_nothing_waits(task: Echo) -> None:
+    """What was fast may be fast again."""
+    stream, speed = Stream(100), known(100)
+    for _ in range(10):
+        speed.observe(10, 10.0)
+    with pytest.raises(TooLarge):
+        stream.add(call(task, 900, speed, 10.1))
+    one = call(task, 700, speed, 10.1)
+    stream.add(one)
+    task.open.set()
+    assert len(one.future.result(30)) == 1
+    stream.end()
+
+
 def test_what_is_too_late_is_refused_before_it_is_computed(task: Echo) -> None:
     """The speed may be less than it was thought to be."""
     stream, speed = Stream(10), Speed()
