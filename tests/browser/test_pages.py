@@ -11,7 +11,7 @@ from helpers.family_checkpoints import make_family
 from helpers.terminal import bertcli
 
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
-WIDTHS = (360, 800, 1600)
+WIDTHS = (390, 800, 1180, 1440)
 TEXT = "She poured a cup of hot [MASK] </script><b>."
 LONG = "The dog and the cat sat on the mat by the old house, and the sun was hot. " * 6
 
@@ -59,13 +59,20 @@ PAGES: dict[str, list[str]] = {
 }
 
 
+CUT = """
+return [...document.querySelectorAll(".scrolled")].filter(box => box.scrollWidth > box.clientWidth + 1)
+  .map(box => `${box.getAttribute("aria-label")}: ${box.scrollWidth} in ${box.clientWidth}`);
+"""
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_browser_shows_each_page(browser: Any, tmp_path: Path, name: str) -> None:
+def test_browser_shows_each_page_and_cuts_no_row(browser: Any, tmp_path: Path, name: str) -> None:
     file = tmp_path / f"{name}.html"
     left = bertcli(*PAGES[name], "-o", file)
     assert left.status == 0, left.err
-    for width, schemes in zip(WIDTHS, (("light", "dark"), ("dark", "light"), ("light", "dark")), strict=True):
+    for width, schemes in zip(WIDTHS, 2 * (("light", "dark"), ("dark", "light")), strict=True):
         look(browser, file, width, schemes[0])
+        assert browser.execute_script(CUT) == [], width
         turn(browser, schemes[1])  # while it is open
         check(browser, f"{name} at {width}, from {schemes[0]} to {schemes[1]}")
 

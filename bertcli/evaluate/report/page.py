@@ -41,6 +41,7 @@ STYLE = """
 .strip { width: 11rem; height: 1.6rem; vertical-align: middle; }
 .curve { width: min(90vw, 26rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
 @media (max-width: 900px) { .strip { width: 7rem; } }
+@media (min-width: 1100px) and (max-width: 1300px) { .strip { width: 9rem; } }
 .strip line, .curve line, .curve polyline { stroke: currentColor; fill: none; vector-effect: non-scaling-stroke; }
 .strip .range { stroke-width: 4px; stroke: rgb(var(--for)); }
 .curve .range { stroke-width: 2px; stroke: rgb(var(--for)); }

@@ -19,8 +19,8 @@ from bertcli.serve.routes import route
 
 PASS_BOUND = 64 << 20  # bytes of the page of a pass
 LEAD = (
-    "What these models make of your own words. Everything is computed on this server; below the result stands how to "
-    "ask for it from a program."
+    "Try these models on your own text. Everything is computed on this server, and each result stands with the request "
+    "that gives it to a program."
 )
 POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
 
