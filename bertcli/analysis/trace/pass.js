@@ -397,7 +397,7 @@ function say() {
   if (found.sum !== null && found.sum !== undefined) line("sum", found.sum, "sum");
   for (const [name, x] of found.then || []) line(name, x, "then");
   line("on the page", found.shown, "sum");
-  const head = make("thead", {}, make("tr", {}, ...["Made of", "", "Number"].map(name => make("th", {scope: "col"}, name))));
+  const head = make("thead", {}, make("tr", {}, ...["Made of", "", "Number"].map((name, i) => make("th", {scope: "col", className: i === 2 ? "number" : ""}, name))));
   place.dataset.shown = String(found.shown);
   place.dataset.worked = found.missing ? "" : String(found.comes);
   place.dataset.terms = order.length ? String(total(order.map(term => term[1])) - found.sum) : "";
