@@ -42,7 +42,7 @@ class ScoreOptions(Reading):
                 "A metric is for pairs of texts: leave it out, or use bertcli evaluate --task minimal-pairs."
             )
         if (self.compare or self.within_word) and self.target is not None:
-            raise BertcliError("A target (--target) is scored as it is: leave out --within-word and compare.")
+            raise BertcliError("--within-word and compare do not apply to a target (--target): leave them out.")
         if self.compare and self.within_word:
             raise BertcliError("Pairs have a metric of that name: metric='within-word' in place of within_word.")
 

@@ -61,7 +61,7 @@ class HeadsOptions(TargetOptions):
         """Errors: BertcliError for a result without `ablate`, a token without `rollout`, and `layer` with either."""
         super().__post_init__()
         if self.token is not None and not self.rollout:
-            raise BertcliError("A token (--token) is only asked about with rollout (--rollout).")
+            raise BertcliError("A token (--token) is shown by rollout alone: add rollout (--rollout), or leave it out.")
         if not self.ablate and (self.label, self.word, self.versus) != (None, None, None):
             raise BertcliError(
                 "A label, a word or another text (--label, --word, --versus) is only asked about with ablate "

@@ -152,7 +152,7 @@ def test_attention_csv_and_markdown_are_the_matrix(model: Path) -> None:
         (["--layer", "1.0"], 1, "There is no head 0: a layer of this model has heads 1 to 2."),
         (["--layer", "first"], 1, "'first' is no LAYER or LAYER.HEAD: give a layer, as in 1, or a head of it"),
         (["--layer", "9" * 5000], 1, "is no LAYER or LAYER.HEAD"),
-        (["--layer", "1", "another text"], 1, "The weights of a head are those of one text: give one (--layer)."),
+        (["--layer", "1", "another text"], 1, "Attention weights are shown for one text (--layer): give only one."),
         (["--layer", "1", "--rollout"], 2, "One head's weights (--layer) are shown alone"),
         (["--top", "2"], 2, "it is called --top-k now."),
         (["--ablate", "--with", "tea"], 2, "it is called --versus now."),

@@ -158,7 +158,7 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
         "is for retrieval, since it is a folder with a corpus, and not for sts"
         in bertcli("evaluate", beir(tmp_path / "beir"), "--task", "sts").error
     )
-    assert "/dev/null is no file, and data are read more than once" in bertcli("evaluate", "/dev/null").error
+    assert "/dev/null is not a regular file" in bertcli("evaluate", "/dev/null").error
     none.write_text(json.dumps(TAGGED))
     left = bertcli("evaluate", none)
     assert left.status == 2
@@ -210,7 +210,7 @@ def test_a_model_of_one_number_is_no_classifier(made: Made, tmp_path: Path) -> N
     file = tmp_path / "data.jsonl"
     file.write_text(json.dumps({"text": "x", "label": "0"}) + "\n")
     folder = made(head="classifier", num_labels=1)
-    assert "does not choose labels" in bertcli("evaluate", file, "-m", folder).error
+    assert "does not choose between labels" in bertcli("evaluate", file, "-m", folder).error
 
 
 def beir(folder: Path, **files: str) -> Path:

@@ -173,8 +173,8 @@ def test_what_does_not_fit_is_refused(made: Made) -> None:
     few = ["rare" if i < 2 else label for i, label in enumerate(labels)]
     for call, message in (
         ((texts, labels[1:]), "39 labels do not fit 40 texts"),
-        ((texts, ["x"] * 40), "tells labels apart, and here is 'x' alone"),
-        (([], []), "here is none alone"),
+        ((texts, ["x"] * 40), "the only one here is 'x'"),
+        (([], []), "and there is none"),
         ((texts, [["x", "y"], ["x"]] * 20), "Every text has the label 'x'"),
         ((texts, few), r"fewer texts with the label 'rare' \(2\) than folds \(5\)"),
         (([["a"], ["b"]], [["x"], ["y"]], None, True), r"fewer texts \(2\) than folds"),
@@ -306,7 +306,7 @@ def test_any_tag_is_one_and_columns_have_numbers(made: Made, tmp_path: Path) -> 
     file.write_text("# begins\n" + CONLL)
     record = json.loads(bertcli("probe", "-i", file, *model, "--words", "--label-column", "2", "--format", "json").out)
     assert (record["labels"], record["count"]) == (["DT", "NN", "VB"], 36)
-    assert "here is 'O' alone" in bertcli("probe", "-i", file, *model, "--words").error
+    assert "the only one here is 'O'" in bertcli("probe", "-i", file, *model, "--words").error
     wrong = bertcli("probe", "-i", file, *model, "--words", "--label-column", "tag")
     assert "has columns without names: give the number of one, from 1 (--label-column)" in wrong.error
     left = bertcli("probe", "-i", file, *model, "--words", "--label-column", "9")

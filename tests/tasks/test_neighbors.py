@@ -81,7 +81,7 @@ def test_neighbors_word_is_read_as_the_tokenizer_reads_it(model: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("unbelievable", "'unbelievable' consists of 3 word pieces: un ##believ ##able; ask for one of them."),
+        ("unbelievable", "'unbelievable' is 3 word pieces: un ##believ ##able; give one of them."),
         ("東西南北東", "'東西南北東' is"),
         ("zzzz\u2603", "unknown to the vocabulary"),
         ("", "'' is unknown to the vocabulary"),

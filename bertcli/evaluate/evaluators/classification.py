@@ -33,7 +33,10 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     config = model.config
     trained = "classifier" in model.heads
     if trained and (config.problem_type == "regression" or config.num_labels < 2):
-        raise BertcliError(f"{model.name} does not choose labels, so there is no accuracy: use another.")
+        raise BertcliError(
+            f"{model.name} does not choose between labels, so it has no accuracy: "
+            "choose a classifier with two labels or more."
+        )
     multi_label = trained and config.problem_type == "multi_label_classification"
 
     records = model.classify(data.texts, **options.doing)

@@ -83,7 +83,9 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     """
     corpus = data.corpus
     if not isinstance(corpus, Corpus):
-        raise BertcliError(f"{data.file} has no texts, so a model cannot be evaluated on it: give its folder.")
+        raise BertcliError(
+            f"{data.file} has no texts, and a model needs them: give the folder with corpus.jsonl and queries.jsonl."
+        )
     how = model.sentence.compared
     queries, usable = vectors_of(model, data.rows, options, prompt_name=_prompt(model, QUERY))
     width = queries.shape[1]

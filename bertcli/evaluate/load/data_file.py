@@ -36,7 +36,9 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
         why = "it is a folder with a corpus"
         rows, corpus = read_folder(file, options, left_out)
     elif not LineFile(file).regular:
-        raise BertcliError(f"{file} is no file, and data are read more than once: save them in one.")
+        raise BertcliError(
+            f"{file} is not a regular file, and evaluate reads the data more than once: save them to a file."
+        )
     elif ending == ".json":
         task, why = "answer", "it is a file as SQuAD's"
         rows = [*read_squad(file, options, left_out)]
@@ -48,7 +50,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
     elif _is_table(file, options):
         task, why, rows, note = table(file, options, any_tag)
     elif options.by is not None:
-        raise BertcliError(f"{file} has no named fields, of which one could say the group: leave out --by.")
+        raise BertcliError(f"{file} has no named fields, and --by needs one: leave it out.")
     elif options.run is not None:
         _without_clusters(file, options)
         task, why = "retrieval", "there is a run for it"
@@ -104,7 +106,7 @@ def _check_columns(file: str, options: Evaluate) -> None:
 
 def _without_clusters(file: str, options: Evaluate) -> None:
     if options.cluster is not None:
-        raise BertcliError(f"{file} has no named fields, of which one could say the cluster: leave out --cluster.")
+        raise BertcliError(f"{file} has no named fields, and --cluster needs one: leave it out.")
 
 
 def _check_options(file: str, task: str, options: Evaluate) -> None:

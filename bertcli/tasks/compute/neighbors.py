@@ -41,5 +41,5 @@ def _piece(tokenizer: Tokenizer, word: str) -> int:
         raise BertcliError(f"{quoted(word)} is unknown to the vocabulary: give another word.")
     if len(ids) > 1:
         pieces = " ".join(map(tokenizer.piece, ids))
-        raise BertcliError(f"{quoted(word)} consists of {len(ids)} word pieces: {pieces}; ask for one of them.")
+        raise BertcliError(f"{quoted(word)} is {len(ids)} word pieces: {pieces}; give one of them.")
     return ids[0]

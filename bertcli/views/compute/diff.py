@@ -214,7 +214,7 @@ def diff(
     if not isinstance(other, LoadedModel):
         values = [] if texts is None else list(from_values(texts))
         if texts is not None and len(values) != 1:
-            raise BertcliError("Stored arrays are those of one text: give that one.")
+            raise BertcliError("The file has the arrays of one text: give that text alone.")
         if isinstance(other, Mapping):
             name, arrays = "the arrays", other
         else:
@@ -239,7 +239,7 @@ def diff(
     if only is None:
         raise BertcliError(NO_TEXT)
     if not by_path:
-        raise BertcliError(f"{model.name} and {other.name} have no step in common that gives the same shape.")
+        raise BertcliError(f"{model.name} and {other.name} have no step of the same name and shape to compare.")
     return Diff(
         names=(model.name, other.name),
         tolerance=tolerance,

@@ -228,7 +228,7 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
             rollout = Rollout.of(stats.means, _token(model, tokens, options.token))
         if chosen is not None:
             if number:
-                raise BertcliError("The weights of a head are those of one text: give one (--layer).")
+                raise BertcliError("Attention weights are shown for one text (--layer): give only one.")
             attention = Attention(model.name, chosen, tokens.pieces, weights_of(model, tokens, chosen.layer))
         queries += len(tokens.ids)
         sums.append(stats.sums)
@@ -238,7 +238,7 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
             meanings.append(result.meaning)
             changes.append(changes_without(model, result, sentence, options.batch_tokens or BATCH_TOKENS))
     if not sums:
-        raise BertcliError("There is no text to look at the heads with: give at least one.")
+        raise BertcliError("There is no text: give at least one, for attention is measured on texts.")
     means = np.sum(sums, axis=0) / queries
     check_finite(means)
     if options.ablate:

@@ -31,8 +31,8 @@ def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOption
     """Raise BertcliError for too few labels, or too few texts for the folds; labels [text, item] are sets of names."""
     counts = Counter(name for of_text in labels for names in of_text for name in names)
     if len(counts) < 2:
-        alone = quoted(*counts) if counts else "none"
-        raise BertcliError(f"A probe tells labels apart, and here is {alone} alone.")
+        here = f"the only one here is {quoted(*counts)}" if counts else "there is none"
+        raise BertcliError(f"A probe needs two labels or more, and {here}.")
     least, of = len(labels), ""
     if not options.words:
         rarest = min(sorted(counts), key=counts.__getitem__)
