@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
     from bertcli.tasks.compute.search import search
+    from bertcli.tasks.compute.search_files import search_files
     from bertcli.views.compute.diff import diff
     from bertcli.views.compute.explain import explain
     from bertcli.views.compute.heads import heads
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
     from bertcli.views.compute.patch import patch
     from bertcli.views.compute.probe import probe
 
-# before anything here imports NumPy
-choose_kernel()
+choose_kernel()  # before anything here imports NumPy
 choose_threads()
 
 __all__ = [
     "BertConfig", "BertcliError", "Columns", "Model", "__version__", "diff", "explain", "functional", "heads", "lens",
-    "load", "merge", "params", "patch", "probe", "search", "trace", "variant",
+    "load", "merge", "params", "patch", "probe", "search", "search_files", "trace", "variant",
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
@@ -41,7 +41,7 @@ _HOMES = {
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
     "Columns": "bertcli.columns", "merge": "bertcli.files.merge",
-    "search": "bertcli.tasks.compute.search",
+    "search": "bertcli.tasks.compute.search", "search_files": "bertcli.tasks.compute.search_files",
 }  # fmt: skip
 _WITHDRAWN = {"Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag"}  # classes of 0.7
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bertcli.cli.job import open_model, read_texts, set_threads, write_results
 from bertcli.cli.options import (
+    MASKED_SAMPLE,
     SENTENCE_SAMPLE,
     EngineOptions,
     InputOptions,
@@ -79,6 +80,9 @@ class SearchedFiles:
     )  # fmt: skip
     index: str | None = option(
         None, "FILE", "Keep the vectors in this file, and compute only those of files that have changed."
+    )
+    sparse: bool = option(
+        False, "", "Compare sparse vectors (SPLADE, bge-m3), as encode --sparse makes them, not dense ones."
     )
     hybrid: bool = option(False, "", "Rank by keywords, too: BM25, joined by reciprocal rank fusion.")
     rerank: str | None = option(None, "DIR|HUB_ID", "Let this reranker order the 50 best hits, as bertcli rank does.")
@@ -157,9 +161,10 @@ def search(
 
     The score is the cosine of the two vectors, or the similarity that the model's
     folder names (similarity_fn_name); every row is compared. With --hybrid it is
-    the sum of 1 / (60 + rank), with --rerank the reranker's score. A terminal
-    shortens a long text; a pipe and a .csv, .tsv or .parquet file (a row for each
-    hit) have all of it.
+    the sum of 1 / (60 + rank), with --rerank the reranker's score, with --sparse
+    the product of the weights that query and passage share. A terminal shortens a
+    long text; a pipe and a .csv, .tsv or .parquet file (a row for each hit) have
+    all of it.
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
@@ -297,13 +302,13 @@ def _search_files(
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.search_files import Passages, files_of
 
-    opened = open_model(model, SENTENCE_SAMPLE, engine)
+    opened = open_model(model, MASKED_SAMPLE if files.sparse else SENTENCE_SAMPLE, engine)
     reranker = None
     if files.rerank is not None:
         reranker = LoadedModel.load(files.rerank, **model.fetching, engine=engine.engine)
     of_texts = EncodeOptions(**{item.name: getattr(options, item.name) for item in fields(options) if item.init})
     of_texts = replace(of_texts, workers=of_texts.workers or "auto")
-    passages = Passages(opened, names, of_texts, where.column, files.index)
+    passages = Passages(opened, names, of_texts, where.column, files.index, files.sparse)
     # One file may have all of the best hits, so that names need more of them.
     count = len(passages.parts) if files.files_with_matches and reranker is None else where.top_k
     found = passages.hits(queries, count, files.hybrid, reranker)

@@ -3,6 +3,9 @@
 A .safetensors file, whatever its name:
 
     embeddings   float32 [part, width]   a vector for each part of a passage
+    counts       int32 [part]            or, of sparse vectors, how many entries each has,
+    indices      int32 [entry]           where these stand in the vocabulary,
+    values       float32 [entry]         and the entries
     spans        int32 [part, 3]         the number of the passage in its file, and the part's first and last character
     index        JSON (metadata)         what made the vectors, and of each file digest, path and number of parts
 
@@ -20,11 +23,12 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, open_safetensors, write_safetensors
+from bertcli.files.sparse_rows import SparseRows
 from bertcli.files.write.resumable_output import save
 
 FORMAT = "bertcli search index 1"
 Spans = NDArray[np.int32]
-Vectors = NDArray[np.float32]
+Rows = NDArray[np.float32] | SparseRows  # the vectors of parts
 
 
 class FileVectors(NamedTuple):
@@ -32,7 +36,7 @@ class FileVectors(NamedTuple):
 
     path: str
     spans: Spans
-    vectors: Vectors
+    vectors: Rows
 
 
 class Made(NamedTuple):
@@ -58,7 +62,7 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
         if described["format"] != FORMAT:
             raise ValueError(described["format"])
         model, settings = str(described["model"]), dict(described["settings"])
-        entries = _entries(described["files"], readers["spans"](), readers["embeddings"]())
+        entries = _entries(described["files"], readers["spans"](), _rows(readers))
     except (BertcliError, OSError, ValueError, KeyError, TypeError):
         raise BertcliError(
             f"{file} is damaged, or no index of bertcli search: delete it, or give another name (--index)."
@@ -67,6 +71,9 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
         raise BertcliError(
             f"{file} was made by another model, {model}, not by {made.model}: give that one (-m), or another --index."
         )
+    if bool(settings.get("sparse")) != bool(made.settings.get("sparse")):
+        has, do = ("sparse", "give") if settings.get("sparse") else ("dense", "leave out")
+        raise BertcliError(f"{file} holds {has} vectors: {do} --sparse, or give another --index.")
     for name, value in made.settings.items():
         if settings.get(name) != value:
             raise BertcliError(
@@ -76,32 +83,67 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
     return entries
 
 
-def _entries(files: Any, spans: Spans, vectors: Vectors) -> dict[str, FileVectors]:
+def _rows(readers: Mapping[str, Any]) -> Rows:
+    """The vectors in the file. Errors: ValueError, KeyError for arrays that are none."""
+    if "embeddings" in readers:
+        vectors: NDArray[Any] = readers["embeddings"]()
+        if vectors.dtype != np.float32 or vectors.ndim != 2:
+            raise ValueError("embeddings")
+        return vectors
+    rows = SparseRows(*(readers[name]() for name in SparseRows._fields))
+    for array, dtype in zip(rows, (np.int32, np.int32, np.float32), strict=True):
+        if array.ndim != 1 or array.dtype != dtype:
+            raise ValueError("counts, indices, values")
+    if (rows.counts < 0).any() or not int(rows.counts.sum()) == len(rows.indices) == len(rows.values):
+        raise ValueError("counts")
+    return rows
+
+
+def count_of(rows: Rows) -> int:
+    """How many vectors there are."""
+    return rows.row_count if isinstance(rows, SparseRows) else len(rows)
+
+
+def part_of(rows: Rows, begin: int, end: int) -> Rows:
+    """The vectors from `begin` to before `end`."""
+    return rows.part(begin, end) if isinstance(rows, SparseRows) else rows[begin:end]
+
+
+def _entries(files: Any, spans: Spans, vectors: Rows) -> dict[str, FileVectors]:
     """The parts of each file. Errors: ValueError, KeyError, TypeError for what does not fit together."""
-    if spans.shape != (len(vectors), 3) or spans.dtype != np.int32 or vectors.dtype != np.float32 or vectors.ndim != 2:
+    count = count_of(vectors)
+    if spans.shape != (count, 3) or spans.dtype != np.int32:
         raise ValueError("arrays")
     entries: dict[str, FileVectors] = {}
     end = 0
     for one in files:
         begin, end = end, end + int(one["parts"])
-        if not begin <= end <= len(vectors):
+        if not begin <= end <= count:
             raise ValueError("parts")
-        entries[str(one["digest"])] = FileVectors(str(one["path"]), spans[begin:end], vectors[begin:end])
-    if end != len(vectors):
+        rows = part_of(vectors, begin, end)
+        entries[str(one["digest"])] = FileVectors(str(one["path"]), spans[begin:end], rows)
+    if end != count:
         raise ValueError("parts")
     return entries
 
 
-def write_index(file: str, made: Made, entries: Mapping[str, FileVectors], width: int) -> None:
-    """Write an index: beside it first, then in its place. Errors: BertcliError."""
+def write_index(file: str, made: Made, entries: Mapping[str, FileVectors], vectors: Rows) -> None:
+    """Write an index: beside it first, then in its place. `vectors` are those of all entries, in their order.
+
+    Errors: BertcliError.
+    """
     files = [{"digest": digest, "path": entry.path, "parts": len(entry.spans)} for digest, entry in entries.items()]
     described = {"format": FORMAT, "model": made.model, "settings": made.settings, "files": files}
-    count = sum(len(entry.spans) for entry in entries.values())
-    arrays = [
-        Stored("embeddings", "<f4", (count, width), [entry.vectors for entry in entries.values()]),
-        Stored("spans", "<i4", (count, 3), [entry.spans for entry in entries.values()]),
-        Stored.text("index", json.dumps(described)),
-    ]
+    if isinstance(vectors, SparseRows):
+        arrays = [_stored(name, array) for name, array in vectors._asdict().items()]
+    else:
+        arrays = [_stored("embeddings", vectors)]
+    count = count_of(vectors)
+    spans = Stored("spans", "<i4", (count, 3), [entry.spans for entry in entries.values()])
     stream = io.BytesIO()
-    write_safetensors(stream, arrays)
+    write_safetensors(stream, [*arrays, spans, Stored.text("index", json.dumps(described))])
     save(file, stream.getvalue())
+
+
+def _stored(name: str, array: NDArray[Any]) -> Stored:
+    return Stored(name, array.dtype.newbyteorder("<").str, array.shape, [array])

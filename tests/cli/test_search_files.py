@@ -6,18 +6,25 @@ import math
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.bge_m3 import DOCUMENTS, QUERIES, write_bge_m3
 from helpers.late_folders import FOLDERS, write_late
+from helpers.modular import write_router
 from helpers.terminal import bertcli
 
 import bertcli as library
 from bertcli.files.read.passages import passages_in
+from bertcli.files.search_index import write_index
+from bertcli.files.texts import Texts
+from bertcli.tasks.compute import search_files
 from bertcli.tasks.compute.keywords import Keywords
+from bertcli.tasks.compute.run import results
 
 NOTES = "A dog ran home.\n\nInterest rates rose.\nThe puppy went back to its house.\n"
 MANUAL = """\
@@ -358,3 +365,161 @@ def test_search_files_late_interaction_reranks_and_gives_no_single_vector(folder
     ranked = bertcli("rank", "-m", late, "the dog", *lines, "--format", "jsonl").records
     assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
     assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)
+
+
+# --------------------------------------------------------------------------------------------------- sparse vectors
+
+
+def product(query: dict[str, Any], document: dict[str, Any]) -> float:
+    """The product of two records of encode --sparse."""
+    weights: dict[int, float] = dict(zip(query["indices"], query["values"], strict=True))
+    entries = zip(document["indices"], document["values"], strict=True)
+    return float(sum(weights.get(index, 0.0) * value for index, value in entries))
+
+
+def test_search_files_by_sparse_vectors_of_bge_m3(folder: Path) -> None:
+    model = write_bge_m3(folder / "bge-m3")
+    lines = [*DOCUMENTS, "coffee in Paris"]
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    search = ("-m", model, QUERIES[1], "-i", "texts.txt", "--sparse")
+    query, *documents = bertcli("encode", "-m", model, "--sparse", QUERIES[1], *lines, "--format", "jsonl").records
+    expected = {line: product(query, document) for line, document in zip(lines, documents, strict=True)}
+    found = {hit["text"]: hit["score"] for hit in hits(*search)}
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert [*found][:-1] == sorted(lines, key=lambda line: -expected[line])[:-1]
+    assert len({*expected.values()}) == len(lines) - 1  # nothing is shared with <unk>
+    assert {hit["text"]: hit["score"] for hit in hits(*search[:-1])} != pytest.approx(expected, abs=1e-2)
+
+
+def test_search_files_by_sparse_vectors_of_a_router_rank_as_rank(folder: Path) -> None:
+    model = write_router(folder / "router")
+    lines = [line for line in NOTES.splitlines() if line]
+    found = hits("-m", model, "the dog", "-i", "notes.txt", "--sparse")
+    ranked = bertcli("rank", "-m", model, "the dog", *lines, "--format", "jsonl").records
+    assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
+    assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)
+    assert "add --sparse" in bertcli("search", "-m", model, "dog", "-i", "notes.txt").error
+
+
+def test_search_files_index_of_sparse_vectors(folder: Path) -> None:
+    model = write_bge_m3(folder / "bge-m3")
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in DOCUMENTS), encoding="utf-8")
+    search = ("search", "-m", model, QUERIES[1], "-i", "*.txt", "--index", "sparse.index", "--format", "jsonl")
+    first = bertcli(*search, "--sparse")
+    assert "6 texts of 2 files encoded in" in first.err
+    kept = Path("sparse.index").read_bytes()
+    again = bertcli(*search, "--sparse")
+    assert "encoded" not in again.err
+    assert again.out == first.out
+    Path("sparse.index").write_bytes(kept[:-4] + (999).to_bytes(4, "little"))
+    assert "sparse.index is damaged" in bertcli(*search, "--sparse").error
+    Path("sparse.index").write_bytes(kept)
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in reversed(DOCUMENTS)), encoding="utf-8")
+    changed = bertcli(*search, "--sparse")
+    assert "3 texts of 1 file encoded in" in changed.err
+    assert sorted(hit["score"] for hit in changed.records) == sorted(hit["score"] for hit in first.records)
+    assert "sparse.index holds sparse vectors: give --sparse" in bertcli(*search).error
+    dense = (*search[:-3], "dense.index")
+    assert bertcli(*dense).status == 0
+    assert "dense.index holds dense vectors: leave out --sparse" in bertcli(*dense, "--sparse").error
+
+
+def test_search_files_by_sparse_vectors_refuses_what_is_of_dense_ones(folder: Path) -> None:
+    search = ("search", "dog", "-i", "notes.txt", "--sparse", "-m", write_bge_m3(folder / "bge-m3"))
+    assert "made as the model specifies: leave out --pooling." in bertcli(*search, "--pooling", "cls").error
+    assert "needs" in bertcli("search", "dog", "-i", "notes.txt", "--sparse", "-m", "bert-mini-sentence").error
+    done = bertcli("search", "dog", "--in", "v.npy", "--sparse")
+    assert (done.status, "--sparse" in done.err) == (2, True)
+
+
+def test_search_files_says_when_no_word_is_shared(folder: Path) -> None:
+    model = write_bge_m3(folder / "bge-m3")
+    Path("texts.txt").write_text("the tea\n", encoding="utf-8")
+    done = bertcli("search", "-m", model, "coffee", "-i", "texts.txt", "--sparse")
+    assert "nothing is near to 'coffee': the best similarity is 0.00" in done.err
+
+
+# ------------------------------------------------------------------------------------------- interrupted, and watched
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit(143)])
+def test_search_files_index_keeps_what_was_done_before_an_interruption(
+    error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("other.txt").write_text("Tea is hot.\nRain falls.\n", encoding="utf-8")
+    Path("third.txt").write_text("A boat.\n", encoding="utf-8")
+    search = ("search", "dog", "-i", "third.txt", "--index", "notes.index", "--format", "jsonl")
+    assert bertcli(*search).status == 0
+    both = (*search[:2], "-i", "notes.txt", "-i", "other.txt", *search[2:])
+    real = results
+
+    def interrupted(task: Any, texts: Any) -> Iterator[Any]:
+        """The first file, and a text of the second: then the error."""
+        yield from real(task, Texts([*texts][:4]))
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(search_files, "results", interrupted)
+        assert bertcli(*both).status in (130, 143)
+    done = bertcli(*both)
+    assert "2 texts of 1 file encoded in" in done.err  # of other.txt alone
+    Path("notes.index").unlink()
+    fresh = bertcli(*both).records
+    assert [hit["text"] for hit in fresh] == [hit["text"] for hit in done.records]
+    assert [hit["score"] for hit in fresh] == pytest.approx([hit["score"] for hit in done.records], abs=1e-6)
+
+
+def test_search_files_index_is_written_while_the_work_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_files, "BETWEEN_WRITES", -1.0)
+    written: list[int] = []
+    real = write_index
+
+    def write(file: str, made: Any, entries: dict[str, Any], vectors: Any) -> None:
+        written.append(len(entries))
+        real(file, made, entries, vectors)
+
+    monkeypatch.setattr(search_files, "write_index", write)
+    Path("other.txt").write_text("Tea is hot.\n", encoding="utf-8")
+    assert bertcli("search", "dog", "-i", "*.txt", "--index", "notes.index").status == 0
+    assert written == [1, 2, 2]
+
+
+def test_search_files_shows_a_bar_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float | None] = []
+
+    def bar(blocks: Any, task: str, reached: Any, unit: str) -> Iterator[Any]:
+        for block in blocks:
+            shares.append(reached(block)[1])
+            yield block
+
+    monkeypatch.setattr(search_files, "progress", bar)
+    assert bertcli("search", "dog", "-i", "notes.txt", terminal=True).status == 0
+    assert shares[-1] == 1.0
+    shares.clear()
+    assert bertcli("search", "dog", "-i", "notes.txt").status == 0
+    assert shares == []
+
+
+# ----------------------------------------------------------------------------------------------------- from Python
+
+
+def test_search_files_from_python_finds_as_the_command(folder: Path, made: Made) -> None:
+    files = ("-i", "*.txt", "-i", "menu.csv", "--column", "dish")
+    model = made(seed=7)
+    expected = hits("-m", model, "the dog", "tea", *files, "--top-k", "3")
+    found = library.search_files(["the dog", "tea"], ["*.txt", "menu.csv"], model=model, column="dish", top_k=3)
+    assert found == expected
+    one = library.search_files("tea", Path("notes.txt"), model=library.load(model), index=Path("n.index"), hybrid=True)
+    assert one == hits("-m", model, "tea", "-i", "notes.txt", "--index", "n.index", "--hybrid")
+    reranker = made(head="classifier", num_labels=1, seed=3)
+    assert library.search_files("tea", "notes.txt", model=model, rerank=reranker) == hits(
+        "-m", model, "tea", "-i", "notes.txt", "--rerank", reranker
+    )
+    bge = write_bge_m3(folder / "bge-m3")
+    assert library.search_files("tea", "notes.txt", model=bge, sparse=True) == hits(
+        "-m", bge, "tea", "-i", "notes.txt", "--sparse"
+    )
+    with pytest.raises(TypeError, match=r"search_files\(\) has no option 'poling'. Did you mean pooling\?"):
+        library.search_files("tea", "notes.txt", poling="cls")
+    with pytest.raises(library.BertcliError, match="search reads"):
+        library.search_files("tea", "docs/picture.png")

@@ -6,36 +6,42 @@ reranker, that of its pair
 
 import logging
 import os
+import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, quoted
-from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in
-from bertcli.files.search import similarities
-from bertcli.files.search_index import FileVectors, Made, read_index, write_index
-from bertcli.files.texts import STANDARD_INPUT, Text, Texts
+from bertcli.errors import BertcliError, check_count, check_names, quoted
+from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in, searched_files
+from bertcli.files.search_index import FileVectors, Made, Rows, part_of, read_index, write_index
+from bertcli.files.texts import STANDARD_INPUT, Item, Text, Texts
 from bertcli.files.write.resumable_output import signature
 from bertcli.loaded_model import LoadedModel
 from bertcli.onnx.exactness import PREDICATES, SENTENCES
 from bertcli.ranking import best_first
+from bertcli.report.progress import progress
 from bertcli.tasks.compute import rank
-from bertcli.tasks.compute.encode import Plan, encode, plan
+from bertcli.tasks.compute.encode import PreparedBlock
 from bertcli.tasks.compute.keywords import Keywords, fused
-from bertcli.tasks.compute.rank import DOCUMENT_PROMPTS
 from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.task import Record, length_limit
+from bertcli.tasks.compute.search_vectors import Comparison, Dense, Sparse
+from bertcli.tasks.compute.task import Record
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import declared
 from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 
 logger = logging.getLogger("bertcli")
-CHUNK = 256  # tokens of a part of a long passage: longer ones are about more than one thing
-OVERLAP = 8  # neighboring parts share this part of their tokens
+BETWEEN_WRITES = 60.0  # seconds of work after which an index is written, so that not more is lost
 RERANKED = 50  # hits that a reranker reads
+WITHOUT = ("chunk", "keep_going", "outputs")  # options of encode that have no meaning here
 SPREADS = 3  # above the median: what hardly any pair of unrelated texts reaches
 SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
 
@@ -66,11 +72,51 @@ class Hit(NamedTuple):
         return {"query": self.query, "file": part.file, "line": part.line, "score": self.score, "text": part.text}
 
 
+def search_files(
+    queries: str | Iterable[str],
+    files: str | Path | Sequence[str | Path],
+    *,
+    model: LoadedModel | str | Path | None = None,
+    column: str | None = None,
+    index: str | Path | None = None,
+    sparse: bool = False,
+    hybrid: bool = False,
+    rerank: LoadedModel | str | Path | None = None,
+    top_k: int = 10,
+    **options: Any,
+) -> list[Record]:
+    """Records {query, file, line, score, text}: the passages of files nearest to each query, best first.
+
+    files: names, or patterns such as "docs/**/*.md", of the endings that `bertcli search -i` reads. model: opened or
+    to be opened (default: the bundled one). column: the field of rows that holds the text. index: a file that keeps
+    the vectors, so that only files that have changed are encoded. sparse: compare sparse vectors. hybrid: rank by
+    keywords (BM25), too. rerank: a reranker that orders the 50 best. options: as of `Model.encode`.
+
+    Errors: BertcliError for what cannot be read, or is not given as the model needs it.
+    """
+    known = [item.name for item in declared(EncodeOptions) if item.name not in WITHOUT]
+    check_names("search_files()", options, known)
+    check_count("top_k", top_k)
+    patterns = [files] if isinstance(files, str | Path) else files
+    names = searched_files([str(pattern) for pattern in patterns])
+    opened = _opened(model, MASKED_SAMPLE if sparse else SENTENCE_SAMPLE)
+    reranker = None if rerank is None else _opened(rerank, "")
+    kept = None if index is None else str(index)
+    passages = Passages(opened, names, EncodeOptions(**options), column, kept, sparse)
+    asked = [queries] if isinstance(queries, str) else [*queries]
+    return [hit.record for hits in passages.hits(asked, top_k, hybrid, reranker) for hit in hits]
+
+
+def _opened(model: LoadedModel | str | Path | None, sample: str) -> LoadedModel:
+    return model if isinstance(model, LoadedModel) else LoadedModel.load(model or sample)
+
+
 class Passages:
     """The passages of files with their vectors.
 
-    index: a file that keeps the vectors; only files that have changed are encoded, and what is new is written to it.
-    Errors: BertcliError for files without text, those that cannot be read, and a model without one vector a text.
+    index: a file that keeps the vectors; only files that have changed are encoded, and what is new is written to it,
+    as soon as a minute's work is done, and when the run is interrupted. Errors: BertcliError for files without text,
+    those that cannot be read, and a model without such vectors.
     """
 
     def __init__(
@@ -80,30 +126,25 @@ class Passages:
         options: EncodeOptions,
         column: str | None = None,
         index: str | None = None,
+        sparse: bool = False,
     ) -> None:
-        self._model, self._options, self._how = model, options, model.sentence.compared
-        self._documents = _of_documents(model, options)
+        self._compared: Comparison = (Sparse if sparse else Dense)(model, options)
         if index is not None and STANDARD_INPUT in files:
             raise BertcliError("Standard input has no index: give files, or leave out --index.")
-        made = Made(signature(model.name, model.files_read), self._settings())
-        entries = {} if index is None else read_index(index, made)
+        self._index, self._made = index, Made(signature(model.name, model.files_read), self._compared.settings)
+        entries = {} if index is None else read_index(index, self._made)
         in_files = {file: passages_in(file, column) for file in files}
         if not any(in_files.values()):
             where = files[0] if len(files) == 1 else f"these {len(files)} files"
             raise BertcliError(f"There is no text in {where} to search.")
         digests = {file: file if index is None else digest_of(file, column) for file in files}
         new = {digests[file]: file for file in files if digests[file] not in entries}
-        begun = time.monotonic()
-        encoded = self._encoded({file: in_files[file] for file in new.values()})
-        entries = _still_there(entries, digests) | {digest: encoded[file] for digest, file in new.items()}
-        self._say(sum(len(encoded[file].spans) for file in new.values()), len(new), time.monotonic() - begun, index)
-        if index is not None and new:
-            write_index(index, made, entries, self._width)
+        entries = self._encode({digest: (file, in_files[file]) for digest, file in new.items()}, entries, digests)
         self.parts: list[Located] = []
         for file in files:
             self.parts += _located(file, in_files[file], entries[digests[file]], index)
-        self.vectors = np.concatenate([entries[digests[file]].vectors for file in files])
-        if self.vectors.shape[1] != self._width or not np.isfinite(self.vectors).all():
+        self.vectors = self._compared.joined([entries[digests[file]].vectors for file in files])
+        if not self._compared.fits(self.vectors):
             raise BertcliError(f"{index} is damaged: delete it, and it is made anew.")
         self._keywords: Keywords | None = None
 
@@ -119,18 +160,16 @@ class Passages:
     ) -> Iterator[list[Hit]]:
         """The best passages for each query, best first; a note for a query that nothing is near to."""
         chance = self.chance()
-        scores = similarities(
-            encode(self._model, queries, _of_queries(self._model, self._options)), self.vectors, self._how
-        )
+        scores = self._compared.scores(queries, self.vectors)
         for query, similar in zip(queries, scores, strict=True):
-            if similar.max() < chance:
+            if similar.max() <= chance:
                 logger.info(
                     "nothing is near to %s: the best similarity is %.2f, and unrelated sentences reach %.2f by chance.",
                     quoted(query), similar.max(), chance,
                 )  # fmt: skip
             ranked = fused(similar, self.keywords.bm25(query)) if hybrid else similar
             best = self._once(best_first(ranked), top_k if reranker is None else max(top_k, RERANKED))
-            hits = [Hit(query, self.parts[i], float(ranked[i]), bool(similar[i] >= chance)) for i in best]
+            hits = [Hit(query, self.parts[i], float(ranked[i]), bool(similar[i] > chance)) for i in best]
             yield (hits if reranker is None else _reranked(reranker, hits))[:top_k]
 
     def chance(self) -> float:
@@ -139,64 +178,97 @@ class Passages:
         These are built-in sentences that share no part, and not the passages: in files about one thing most pairs of
         passages are related.
         """
-        vectors = encode(self._model, SENTENCES, self._documents)
-        scores = similarities(vectors, vectors, self._how)
+        scores = self._compared.among(SENTENCES)
         subject, predicate = np.divmod(np.arange(len(SENTENCES)), len(PREDICATES))
         unrelated = (subject[:, None] < subject) & (predicate[:, None] != predicate)
         pairs = scores[unrelated]
         median = float(np.median(pairs))
         return median + SPREADS * SPREAD * float(np.median(np.abs(pairs - median)))
 
-    @property
-    def _width(self) -> int:
-        return Plan.make(self._model, self._documents).width
+    def _encode(
+        self,
+        new: Mapping[str, tuple[str, list[PassageOfFile]]],
+        entries: dict[str, FileVectors],
+        digests: Mapping[str, str],
+    ) -> dict[str, FileVectors]:
+        """Encode the passages of new files, by their digests; the entries of all files that are used or still there."""
+        begun = written = time.monotonic()
+        entries = _still_there(entries, digests)
+        count = 0
+        try:
+            for digest, encoded in self._encoded(new):
+                entries[digest] = encoded
+                count += len(encoded.spans)
+                if time.monotonic() - written > BETWEEN_WRITES:
+                    self._write(entries)
+                    written = time.monotonic()
+        except BaseException:  # Ctrl-C, too: what is done is kept
+            if count:
+                self._write(entries)
+            raise
+        if new:
+            self._write(entries)
+        self._say(count, len(new), time.monotonic() - begun)
+        return entries
 
-    def _settings(self) -> dict[str, Any]:
-        """The settings that must be equal for all vectors of an index."""
-        task = plan(self._model, self._chunked())
-        return {**task.settings, "chunk": list(self._chunked().chunk_sizes)}
+    def _write(self, entries: Mapping[str, FileVectors]) -> None:
+        """Write the index, if there is to be one."""
+        if self._index is not None:
+            vectors = self._compared.joined([entry.vectors for entry in entries.values()])
+            write_index(self._index, self._made, entries, vectors)
 
-    def _chunked(self) -> EncodeOptions:
-        """The options that make the passages' vectors."""
-        size = length_limit(self._model, self._options.max_length)
-        if self._options.max_length is None:
-            size = min(size, CHUNK)
-        return replace(self._documents, max_length=None, chunk=(size, size // OVERLAP))
-
-    def _encoded(self, in_files: dict[str, list[PassageOfFile]]) -> dict[str, FileVectors]:
-        """The vectors of all passages of some files."""
-        owners = [(file, number) for file, passages in in_files.items() for number in range(len(passages))]
+    def _encoded(self, new: Mapping[str, tuple[str, list[PassageOfFile]]]) -> Iterator[tuple[str, FileVectors]]:
+        """The vectors of all passages of some files, by digest; a file's when all of it is encoded."""
+        owners = [(digest, number) for digest, (_, passages) in new.items() for number in range(len(passages))]
         texts = [
             Text(passage.in_context, place=f"{file}, line {passage.line}")
-            for file, passages in in_files.items()
+            for file, passages in new.values()
             for passage in passages
         ]
-        spans: dict[str, list[tuple[int, int, int]]] = {file: [] for file in in_files}
-        vectors: list[NDArray[Any]] = [np.empty((0, self._width), np.float32)]
-        if texts:
-            for block in results(plan(self._model, self._chunked()), Texts(texts, at_hand=True, count=len(texts))):
-                vectors.append(np.asarray(block.vectors))
-                for item in block.items:
-                    file, number = owners[item.index]
-                    # A chunk's characters count in the text with its headings.
-                    start, end = (item.chunk.start, item.chunk.end) if item.chunk else (0, len(item.text.text))
-                    spans[file].append((number, start, end))
-        rows = np.concatenate(vectors)
-        made, begin = {}, 0
-        for file, of_file in spans.items():
-            end = begin + len(of_file)
-            path = file if file == STANDARD_INPUT else os.path.abspath(file)
-            made[file] = FileVectors(path, np.array(of_file, np.int32).reshape(-1, 3), rows[begin:end])
-            begin = end
-        return made
+        todo = deque(new)
+        spans: dict[str, list[tuple[int, int, int]]] = {digest: [] for digest in new}
+        rows: dict[str, list[Rows]] = {digest: [] for digest in new}
 
-    def _say(self, count: int, files: int, seconds: float, index: str | None) -> None:
+        def complete(digest: str) -> tuple[str, FileVectors]:
+            file, _ = new[digest]
+            path = file if file == STANDARD_INPUT else os.path.abspath(file)
+            of_file = np.array(spans.pop(digest), np.int32).reshape(-1, 3)
+            return digest, FileVectors(path, of_file, self._compared.joined(rows.pop(digest)))
+
+        for block in self._blocks(texts):
+            vectors, begin = self._compared.rows(block), 0
+            for digest, items in groupby(block.items, key=lambda item: owners[item.index][0]):
+                while todo[0] != digest:
+                    yield complete(todo.popleft())
+                of_file = [(owners[item.index][1], *_span(item)) for item in items]
+                spans[digest] += of_file
+                rows[digest].append(part_of(vectors, begin, begin + len(of_file)))
+                begin += len(of_file)
+        while todo:
+            yield complete(todo.popleft())
+
+    def _blocks(self, texts: Sequence[Text]) -> Iterator[PreparedBlock]:
+        """The blocks of vectors of texts, with a bar on a terminal."""
+        if not texts:
+            return
+        blocks = results(self._compared.task(), Texts(texts, at_hand=True, count=len(texts)))
+        if not sys.stderr.isatty():
+            yield from blocks
+            return
+
+        def reached(block: PreparedBlock) -> tuple[int, float]:
+            return block.progress.texts, block.progress.texts / len(texts)
+
+        with closing(progress(blocks, "search", reached, "passages")) as shown:
+            yield from shown
+
+    def _say(self, count: int, files: int, seconds: float) -> None:
         """Say how long encoding took, and what would save it."""
         if not count:
             return
         texts = "1 text" if count == 1 else f"{count:,} texts"
         of_files = "1 file" if files == 1 else f"{files:,} files"
-        hint = "; --index FILE keeps the vectors for the next time" if index is None else ""
+        hint = "; --index FILE keeps the vectors for the next time" if self._index is None else ""
         logger.info("%s of %s encoded in %.1f s%s.", texts, of_files, seconds, hint)
 
     def _once(self, order: NDArray[np.intp], count: int) -> list[int]:
@@ -218,22 +290,12 @@ def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
     return [{"query": hit.query, "file": file, "score": hit.score} for file, hit in [*best.items()][:top_k]]
 
 
-def _of_documents(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
-    """The options of the passages' vectors: those given, but with the model's prompt for documents."""
-    name = next((name for name in DOCUMENT_PROMPTS if name in model.sentence.prompts), None)
-    return replace(options, prompt=None, prompt_name=name)
+def _span(item: Item) -> tuple[int, int]:
+    """The first and last character of an item: a chunk's count in the passage with its headings."""
+    return (item.chunk.start, item.chunk.end) if item.chunk else (0, len(item.text.text))
 
 
-def _of_queries(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
-    """The options of a query's vector: those given, with the model's prompt for queries where no other is."""
-    own = model.sentence
-    chosen = options.prompt is not None or options.prompt_name is not None
-    if chosen or own.routed or "query" not in own.prompts:
-        return options
-    return replace(options, prompt_name="query")
-
-
-def _still_there(entries: dict[str, FileVectors], digests: dict[str, str]) -> dict[str, FileVectors]:
+def _still_there(entries: Mapping[str, FileVectors], digests: Mapping[str, str]) -> dict[str, FileVectors]:
     """Keep the entries of an index that are used now, or whose files exist; drop older states of a file."""
     used, paths = set(digests.values()), {os.path.abspath(file) for file in digests}
     return {
