@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.tasks.compute.task import length_limit
 from bertcli.tokens import Tokens
 
@@ -26,7 +26,7 @@ def tokens_of(model: "LoadedModel", text: str, pair: str | None = None, limit: i
         raise BertcliError(f"The tokenizer produces no tokens for {quoted(text)}, so there is nothing to compute.")
     if tokens.lost:
         lost = "1 was" if tokens.lost == 1 else f"{tokens.lost} were"
-        logger.warning("the text %s was cut to %d tokens; %s lost.", quoted(text), limit, lost)
+        logger.warning("the text %s was cut to %s; %s lost.", quoted(text), number_of(limit, "token"), lost)
     return tokens
 
 

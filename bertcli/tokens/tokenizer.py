@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
-from bertcli.errors import BertcliError, quoted, quoted_object
+from bertcli.errors import BertcliError, number_of, quoted, quoted_object
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.models.config import Config
@@ -243,7 +243,9 @@ class Tokenizer:
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
             kind = "a text with a pair" if paired else "a text"
-            raise BertcliError(f"max_length (--max-length) {max_length} is too small: {kind} needs {least} tokens.")
+            raise BertcliError(
+                f"max_length (--max-length) {max_length} is too small: {kind} needs {number_of(least, 'token')}."
+            )
 
     def encode(
         self,

@@ -224,3 +224,9 @@ def test_pass_page_leaves_out_attention_weights_that_do_not_fit(
         found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "7")
         assert [path for path in found.data["arrays"] if path.endswith("softmax")] == kept
         assert {step["path"] for step in found.data["steps"]} <= found.ids
+
+
+def test_a_pass_of_one_token_says_so_in_the_singular(tmp_path: Path) -> None:
+    file = tmp_path / "one.html"
+    assert bertcli("trace", "--variant", "tiny", "--seed", "0", "--seq-len", "1", "-o", file).status == 0
+    assert "<h1>The forward pass of 1 random token</h1>" in file.read_text(encoding="utf-8")

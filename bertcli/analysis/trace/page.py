@@ -18,7 +18,7 @@ from bertcli.analysis.trace.passes import NEXT, Pass, results, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
 from bertcli.analysis.trace.selection import Chosen, Selection, choose
 from bertcli.analysis.trace.steps import Step
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.report.page import COLORS, Markup, element, html, page
 from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
@@ -131,7 +131,7 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
     of_text = run.inputs.mask is not None
-    kind = "a text" if of_text else f"{len(run.ids)} random tokens" if run.inputs.pieces else "shapes alone"
+    kind = "a text" if of_text else number_of(len(run.ids), "random token") if run.inputs.pieces else "shapes alone"
     title = f"The forward pass of {kind}"
     # A page from a server does not show the server's command line.
     command = "" if options.ask else None
@@ -228,10 +228,10 @@ def _note(run: Pass, kept: Selection) -> str:
     if not results:
         return "This model has no weights: the page shows shapes and formulas, and no numbers."
     whole = {path for path, numbers in arrays.items() if numbers.features is None}
-    text = f"On this page are the results of {len(whole)} of {len(results)} steps whole"
+    text = f"On this page are the results of {len(whole)} of {number_of(len(results), 'step')} whole"
     features = [numbers.features for numbers in arrays.values() if numbers.features is not None]
     first = [len(places) for places in features if places[-1] == len(places) - 1]
-    text += f", of others the first {max(first)} features at most" if first else ""
+    text += f", of others the first {number_of(max(first), 'feature')} at most" if first else ""
     text += ", of the vocabulary's logits those of the best tokens" if len(first) < len(features) else ""
     missing = len(results) - len(arrays)
     return text + (f", {missing} only as statistics." if missing else ".")

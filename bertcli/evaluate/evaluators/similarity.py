@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.evaluate import metrics
 from bertcli.evaluate.bootstrap import FigureFacts
 from bertcli.evaluate.load.labelled import Labelled, texts_of
@@ -34,7 +34,7 @@ def storages(model: Model, width: int, options: Evaluate) -> Iterator[tuple[str,
     several = options.truncate_dim or options.dtype
     for dim in dict.fromkeys([width, *(options.truncate_dim or ())]):
         if dim > width:
-            raise BertcliError(f"Vectors of {width} numbers cannot be cut to {dim} (--truncate-dim).")
+            raise BertcliError(f"Vectors of {number_of(width, 'number')} cannot be cut to {dim} (--truncate-dim).")
         for dtype in dict.fromkeys(["float32", *(options.dtype or ())]):
             storage = VectorStorage(dim, dtype, math.ceil(dim * BYTES[dtype]))
             yield f"{model.name}, {storage.title}" if several else model.name, storage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, check_whole, quoted
+from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
@@ -75,7 +75,8 @@ class PreparedBlock(WindowResult):
 
     def __repr__(self) -> str:
         first = f" from {self.items[0].index}" if self.items else ""
-        return f"<{type(self).__name__} of {len(self.items)} texts{first}, {len(self.failures)} failures>"
+        texts, failures = number_of(len(self.items), "text"), number_of(len(self.failures), "failure")
+        return f"<{type(self).__name__} of {texts}{first}, {failures}>"
 
     def values(self) -> Iterable[Record]:
         """Yield the fields of each item's record other than those of its text."""
@@ -405,7 +406,8 @@ def _width(pooled: int, dense: "Sequence[Dense]", truncate_dim: int | None) -> i
     width: int = dense[-1].weight.shape[0] if dense else pooled
     if truncate_dim is not None and truncate_dim > width:
         raise BertcliError(
-            f"Vectors of {width} numbers cannot be cut to {truncate_dim} (see truncate_dim, --truncate-dim)."
+            f"Vectors of {number_of(width, 'number')} cannot be cut to {truncate_dim} "
+            "(see truncate_dim, --truncate-dim)."
         )
     return truncate_dim or width
 

@@ -11,7 +11,7 @@ from logging import getLogger
 from typing import Any
 
 from bertcli.analysis.texts import tokens_of
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
@@ -233,7 +233,9 @@ def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Itera
         (item,) = task.window([text], index).items
         if item.tokens.lost:
             lost = "1 was" if item.tokens.lost == 1 else f"{item.tokens.lost} were"
-            logger.warning("the document %s was cut to %d tokens; %s lost.", quoted(text.pair), task.limit, lost)
+            logger.warning(
+                "the document %s was cut to %s; %s lost.", quoted(text.pair), number_of(task.limit, "token"), lost
+            )
         (matching,) = task.matching([item])
         (query,) = task.queries.items([(index, Text(text.text))])
         vectors = task.queries.token_vectors
