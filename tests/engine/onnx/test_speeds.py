@@ -1,6 +1,7 @@
 """Which engine is faster: what is measured, how it is kept, and what follows from it."""
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from helpers.terminal import bertcli
 import bertcli as library
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
+from bertcli.network.heads import Network
 from bertcli.onnx import exactness, speeds
 from bertcli.onnx.speeds import BATCH, LONG, LONGER, SHORT, Speeds, seconds, tokens_of_a_call
 
@@ -139,6 +141,29 @@ def test_a_real_measurement_has_the_shapes_and_ends_in_time(made: Made) -> None:
     assert all(
         0 < time < 2 for times in (model.engine.speeds.numpy, model.engine.speeds.onnx) for time in times.values()
     )
+
+
+def test_each_engine_is_measured_several_times_in_a_row(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since NumPy's first pass after one of ONNX Runtime is slower than those that follow."""
+    order: list[str] = []
+    by_session, by_network = speeds.hidden_states, Network.forward
+
+    def onnx(*arguments: Any) -> Any:
+        order.append("onnx")
+        return by_session(*arguments)
+
+    def numpy(*arguments: Any) -> Any:
+        order.append("numpy")
+        return by_network(*arguments)
+
+    folder = made()
+    library.load(folder, engine="onnx")  # its graph is made, for which the network is watched
+    monkeypatch.setattr(speeds, "hidden_states", onnx)
+    monkeypatch.setattr(Network, "forward", numpy)
+    library.load(folder, engine="auto")
+    turns = [len([*turn]) for _, turn in groupby(order)]
+    assert {*order} == {"onnx", "numpy"}
+    assert min(turns) >= 2
 
 
 def test_without_onnx_runtime_numpy_computes_and_the_reason_is_said(
