@@ -239,8 +239,8 @@ def test_doctor_prints_the_times_of_a_model(made: Made, monkeypatch: pytest.Monk
     measured(monkeypatch, SLOW, {SHORT: 0.001, LONGER: 0.030, BATCH: 0.050, LONG: 0.2})
     folder = made()
     rows = [line.split() for line in bertcli("doctor", "-m", folder).out.splitlines()[-4:]]
-    assert rows[0] == ["1", "16", "4.0", "1.0", "onnx"]
-    assert rows[1] == ["1", "128", "20.0", "30.0", "numpy"]
+    assert rows[0] == ["1", "16", "4.00", "1.00", "onnx"]
+    assert rows[1] == ["1", "128", "20.00", "30.00", "numpy"]
     record = json.loads(bertcli("doctor", "-m", folder, "--format", "json").out)["engines"]
     assert record[2] == {"sentences": 8, "tokens": 32, "numpy_ms": 40.0, "onnx_ms": 50.0, "faster": "numpy"}
 
