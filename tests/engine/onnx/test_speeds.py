@@ -15,6 +15,7 @@ from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.network.heads import Network
 from bertcli.onnx import exactness, speeds
+from bertcli.onnx.session import hidden_states
 from bertcli.onnx.speeds import BATCH, LONG, LONGER, SHORT, Speeds, seconds, tokens_of_a_call
 
 TEXTS = ["the small cat", "a", "she went to the sea and came back " * 6, "the sea"]
@@ -146,7 +147,7 @@ def test_a_real_measurement_has_the_shapes_and_ends_in_time(made: Made) -> None:
 def test_each_engine_is_measured_several_times_in_a_row(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """Since NumPy's first pass after one of ONNX Runtime is slower than those that follow."""
     order: list[str] = []
-    by_session, by_network = speeds.hidden_states, Network.forward
+    by_session, by_network = hidden_states, Network.forward
 
     def onnx(*arguments: Any) -> Any:
         order.append("onnx")
