@@ -29,6 +29,7 @@ def groups(
     models: list[str],
     beside: Path | None,
     published: Path | None,
+    plain: Path | None,
 ) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
     from bench.calls import costs, short_calls, speeds, windows
@@ -58,7 +59,9 @@ def groups(
         "speeds": lambda: speeds(folder),
         "costs": lambda: costs(folder, 0.1 if quick else 0.7),
         "windows": lambda: windows(0.5 if quick else 4),
-        "served": lambda: served(Path(models[0]) if models else minilm_checkpoint(), 100 if quick else 600, beside),
+        "served": lambda: served(
+            Path(models[0]) if models else minilm_checkpoint(), 100 if quick else 600, beside, plain
+        ),
         "int8": lambda: int8_accuracy(200, texts, labeled, models),
     }
 
@@ -71,6 +74,9 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
     parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="more models, for int8 and served")
+    parser.add_argument(
+        "--plain", type=Path, metavar="PYTHON", help="a Python with FastAPI and sentence-transformers, for served"
+    )
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, to measure as a peer")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="JinaBERT's code, a peer of families")
     parser.add_argument(
@@ -99,7 +105,14 @@ def main() -> None:
         return
     records: list[Record] = []
     for name, run in groups(
-        base_checkpoint(), chosen.quick, chosen.texts, chosen.labeled, chosen.model, chosen.beside, chosen.published
+        base_checkpoint(),
+        chosen.quick,
+        chosen.texts,
+        chosen.labeled,
+        chosen.model,
+        chosen.beside,
+        chosen.published,
+        chosen.plain,
     ).items():
         if chosen.only and name not in chosen.only:
             continue

@@ -1,6 +1,7 @@
 """The server beside a plain one (sentence-transformers under FastAPI, one worker), and beside `encode`, in one run."""
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from helpers.vocabulary import WORDS
 
 import bertcli
 
+# A server's command without its port.
+Command = list[str]
 Record = dict[str, Any]
 CLIENTS = (1, 8, 32)
 PLAIN = """
@@ -37,10 +40,11 @@ OURS = "import sys; from bertcli.cli import main; sys.exit(main())"
 LENGTHS = {"short": (2, 4, 8, 12), "mixed": (4, 8, 16, 32, 64, 120)}  # words of a text
 
 
-def served(model: Path, count: int, beside: Path | None = None) -> Iterator[Record]:
-    """Requests a second, and how long 95 % of them take at most, with 1, 8 and 32 clients, for each engine.
+def served(model: Path, count: int, beside: Path | None = None, plain: Path | None = None) -> Iterator[Record]:
+    """Requests a second, how long 95 % of them take at most, and the processor's time for each, for each engine.
 
-    beside: another checkout, such as the last release, whose server is a peer. Its engine is its default.
+    With 1, 8 and 32 clients. beside: another checkout, such as the last release, whose server is a peer; its engine is
+    its default. plain: a Python that has FastAPI and sentence-transformers, if this one has not.
     """
     for kind, lengths in LENGTHS.items():
         drawn, words = random.Random(0), WORDS.split()  # each a token
@@ -50,38 +54,44 @@ def served(model: Path, count: int, beside: Path | None = None) -> Iterator[Reco
         begun = perf_counter()
         loaded.encode(texts)
         yield {"what": f"encode, {kind} texts", "texts/s": round(count / (perf_counter() - begun))}
-        for name, arguments in servers(model, beside).items():
-            with running(arguments) as port:
+        for name, command in servers(model, beside, plain).items():
+            with running(command) as (port, process):
                 for clients in CLIENTS:
                     asked(port, texts[: 8 * clients], clients)  # warm
+                    before = cpu_seconds(process)
                     rate, slow = asked(port, texts, clients)
-                    record = {"clients": clients, "requests/s": round(rate), "p95 ms": round(1000 * slow, 1)}
+                    cpu = 1000 * (cpu_seconds(process) - before) / count
+                    times = {"p95 ms": round(1000 * slow, 1), "CPU ms": round(cpu, 2)}
+                    record = {"clients": clients, "requests/s": round(rate), **times}
                     yield {"what": f"{name}, {kind} texts", **record}
 
 
-def servers(model: Path, beside: Path | None) -> dict[str, list[str]]:
-    """What follows `python` for each server; a port comes last."""
+def servers(model: Path, beside: Path | None, plain: Path | None) -> dict[str, Command]:
+    """The command of each server, by its name."""
     ours = ["serve", "-m", str(model), "--quiet"]
     engines = ("numpy", "onnx", "auto") if find_spec("onnxruntime") else ("numpy",)
-    found = {f"serve --engine {name}": ["-c", OURS, *ours, "--engine", name, "--port"] for name in engines}
+    found = {
+        f"serve --engine {name}": [sys.executable, "-c", OURS, *ours, "--engine", name, "--port"] for name in engines
+    }
     if beside:
         there = f"import sys; sys.path.insert(0, {str(beside)!r}); {OURS}"
-        found[f"serve, {beside.name}"] = ["-c", there, *ours, "--port"]
-    if find_spec("fastapi") and find_spec("sentence_transformers"):
-        found["sentence-transformers under FastAPI"] = ["-c", PLAIN, str(model)]
+        found[f"serve, {beside.name}"] = [sys.executable, "-c", there, *ours, "--port"]
+    if plain or (find_spec("fastapi") and find_spec("sentence_transformers")):
+        found["sentence-transformers under FastAPI"] = [str(plain or sys.executable), "-c", PLAIN, str(model)]
     return found
 
 
 @contextmanager
-def running(arguments: list[str]) -> Iterator[int]:
-    """A server, started with a free port as its last argument; gives the port once it answers."""
+def running(command: Command) -> Iterator[tuple[int, int]]:
+    """A server, started with a free port as its last argument; gives the port once it answers, and its process."""
     with create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, *arguments, str(port)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*command, str(port)], stderr=subprocess.DEVNULL)
     try:
         while not answers(port):
+            assert process.poll() is None, f"{command} has ended"
             sleep(0.1)
-        yield port
+        yield port, process.pid
     finally:
         process.terminate()
         process.wait()
@@ -94,6 +104,15 @@ def answers(port: int) -> bool:
         return connection.getresponse().status == 200
     except OSError:
         return False
+
+
+def cpu_seconds(process: int) -> float:
+    """The seconds that a process has computed; not a number where no /proc tells it."""
+    stat = Path(f"/proc/{process}/stat")
+    if not stat.exists():
+        return float("nan")
+    user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def asked(port: int, texts: list[str], clients: int) -> tuple[float, float]:
