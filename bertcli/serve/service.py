@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from time import time
 from typing import Any, Literal, TypeVar
 
@@ -20,6 +21,8 @@ from bertcli.serve.stream import Stream
 T = TypeVar("T")
 MOST_UNKNOWN_NAMES = 1000  # that are remembered, so that each is logged once
 READING_THREADS = 4
+# Share of letters from which a name is taken for a misspelt one.
+NEARLY = 0.85
 # Values in a body for each text that it may have: reading and checking them takes milliseconds.
 VALUES_OF_A_TEXT = 100
 FREED_TOGETHER = 1000  # values
@@ -110,11 +113,16 @@ class Service:
         """The model for a request, and which of `uses`, best first (none: any), it is for.
 
         The one that it names, or else the first one that fits. A name that is not served means the one that fits, if
-        there is no other: many programs have the name of another vendor's model there.
+        there is no other: many programs have the name of another vendor's model there. But a name that is nearly that
+        of another model which can do it is a mistake.
         Errors: Refused if none fits, or a name leaves open which.
         """
         named = self.named(name) if name else []
-        fitting = self._fitting(named or self.models, uses)
+        able = _able(named or self.models, uses)
+        # Those that were made for it, if there are such.
+        fitting = [one for one in able if not uses or one.uses[0] in uses] or able
+        if name and not named:
+            _refuse_near_miss(name, able, fitting)
         if name and fitting and len(named or fitting) > 1:
             names = ", ".join(one.name for one in named or fitting)
             why = f"Several models are called {quoted(name)}" if named else f"The model {quoted(name)} is not served"
@@ -134,11 +142,19 @@ class Service:
         whole = [one for one in self.models if one.name == name]
         return whole[:1] or [one for one in self.models if one.is_called(name)]
 
-    def _fitting(self, models: Sequence[Served], uses: Sequence[str]) -> list[Served]:
-        """The models that have the first of `uses` that any model has: made for it, or else able to do it."""
-        if not uses:
-            return [*models]
-        for use in uses:
-            if able := [one for one in models if use in one.uses]:
-                return [one for one in able if one.uses[0] == use] or able
-        return []
+
+def _able(models: Sequence[Served], uses: Sequence[str]) -> list[Served]:
+    """The models that have the first of `uses` that any model has; all of them if there are no uses."""
+    if not uses:
+        return [*models]
+    able = ([one for one in models if use in one.uses] for use in uses)
+    return next(filter(None, able), [])
+
+
+def _refuse_near_miss(name: str, able: Sequence[Served], fitting: Sequence[Served]) -> None:
+    """Refuse a name that is nearly that of a model which can answer, but would not. Errors: Refused."""
+    by_name = {one.short.lower(): one for one in able}
+    near = get_close_matches(name.rstrip("/").rpartition("/")[2].lower(), by_name, n=1, cutoff=NEARLY)
+    if near and by_name[near[0]] not in fitting:
+        why = f"The model {quoted(name)} is not served; did you mean {by_name[near[0]].name}?"
+        raise Refusal(404, why, "model", "model_not_found")

@@ -180,6 +180,21 @@ def test_any_name_is_welcome_where_one_model_fits(sentence: Model, made: Made) -
         assert ranked["model"] != sentence.name
 
 
+def test_a_name_nearly_of_another_model_that_can_do_it_is_a_mistake(sentence: Model, made: Made) -> None:
+    """An embedder answers to any name, but not to one nearly that of a model for masks, which has vectors, too."""
+    models = [sentence, bertcli.load("bert-mini-mlm"), bertcli.load(made(**cases.RANKER))]
+    with serving(models) as running:
+        for path, body in (("/v1/embeddings", {"input": "a"}), ("/embed", {"inputs": "a"})):
+            refused = running.ask(path, {**body, "model": "bert-mini-mln"})
+            assert refused.status == 404
+            assert "did you mean bert-mini-mlm?" in str(refused.body)
+            assert running.ask(path, {**body, "model": "bert-mini-mlm"}).status == 200
+            for name in ("text-embedding-3-small", "bert-mini-sentense"):
+                assert running.ask(path, {**body, "model": name}).status == 200
+        ranked = {"query": "a", "documents": ["b"], "model": "bert-mini-sentense"}
+        assert running.ask("/v1/rerank", ranked).status == 200  # one model was made for it
+
+
 # ------------------------------------------------------------------------------------------- what costs is counted
 
 
