@@ -1,7 +1,7 @@
 """An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -216,27 +216,56 @@ class LoadedModel:
         if text and layout.has_tokenizer:
             _ = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
             if session is not None and engine.precision == "int8":
-                opened._check_exactness(session)
+                opened = opened._exact_enough(session)
         return opened if classifier is None else opened._with_classifier(classifier)
 
-    def _check_exactness(self, session: "Session") -> None:
-        """Measure and log how far int8's vectors are from float32's.
+    def _exact_enough(self, session: "Session") -> Self:
+        """Measure and log how far int8's vectors are from float32's; keep layers in float32 where that is too far.
 
-        Errors: BertcliError if that is too far, unless `force` is set.
+        Errors: BertcliError if it is too far with these, too, unless `force` is set.
         """
         from bertcli.onnx import exactness
+        from bertcli.onnx.exporter import open_engine
 
         pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
         tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
         measured = exactness.exactness(session, self.network, tokens, pooling)
-        said = f"int8 of {self.name}: {measured}"
-        # Damaged weights make this NaN, which compares false: the tasks report NaN in results.
-        if measured.mean < exactness.REFUSED and not self.engine.force:
+        kept = exactness.KeptLayers((), session, measured)
+        # Damaged weights make the cosine NaN, which compares false: the tasks report NaN in results.
+        if measured.mean < exactness.WARNED and not self.engine.force:
+            folder, config, engine = self.path, self.config, self.engine
+            assert folder is not None
+
+            def reopen(layers: Sequence[str]) -> "Session":
+                opened = open_engine(
+                    "onnx",
+                    self.network,
+                    folder,
+                    config,
+                    precision="int8",
+                    device=engine.device,
+                    vocabulary=config.vocab_size,
+                    most_tokens=config.max_tokens,
+                    kept=layers,
+                )
+                assert opened.session is not None
+                return opened.session
+
+            kept = exactness.keep_layers(kept, self.network, config.aliases, tokens, pooling, reopen)
+        said = f"int8 of {self.name}{_in_float32(kept.layers)}: {kept.exactness}"
+        if kept.layers:
+            said += f"; with int8 throughout {measured.mean:.3f}"
+        if kept.exactness.mean < exactness.REFUSED and not self.engine.force:
             raise BertcliError(f"{said}, which is too far from it: leave out int8, or take it as it is (--force).")
-        if measured.mean < exactness.WARNED:
+        if kept.exactness.mean < exactness.WARNED:
             logger.warning("%s: compare results on your own data.", said)
         else:
             logger.info("%s.", said)
+        if not kept.layers:
+            return self
+        made = replace(self, session=kept.session)
+        vars(made)["tokenizer"] = self.tokenizer
+        return made
 
     def with_one_engine(self, name: Literal["numpy", "onnx"] | None = None) -> Self:
         """Fix the engine of a model with engine "auto" to `name`, or to the faster one for long runs.
@@ -415,6 +444,15 @@ class LoadedModel:
         heads = ",".join(loaded) or "none"
         opening = partial(type(self).at, heads=heads, engine=self.engine, classifier=self.classifier)
         return opening, (self.folder, self.name)
+
+
+def _in_float32(layers: Sequence[str]) -> str:
+    """Say which layers, by their paths, stay in float32; nothing of none."""
+    numbers = [str(number) for number in sorted(int(path.rpartition(".")[2]) + 1 for path in layers)]
+    if not numbers:
+        return ""
+    *others, last = numbers
+    return f" with layer{'s' * bool(others)} {', '.join(others)}{' and ' * bool(others)}{last} in float32"
 
 
 def expect_model(value: object) -> None:

@@ -188,7 +188,7 @@ class EngineOptions:
         "cpu", "NAME",
         "With --engine onnx: cpu (default; tested), or another by the installed onnxruntime's name, such as cuda.",
     )  # fmt: skip
-    force: bool = option(False, "", "Use int8 even where its vectors differ too much from float32's.")
+    force: bool = option(False, "", "Use int8 in all layers, even where its vectors differ too much from float32's.")
 
 
 @lean_dataclass

@@ -1,19 +1,26 @@
 """Measure how exact int8 is: the cosines of the model's int8 vectors with its float32 vectors, on SENTENCES.
 
-The measurement is kept beside the graph in the cache: it depends on the model above all.
+The measurement is kept beside the graph in the cache: it depends on the model above all. Where int8 is far from
+float32, some layers stay in float32: first those whose products have the widest inputs, since these are rounded to 8
+bits with one scale.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence, pack
+from bertcli.network.heads import Network
+from bertcli.network.traced_tree import twins
 from bertcli.onnx.session import Session, hidden_states
 from bertcli.onnx.speeds import kept_beside
-from bertcli.tracing.dispatch import Array
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.tracing.tracer import Ran, Tracer
 
 WARNED, REFUSED = 0.98, 0.95  # mean cosines below which int8 is warned of, and refused
+LAYER = re.compile(r"(.*layers\.\d+)\.")
 TOGETHER = 8  # sentences of a batch, as small ones are
 
 SUBJECTS = (
@@ -54,6 +61,81 @@ def exactness(
 
     mean, least = kept_beside(session, f"exactness-{pooling}", measure, _sound)
     return Exactness(mean, least)
+
+
+class KeptLayers(NamedTuple):
+    """A choice of layers that stay in float32: their paths, the session of that graph, and how exact it is."""
+
+    layers: tuple[str, ...]
+    session: Session
+    exactness: Exactness
+
+
+def keep_layers(
+    first: KeptLayers,
+    network: Network,
+    names: Mapping[str, str],
+    sentences: Sequence[Sentence],
+    pooling: str,
+    reopen: Callable[[Sequence[str]], Session],
+) -> KeptLayers:
+    """Keep 1, 2, 4, ... layers in float32, at most half of them, until vectors are near to float32's.
+
+    If they never are, the best choice counts. first: int8 throughout. reopen: open the graph that keeps these layers.
+    The choice is kept beside the first graph.
+    """
+    tried: list[KeptLayers] = [first]
+
+    def choose() -> list[str]:
+        layers = _widest_inputs(network, names, sentences)
+        count = 1
+        while count <= len(layers) // 2 and tried[-1].exactness.mean < WARNED:
+            some = tuple(layers[:count])
+            session = reopen(some)
+            tried.append(KeptLayers(some, session, exactness(session, network, sentences, pooling)))
+            count *= 2
+        best = max(tried, key=lambda one: (one.exactness.mean >= WARNED, one.exactness.mean))
+        return [*best.layers]
+
+    chosen = tuple(kept_beside(first.session, f"kept-{pooling}", choose, _named))
+    made = next((one for one in tried if one.layers == chosen), None)
+    if made is not None:
+        return made
+    session = reopen(chosen)
+    return KeptLayers(chosen, session, exactness(session, network, sentences, pooling))
+
+
+class _Ranges(Tracer):
+    """Note, for each layer, how wide the inputs of its products with weights are: range over root mean square."""
+
+    def __init__(self, network: Network, names: Mapping[str, str]) -> None:
+        super().__init__("the model", dry=False)
+        self.register(twins(network, names=names))
+        self.widest: dict[str, float] = {}
+
+    def ran(self, ran: Ran) -> None:
+        if not ran.op.contracts or ran.operands[0] is None:
+            return
+        weights = [operand.weight for operand in ran.operands if operand is not None and operand.weight is not None]
+        match = LAYER.match(weights[0].path) if weights else None
+        if match is None:
+            return
+        x = ran.operands[0].array
+        spread = float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
+        width = float(x.max() - x.min()) / spread if spread else 0.0
+        self.widest[match[1]] = max(width, self.widest.get(match[1], 0.0))
+
+
+def _widest_inputs(network: Network, names: Mapping[str, str], sentences: Sequence[Sentence]) -> list[str]:
+    """The paths of the layers, that with the widest inputs first."""
+    ranges = _Ranges(network, names)
+    with np.errstate(all="ignore"), watching(ranges):
+        network(pack(sentences[:TOGETHER]))
+    return sorted(ranges.widest, key=lambda path: -ranges.widest[path])
+
+
+def _named(kept: Any) -> bool:
+    return isinstance(kept, list) and all(isinstance(one, str) and LAYER.match(f"{one}.") for one in kept)
 
 
 def _cosines(session: Session, network: Callable[[Packed], Array], batch: Packed, pooling: str) -> Array:

@@ -188,20 +188,24 @@ def exporter_of(
     return Exporter(Graph(weights, opset, stored, packed=packed), places)
 
 
-def open_session(network: Network, folder: Path, settings: object, precision: str, device: str) -> Session:
+def open_session(
+    network: Network, folder: Path, settings: object, precision: str, device: str, kept: Sequence[str] = ()
+) -> Session:
     """Open a session that computes the hidden states of a network's last layer; its graph is kept in the cache.
 
     folder: the model's, which names the graph's folder in the cache. settings: the network's configuration, part of
-    the graph's key. Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
+    the graph's key. kept: paths of layers that stay in float32 where the precision is int8. Errors: BertcliError if
+    ONNX Runtime is not installed, or cannot use this device.
     """
     require("onnx", "onnxruntime")
     provider_of(device)
     weights = {
         weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
     }
-    key = key_of(weights, settings, __version__, runtime().__version__, OPSET, LAYOUT)
+    chosen = [tuple(kept)] if kept else []
+    key = key_of(weights, settings, __version__, runtime().__version__, OPSET, LAYOUT, *chosen)
     model = key_of({}, str(folder), precision)
-    return open_cached(model, key, lambda file: _make(network, precision, file), device)
+    return open_cached(model, key, lambda file: _make(network, precision, file, kept), device)
 
 
 ChosenEngine = Literal["numpy", "onnx", "auto"]
@@ -227,15 +231,16 @@ def open_engine(
     vocabulary: int,
     most_tokens: int,
     speeds: Speeds | None = None,
+    kept: Sequence[str] = (),
 ) -> OpenedEngine:
     """Open ONNX Runtime's session for a network; for "auto", measure both engines and choose the faster one.
 
     The answer to "auto" is "auto" if the faster engine depends on the batch, and NumPy, with the reason in the line, if
-    ONNX Runtime cannot be used. folder, settings, precision, device: as in `open_session`. speeds: another process's
-    measurements, used instead of new ones. Errors: those of `open_session`, for "onnx".
+    ONNX Runtime cannot be used. folder, settings, precision, device, kept: as in `open_session`. speeds: another
+    process's measurements, used instead of new ones. Errors: those of `open_session`, for "onnx".
     """
     try:
-        session = open_session(network, folder, settings, precision, device)
+        session = open_session(network, folder, settings, precision, device, kept)
     except BertcliError as error:
         if name == "onnx":
             raise
@@ -252,11 +257,11 @@ def open_engine(
     return OpenedEngine(chosen, None if chosen == "numpy" else session, speeds, note)
 
 
-def _make(network: Network, precision: str, file: Path) -> None:
+def _make(network: Network, precision: str, file: Path, kept: Sequence[str] = ()) -> None:
     """Write the graph with its weights in a second file, which ONNX Runtime maps into memory."""
     exporter = exporter_of(network, opset=OPSET, packed=True)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     made = onnx_file.Export(exporter.graph, outputs, {})
     onnx_file.write_parts(made, file, apart=True)
     if precision == "int8":
-        onnx_file.quantize(file)
+        onnx_file.quantize(file, kept)

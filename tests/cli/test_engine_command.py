@@ -6,16 +6,20 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Made
-from helpers.checkpoints import Sentence
+from helpers.checkpoints import Sentence, make
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
+from safetensors.numpy import load_file, save_file
 
 from bertcli.files.write import resumable_output
+from bertcli.onnx import exactness
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
 
@@ -122,3 +126,48 @@ def test_engine_command_says_what_was_measured_of_int8_in_an_old_sentence_folder
     (source / "modules.json").write_text(json.dumps(modules))
     found = bertcli("encode", "-m", source, "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
     assert "int8 of" in found.err
+
+
+def outlying(folder: Path, layers: Sequence[int]) -> Path:
+    """A checkpoint in some of whose layers one number of the feed-forward's input dwarfs the others, and has no weight.
+
+    So activations that are rounded with one scale lose the others.
+    """
+    make(folder, tokenizer="json", sizes={"num_hidden_layers": 4}, pooler=False)
+    tensors = {name: array.copy() for name, array in load_file(folder / "model.safetensors").items()}
+    for layer in layers:
+        stem = f"bert.encoder.layer.{layer}"
+        tensors[f"{stem}.intermediate.dense.bias"][5] = 3000
+        tensors[f"{stem}.output.dense.weight"] *= 8
+        tensors[f"{stem}.output.dense.weight"][:, 5] = 0
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize(("layers", "said"), [([2], "layer 3"), ([1, 3], "layers 2 and 4")])
+def test_engine_command_keeps_layers_in_float32_where_int8_is_far_from_it(
+    layers: list[int], said: str, tmp_path: Path
+) -> None:
+    folder = outlying(tmp_path / "m", layers)
+    command = ("encode", "-m", folder, "a fine day", "hot tea", "--engine", "onnx", "--format", "jsonl")
+    exact, rounded = bertcli(*command), bertcli(*command, "--precision", "int8")
+    note = " ".join(rounded.err.split())
+    found = re.search(rf"with {said} in float32: vectors have cosine (\S+) .*; with int8 throughout (\S+)\.", note)
+    assert found, note
+    assert float(found[1]) >= 0.98 > float(found[2])
+    for one, other in zip(exact.records, rounded.records, strict=True):
+        x, y = (np.array(record["embedding"]) for record in (one, other))
+        assert x @ y / np.linalg.norm(x) / np.linalg.norm(y) > 0.98
+    assert bertcli(*command, "--precision", "int8").out == rounded.out  # the choice is kept
+    whole = bertcli(*command, "--precision", "int8", "--force")
+    assert "in float32" not in whole.err
+    assert whole.out != rounded.out
+
+
+def test_engine_command_measures_no_more_where_int8_is_near(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(exactness, "keep_layers", never)
+    command = ("encode", "a mat", "--engine", "onnx", "--precision", "int8")
+    assert bertcli(*command).status == 0
