@@ -31,7 +31,7 @@ from bertcli.tasks.compute import rank
 from bertcli.tasks.compute.encode import PreparedBlock
 from bertcli.tasks.compute.keywords import Keywords, fused
 from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.search_vectors import Comparison, Dense, Sparse
+from bertcli.tasks.compute.search_vectors import Comparison, DenseComparison, SparseComparison
 from bertcli.tasks.compute.task import Record
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import declared
@@ -128,7 +128,7 @@ class Passages:
         index: str | None = None,
         sparse: bool = False,
     ) -> None:
-        self._compared: Comparison = (Sparse if sparse else Dense)(model, options)
+        self._compared: Comparison = (SparseComparison if sparse else DenseComparison)(model, options)
         if index is not None and STANDARD_INPUT in files:
             raise BertcliError("Standard input has no index: give files, or leave out --index.")
         self._index, self._made = index, Made(signature(model.name, model.files_read), self._compared.settings)

@@ -52,7 +52,7 @@ class Comparison(Protocol):
         """The similarity of each of some short texts with each [text, text], all as passages."""
 
 
-class Dense:
+class DenseComparison:
     """One vector of a passage, compared as the model says: by the cosine, if it says nothing."""
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
@@ -84,7 +84,7 @@ class Dense:
         return similarities(vectors, vectors, self._model.sentence.compared)
 
 
-class Sparse:
+class SparseComparison:
     """The weights of vocabulary entries (SPLADE, bge-m3), compared by their product, as `rank` does."""
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
