@@ -93,6 +93,14 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         found["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
     if {"classifier", "token_classifier"}.intersection(model.heads):
         found["labels"] = list(config.labels)
+    if model.layout is not None and model.layout.gliner is not None:
+        settings = model.layout.gliner
+        found["spans"] = {
+            "max_words": settings.max_width,
+            "window_words": settings.max_len,
+            "width": settings.hidden_size,
+            "backbone": settings.model_name,
+        }
     return found
 
 
@@ -188,6 +196,9 @@ def _described(folder: Folder) -> dict[str, Any]:
     found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
         layout = Layout.of(folder)
+        if layout.gliner is not None:
+            what = f"entities of any type, on {layout.gliner.model_name}"
+            return {**found, "runs": True, "family": "GLiNER", "what": what}
         config = layout.transformer.optional("config.json")
         title = "static model" if layout.is_static else parse_config(config).title
         kind = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
@@ -218,6 +229,7 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Vocabulary": f"{found['vocab_size']:,}" if "vocab_size" in found else None,
         "Limit": f"{found['limit']:,} tokens of {found['max_tokens']:,} positions" if "limit" in found else None,
         "Labels": ", ".join(found.get("labels", ())),
+        "Entities": _spans(found.get("spans")),
         "Modules": ", ".join(found.get("modules", ())),
         "Vectors": _vectors(found),
         "Prompts": ", ".join(f"{name} {quoted(text)}" for name, text in found.get("prompts", {}).items() if text),
@@ -229,6 +241,13 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Wrong" if found["runs"] else "Does not run": " ".join(found["problems"]),
     }
     return [(name, str(text)) for name, text in lines.items() if text]
+
+
+def _spans(found: Mapping[str, Any] | None) -> str | None:
+    if found is None:
+        return None
+    most, window = number_of(found["max_words"], "word"), number_of(found["window_words"], "word")
+    return f"of types that you name (--labels), of up to {most}, read {window} at a time"
 
 
 def _adapter(found: Mapping[str, Any] | None) -> str | None:

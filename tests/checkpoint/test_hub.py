@@ -19,12 +19,14 @@ from helpers.bge_m3 import write_bge_m3
 from helpers.bin_files import convert
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.deadlines import SECONDS
+from helpers.gliner import write_gliner
 from helpers.hub_server import Hub, commit_of, load_files
 from helpers.late_folders import write_late
 from helpers.static_models import write_static
 from huggingface_hub import hf_hub_download, scan_cache_dir
 
 import bertcli
+from bertcli.analysis import info
 from bertcli.errors import BertcliError
 from bertcli.folder import hub as hub_module
 from bertcli.folder.cache import cache_folder, missing
@@ -230,6 +232,37 @@ def test_the_layers_of_bge_m3_are_fetched(hub: Hub, start: Start, tmp_path: Path
     found = start().folder("someone/bge")
     assert sorted(path.name for path in Path(found).rglob("*.pt")) == ["colbert_linear.pt", "sparse_linear.pt"]
     assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
+
+
+def test_gliner_comes_with_the_tokenizer_of_its_backbone(hub: Hub, start: Start, tmp_path: Path) -> None:
+    """The weights of the backbone are GLiNER's own: of its folder only the small files are fetched, once."""
+    name = "someone/backbone"
+    folder = write_gliner(tmp_path / "gliner", tokenizer=False, embedded=False, form="bin", model_name=name)
+    hub.repos["someone/gliner"] = load_files(folder)
+    hub.repos[name] = load_files(tmp_path / "gliner-base") | {"pytorch_model.bin": b"none of these"}
+    found = start().folder("someone/gliner")
+    assert sorted(path.name for path in found.iterdir()) == ["gliner_config.json", "pytorch_model.bin"]
+    cache = found.parents[2]
+    (backbone,) = (cache / "models--someone--backbone" / "snapshots").iterdir()
+    assert sorted(path.name for path in backbone.iterdir()) == [
+        "config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
+    fetched = len(hub.fetched())
+    model = bertcli.load("someone/gliner", cache_dir=cache, offline=True)
+    assert len(hub.fetched()) == fetched
+    text = "She poured a cup of hot coffee in Paris"
+    given = bertcli.load(write_gliner(tmp_path / "whole"))
+    assert model.tag(text, labels="drink, person") == given.tag(text, labels="drink, person")
+    listed = {one["model"]: one for one in info.listed(str(cache))}
+    assert listed["someone/gliner"]["runs"]
+    assert listed["someone/gliner"]["what"] == f"entities of any type, on {name}"
+    hub.repos.pop(name)
+    (backbone / "tokenizer.json").unlink()
+    error = start().error("someone/gliner", offline=True)
+    assert f"someone/gliner is a GLiNER model without a tokenizer of its own, and needs that of '{name}'" in error
+    assert "is in the cache without tokenizer.json" in error
 
 
 def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> None:

@@ -29,6 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
     "deberta-v2.other": {
         "width": 32, "layers": 0, "max_width": 3, "subtoken_pooling": "last", "embed_ent_token": False,
     },
+    "deberta-v2.spm": {"tokenizer": False, "embedded": False, "spm": True},
     "bert": {"backbone": "bert"},
     "modernbert": {"backbone": "modernbert", "width": 40},
 }  # fmt: skip
@@ -52,18 +53,20 @@ def write_gliner(
     embedded: bool = True,
     form: str = "safetensors",
     model_max_length: int | None = None,
+    spm: bool = False,
     **settings: Any,
 ) -> Path:
     """A folder of GLiNER and, in `folder`-base, its backbone's config.json and tokenizer; returns the first.
 
     width: of words, spans and labels. layers: of the LSTM. tokenizer: the folder has one, with GLiNER's own tokens.
-    embedded: gliner_config.json has the backbone's configuration. form: "safetensors" or "bin". settings: over
-    gliner_config.json's, or taken out where the value is None.
+    spm: the backbone has spm.model, as DeBERTa-v3 is published. embedded: gliner_config.json has the backbone's
+    configuration. form: "safetensors" or "bin". settings: over gliner_config.json's, or taken out where the value is
+    None.
     """
     folder.mkdir(parents=True, exist_ok=True)
     base = folder.with_name(f"{folder.name}-base")
     base.mkdir(exist_ok=True)
-    size = _write_tokenizer(base, backbone, (), model_max_length)
+    size = _write_spm(base) if spm else _write_tokenizer(base, backbone, (), model_max_length)
     rows = size + len(OWN)
     if backbone == "bert":
         make(base, tokenizer="none", naming="plain", sizes={"vocab_size": rows, "max_position_embeddings": 128})
@@ -119,6 +122,15 @@ def head_shapes(hidden: int, width: int, layers: int = 1) -> dict[str, tuple[int
         linear(f"{name}.0", 4 * width, ends * width)
         linear(f"{name}.3", width, 4 * width)
     return shapes
+
+
+def _write_spm(folder: Path) -> int:
+    """Write the files of a tokenizer as DeBERTa-v3 has them, whose mask is not in spm.model; its number of tokens."""
+    file = Path(__file__).parents[1] / "reference" / "vocabularies" / "spm.model"
+    (folder / "spm.model").write_bytes(file.read_bytes())
+    settings = {"do_lower_case": False, "vocab_type": "spm"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
+    return 121
 
 
 def _write_tokenizer(folder: Path, backbone: str, own: tuple[str, ...], model_max_length: int | None) -> int:

@@ -115,6 +115,16 @@ def test_gliner_by_the_command(folder: Path, tmp_path: Path) -> None:
     assert (lines[-1]["index"], lines[-1]["word"]) == ("3", "cups")
 
 
+def test_gliner_in_info(folder: Path) -> None:
+    record = json.loads(command("info", folder, "--format", "json").out)
+    assert (record["kind"], record["heads"], record["problems"]) == ("entities of any type (GLiNER)", ["spans"], [])
+    assert record["parameters"] == RECORDED["deberta-v2"]["parameters"]
+    assert record["spans"] | {"backbone": ""} == {"max_words": 4, "window_words": 384, "width": 24, "backbone": ""}
+    shown = " ".join(command("info", folder).out.split())
+    assert "Entities of types that you name (--labels), of up to 4 words, read 384 words at a time" in shown
+    assert f'bertcli tag -m {folder} --labels "person, city" "Angela Merkel visited Paris."' in shown
+
+
 def test_gliner_redacts(folder: Path) -> None:
     found = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--format", "text", *TEXTS[:2])
     assert found.out.splitlines()[1] == "[person]"
@@ -130,6 +140,25 @@ def test_gliner_reads_texts_without_words_and_writes_nothing_of_them(models: dic
     records = models["deberta-v2"].tag(["", " \n ", "Berlin"], labels="person")
     assert [one["entities"] for one in records[:2]] == [[], []]
     assert [one["truncated"] for one in records] == [False] * 3
+
+
+def test_gliner_passes_over_signs_that_the_tokenizer_drops(models: dict[str, Model]) -> None:
+    with_hyphen, without = models["bert"].tag(["cup \u00ad of tea in Paris", "cup   of tea in Paris"], labels=NAMED)
+    assert without["entities"]
+    places = [[(one["start"], one["end"]) for one in record["entities"]] for record in (with_hyphen, without)]
+    assert places[0] == places[1]
+    scores = [[one["score"] for one in record["entities"]] for record in (with_hyphen, without)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-6)
+
+
+def test_gliner_reads_words_beyond_the_positions_of_a_model_that_has_none(tmp_path: Path) -> None:
+    """DeBERTa-v3 looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
+    model = bertcli.load(write_gliner(tmp_path / "gliner"))
+    task: Any = compute(SPEC).plan(model, TagOptions(labels=LABELS))
+    (item,) = task.window([Text(" ".join(TEXTS[:1] * 8))], 0).items
+    (window,) = task.windows(item)
+    assert len(window.ids) > 2 * model.config.max_tokens
+    assert np.isfinite(task.logits([window])[0]).all()
 
 
 def test_gliner_takes_labels_as_words_and_each_once(models: dict[str, Model]) -> None:

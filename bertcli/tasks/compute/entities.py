@@ -18,6 +18,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
+from bertcli.network.module import parameters
 from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tasks.compute.redact import Found, Redaction
 from bertcli.tasks.compute.task import Record, RecordTask, length_limit
@@ -116,10 +117,10 @@ class _Entities(RecordTask):
     def limit(self) -> int:
         """The number of tokens of a window, with the labels: the tokenizer's limit, else the backbone's.
 
-        A backbone without embeddings of positions (DeBERTa-v3) has none, as in the library.
+        A backbone without embeddings of positions (DeBERTa-v3, ModernBERT) has none, as in the library.
         """
-        config, asked = self.model.config, self.reading.max_length
-        if getattr(config, "position_biased_input", True):
+        asked = self.reading.max_length
+        if any("P" in parameter.symbols for parameter in parameters(self.model.network)):
             return length_limit(self.model, asked)
         own = self.model.tokenizer.model_max_length or MOST_TOKENS
         if asked is not None and asked > own:
