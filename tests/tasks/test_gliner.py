@@ -148,7 +148,7 @@ def test_gliner_passes_over_signs_that_the_tokenizer_drops(models: dict[str, Mod
     places = [[(one["start"], one["end"]) for one in record["entities"]] for record in (with_hyphen, without)]
     assert places[0] == places[1]
     scores = [[one["score"] for one in record["entities"]] for record in (with_hyphen, without)]
-    np.testing.assert_allclose(*scores, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
 
 
 def test_gliner_reads_words_beyond_the_positions_of_a_model_that_has_none(tmp_path: Path) -> None:
