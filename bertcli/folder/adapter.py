@@ -12,7 +12,7 @@ from bertcli.folder.files import Folder, JsonSettings, is_plain
 logger = logging.getLogger("bertcli")
 
 CONFIG_FILE = "adapter_config.json"
-Find = Callable[..., Folder]  # `find_folder` of hub.py with its options but `revision`
+Find = Callable[..., Folder]  # `find_folder` of hub.py with the options of a call
 # Settings that are applied or checked.
 HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
 HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "layers_to_transform"}

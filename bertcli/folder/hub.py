@@ -11,12 +11,12 @@ from typing import Any
 
 from bertcli.errors import BertcliError, nearest, quoted
 from bertcli.folder.adapter import has_adapter, task_adapters, with_adapter, with_base
-from bertcli.folder.files import Folder, is_plain
+from bertcli.folder.files import Folder
+from bertcli.folder.gliner import GLINER_FILE, with_backbone
 from bertcli.folder.layout import Layout
 
 logger = logging.getLogger("bertcli")
 
-GLINER_FILE = "gliner_config.json"
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
@@ -44,37 +44,12 @@ def find_model(
     if adapter is not None:
         return with_adapter(folder, model, str(adapter), find)
     if folder.has(GLINER_FILE):
-        return _with_backbone(folder, model, options)
+        return with_backbone(folder, model, find)
     tasks = task_adapters(folder)
     if tasks and weights:
         names = ", ".join(tasks)
         raise BertcliError(f"{model} has an adapter for each task, and none of its own: choose --adapter {names}.")
     return with_base(folder, model, find) if has_adapter(folder) else folder
-
-
-def _with_backbone(folder: Folder, model: str, options: dict[str, Any]) -> Folder:
-    """Add to a GLiNER folder the one of its backbone, if it lacks a tokenizer or the backbone's configuration.
-
-    Errors: BertcliError if that is not to be had.
-    """
-    from bertcli.folder.gliner import is_whole, read_gliner
-
-    settings = read_gliner(folder)
-    if settings is None or is_whole(folder):
-        return folder
-    name = settings.model_name
-    inside = folder.path / name
-    if name and is_plain(name) and inside.is_dir():
-        name = str(inside)
-    logger.info("%s is a GLiNER model on %s, whose tokenizer it uses.", model, name)
-    try:
-        base = find_folder(name, **{**options, "weights": False})
-    except BertcliError as error:
-        raise BertcliError(
-            f"{model} is a GLiNER model without a tokenizer of its own, and needs that of {quoted(name)}. {error} Or "
-            "put the config.json and the tokenizer's files of that model into the folder."
-        ) from None
-    return Folder(folder.path, base)
 
 
 def find_folder(
