@@ -270,9 +270,9 @@ def parse_model(data: bytes) -> SentencePieceModel:
             pieces.append(_piece(value))
         elif number in specs:
             specs[number].update(_fields(_bytes(value)))
-    kind, unk_id, charsmap = specs[2].get(3, UNIGRAM), specs[2].get(40, 0), specs[3].get(2, b"")
-    if kind != UNIGRAM:
-        raise ValueError(f"it is not a Unigram model{', but one of byte pairs' if kind == BYTE_PAIRS else ''}")
+    model_type, unk_id, charsmap = specs[2].get(3, UNIGRAM), specs[2].get(40, 0), specs[3].get(2, b"")
+    if model_type != UNIGRAM:
+        raise ValueError(f"it is not a Unigram model{', but one of byte pairs' if model_type == BYTE_PAIRS else ''}")
     if not isinstance(unk_id, int) or unk_id >= len(pieces):
         raise ValueError(f"its unknown piece is number {unk_id!r} of {len(pieces)}")
     charsmap = _bytes(charsmap)
@@ -283,10 +283,10 @@ def parse_model(data: bytes) -> SentencePieceModel:
 
 def _piece(message: Value) -> VocabularyPiece:
     fields = dict(_fields(_bytes(message)))
-    text, score, kind = _bytes(fields.get(1, b"")).decode(), fields.get(2, 0.0), fields.get(3, 1)
-    if not text or not isinstance(score, float) or not math.isfinite(score) or not isinstance(kind, int):
+    text, score, piece_type = _bytes(fields.get(1, b"")).decode(), fields.get(2, 0.0), fields.get(3, 1)
+    if not text or not isinstance(score, float) or not math.isfinite(score) or not isinstance(piece_type, int):
         raise ValueError(f"a piece is {text!r:.99} with the score {score!r:.99}")
-    return VocabularyPiece(text, score, kind)
+    return VocabularyPiece(text, score, piece_type)
 
 
 def _bytes(value: Value) -> bytes:

@@ -65,8 +65,8 @@ class Tokenizer:
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
-        transformer, place, static = layout.limits, layout.tokenizer, layout.is_static
-        settings = Settings(adds_special=False) if static else read_settings(place, transformer.tokenizer)
+        transformer, folder, static = layout.limits, layout.tokenizer, layout.is_static
+        settings = Settings(adds_special=False) if static else read_settings(folder, transformer.tokenizer)
         markers: tuple[str, ...] = ()
         if layout.is_late:
             from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
@@ -80,11 +80,11 @@ class Tokenizer:
         if transformer.chat:
             from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 
-            template = ChatTemplate.read(place, layout.query_prompt)
+            template = ChatTemplate.read(folder, layout.query_prompt)
             settings = settings._replace(chat=template)
         with without_lines_of_panics():
-            backend = open_backend(place, settings)
-            with library_errors(f"The tokenizer in {place.path} fails at any text", AT_OPENING):
+            backend = open_backend(folder, settings)
+            with library_errors(f"The tokenizer in {folder.path} fails at any text", AT_OPENING):
                 try_texts(backend)
             return cls._made(backend, settings, static, config)
 
@@ -242,9 +242,9 @@ class Tokenizer:
         """Refuse a limit that is too small even for the special tokens."""
         least = max(3 if paired else 2, self.special_count(paired))
         if max_length < least:
-            kind = "a text with a pair" if paired else "a text"
+            what = "a text with a pair" if paired else "a text"
             raise BertcliError(
-                f"max_length (--max-length) {max_length} is too small: {kind} needs {number_of(least, 'token')}."
+                f"max_length (--max-length) {max_length} is too small: {what} needs {number_of(least, 'token')}."
             )
 
     def encode(
@@ -408,10 +408,10 @@ class Tokenizer:
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
 
 
-def refuse_long(text: str, place: str = "") -> None:
-    """Raise BertcliError for a text of more than LONGEST characters; the message begins with its place."""
+def refuse_long(text: str, where: str = "") -> None:
+    """Raise BertcliError for a text of more than LONGEST characters; the message begins with its where."""
     if len(text) > LONGEST:
-        raise BertcliError(f"{place or quoted(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
+        raise BertcliError(f"{where or quoted(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
 
 
 def _refuse_bad_text(texts: Sequence[object]) -> None:
