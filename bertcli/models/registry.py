@@ -98,9 +98,16 @@ class Family:
     def head_tensor_prefix(self, head: str) -> str | None:
         """Return the prefix of the names of a head's first layer in files; None for a head that no file has."""
         for layer in ("transform", "dense", "output"):
-            for place in self.tensor_slices(f"{head}.{layer}.weight"):
-                return place.name.removesuffix("weight")
-        return next((place.name for own in ("bias", "decoder") for place in self.tensor_slices(f"{head}.{own}")), None)
+            for tensor_slice in self.tensor_slices(f"{head}.{layer}.weight"):
+                return tensor_slice.name.removesuffix("weight")
+        return next(
+            (
+                tensor_slice.name
+                for name in ("bias", "decoder")
+                for tensor_slice in self.tensor_slices(f"{head}.{name}")
+            ),
+            None,
+        )
 
     def prefix_in(self, names: Collection[str]) -> str:
         """The prefix of the base model's tensors in a file with these names; "" without one."""

@@ -93,9 +93,11 @@ class Adapter:
         """
         if not self.architectures:
             return heads
-        held = {family.bare_name(name) for name in self.whole}
+        adapted = {family.bare_name(name) for name in self.whole}
         begun = {
-            head for head in named if held & {place.name for place in family.tensor_slices(f"{head}.output.weight")}
+            head
+            for head in named
+            if adapted & {tensor_slice.name for tensor_slice in family.tensor_slices(f"{head}.output.weight")}
         }
         if begun & family.network.pooled:
             begun.add("pooler")
@@ -105,17 +107,17 @@ class Adapter:
 
     def changed(self, family: Family, path: str, array: Array, heads: int) -> Array:
         """Add the adapter's change to the parameter at a path; `heads` is the number of attention heads."""
-        for place in family.tensor_slices(path):
-            for key in (place.name, *(prefix + place.name for prefix in family.prefixes)):
+        for tensor_slice in family.tensor_slices(path):
+            for key in (tensor_slice.name, *(prefix + tensor_slice.name for prefix in family.prefixes)):
                 if key in self.factors:
                     self.used.add(key)
                     added = self.factors[key].product()
-                    if added.shape != place.whole(array.shape):
+                    if added.shape != tensor_slice.whole(array.shape):
                         raise BertcliError(
                             f"{self.folder.path} changes '{key}' by a matrix of shape {added.shape}, which does not "
                             "fit the base: give the base that it was trained on."
                         )
-                    array = array + place.cut(added, heads)
+                    array = array + tensor_slice.cut(added, heads)
                     array.setflags(write=False)
         return array
 

@@ -181,8 +181,8 @@ def _member(data: memoryview, at: int) -> tuple[str, memoryview, int]:
     after = at + 46 + name_length
     name, extra = data[at + 46 : after], data[after : after + extra_length]
     if IN_ZIP64_EXTRA in (size, packed, offset):  # zip64: they follow each other in the first field of the extra
-        kind, length = struct.unpack("<HH", extra[:4])
-        wide = iter(struct.unpack(f"<{length // 8}Q", extra[4 : 4 + length // 8 * 8]) if kind == 1 else ())
+        header_id, length = struct.unpack("<HH", extra[:4])
+        wide = iter(struct.unpack(f"<{length // 8}Q", extra[4 : 4 + length // 8 * 8]) if header_id == 1 else ())
         size, packed, offset = (
             next(wide, number) if number == IN_ZIP64_EXTRA else number for number in (size, packed, offset)
         )
@@ -303,9 +303,11 @@ def _global(name: str) -> Global:
 def _storage(id: Any, storages: dict[str, Storage]) -> Storage:
     """The storage that a persistent id stands for; in the older form it has a sixth field, None."""
     match _short(id, 6):
-        case ("storage", Global() as kind, str(key), _, length, *rest) if rest in ([], [None]) and _is_size(length):
-            storage = Storage(kind.name, key, length)
-            if kind.name in VIEWS and storages.setdefault(key, storage) == storage:
+        case ("storage", Global() as storage_type, str(key), _, length, *rest) if rest in ([], [None]) and _is_size(
+            length
+        ):
+            storage = Storage(storage_type.name, key, length)
+            if storage_type.name in VIEWS and storages.setdefault(key, storage) == storage:
                 return storage
     raise Refused("has a persistent id that is not a storage, or two kinds of the same storage")
 
