@@ -68,27 +68,27 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     """
     try:
         layout = Layout.of(folder)
-        place, static = layout.transformer, layout.is_static
+        transformer, static = layout.transformer, layout.is_static
         modules = layout.missing_files()
         if layout.is_routed:
             from bertcli.folder.router import missing_tables  # few models are Routers
 
             modules += missing_tables(layout)
     except BertcliError:  # a damaged file is not missing: reading it later raises the error
-        place, static, modules = folder, False, []
-    if place.has("adapter_config.json"):
-        forms = ("adapter_model.safetensors", "adapter_model.bin")
-        return [] if not weights or any(place.has(name) for name in forms) else [*forms[:1]]
+        transformer, static, modules = folder, False, []
+    if transformer.has("adapter_config.json"):
+        files = ("adapter_model.safetensors", "adapter_model.bin")
+        return [] if not weights or any(transformer.has(name) for name in files) else [*files[:1]]
     needed = [] if static else ["config.json"]
-    if static or not has_tokenizer(place.names):
+    if static or not has_tokenizer(transformer.names):
         needed.append("tokenizer.json")
     if folder.has(GLINER_FILE):
         needed = []  # what is missing of these two is the backbone's, in a folder of its own
     if weights:
-        file = weights_file(place) or place.file(SINGLE_FILE)
+        file = weights_file(transformer) or transformer.file(SINGLE_FILE)
         needed.append(file.name)
         if file.name.endswith(INDEX_ENDING):
             with suppress(BertcliError):
-                needed += sorted(set(shard_names(place, file.name).values()))
-    lost = [path.relative_to(folder.path).as_posix() for path in map(place.file, needed) if not path.is_file()]
+                needed += sorted(set(shard_names(transformer, file.name).values()))
+    lost = [path.relative_to(folder.path).as_posix() for path in map(transformer.file, needed) if not path.is_file()]
     return [*lost, *modules] if weights else lost

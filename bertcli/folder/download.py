@@ -126,7 +126,7 @@ def _quiet(progress: bool) -> Iterator[None]:
 def _explained(error: Exception, repo: str, revision: str | None) -> str:
     """Explain an error of the Hub client: what went wrong and what to do, in one line."""
     hub = constants.ENDPOINT or "An empty HF_ENDPOINT"
-    kinds = {kind.__name__ for kind in type(error).__mro__}
+    classes = {one.__name__ for one in type(error).__mro__}
     if isinstance(error, errors.GatedRepoError):
         return f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to your token."
     if isinstance(error, errors.RepositoryNotFoundError):
@@ -143,9 +143,9 @@ def _explained(error: Exception, repo: str, revision: str | None) -> str:
         return f"{hub} answered {status} when asked for {repo}: try again later."
     if "Consistency check failed" in str(error):
         return f"A file of {repo} arrived from {hub} with the wrong size and was discarded: try again."
-    if kinds & BROKEN:
+    if classes & BROKEN:
         return f"The connection to {hub} broke off while fetching {repo}: try again."
-    if kinds & UNREACHABLE:
+    if classes & UNREACHABLE:
         return f"{hub} cannot be reached, and {repo} is not in the cache: check the connection, or give a folder."
     if isinstance(error, OSError) and error.strerror:
         at = f" ({error.filename2 or error.filename})" if error.filename else ""

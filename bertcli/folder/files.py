@@ -214,10 +214,10 @@ class Folder:
 
     def file(self, name: str) -> Path:
         """Return the path of a file in the folder; for a config.json that is not there, the base's."""
-        own = self.path / name
-        if name == "config.json" and self.base is not None and not os.path.lexists(own):
+        path = self.path / name
+        if name == "config.json" and self.base is not None and not os.path.lexists(path):
             return self.base.file(name)
-        return own
+        return path
 
     def reading(self, name: str) -> Path:
         """Return the path of a file that the caller reads next, and add it to `files_read`."""

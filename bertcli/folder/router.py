@@ -43,8 +43,12 @@ def tables(layout: Layout) -> dict[str, Folder]:
 
 
 def _is_table(path: Any, types: dict[str, Any]) -> bool:
-    kind = types.get(path) if isinstance(path, str) and path and is_plain(path) else None
-    return isinstance(kind, str) and kind.startswith("sentence_transformers.") and kind.endswith(f".{TABLE}")
+    class_name = types.get(path) if isinstance(path, str) and path and is_plain(path) else None
+    return (
+        isinstance(class_name, str)
+        and class_name.startswith("sentence_transformers.")
+        and class_name.endswith(f".{TABLE}")
+    )
 
 
 def missing_tables(layout: Layout) -> list[str]:

@@ -7,8 +7,8 @@ from bertcli.folder.files import JsonSettings
 
 # The files of a Transformer module's settings, named after the class that wrote them; the first that exists is read.
 TRANSFORMER_FILES = tuple(
-    f"sentence_{kind}_config.json"
-    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+    f"sentence_{model_type}_config.json"
+    for model_type in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 
 
