@@ -67,8 +67,8 @@ def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     end = 0
     for array in arrays:
         begin, end = end, end + np.dtype(array.dtype).itemsize * math.prod(array.shape)
-        kind = SAFETENSORS_TYPES[array.dtype]
-        entries[array.name] = {"dtype": kind, "shape": array.shape, "data_offsets": [begin, end]}
+        dtype = SAFETENSORS_TYPES[array.dtype]
+        entries[array.name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, end]}
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % ALIGNMENT)
     stream.write(len(header).to_bytes(8, "little") + header)
@@ -145,11 +145,11 @@ def joined(files: Sequence[Readers]) -> list[Stored]:
 def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
     """Join an array of all shards; one shard at a time is in memory."""
     first, shapes = readers[0](), [read().shape for read in readers]
-    kind, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
+    dtype, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
     if not first.ndim:
-        return Stored(name, kind, (), [first])
+        return Stored(name, dtype, (), [first])
     if name == "shape":
-        return Stored(name, kind, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
+        return Stored(name, dtype, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
     if name in ENDS:
-        return Stored(name, kind, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
-    return Stored(name, kind, (rows, *first.shape[1:]), (read() for read in readers))
+        return Stored(name, dtype, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
+    return Stored(name, dtype, (rows, *first.shape[1:]), (read() for read in readers))

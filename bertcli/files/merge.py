@@ -68,7 +68,7 @@ def _complete(files: Sequence[str], ending: str) -> list[str]:
     """Sort files by their shards' numbers. Errors: BertcliError unless they are all shards of one run."""
     for file in files:
         if ending_of(file) != ending:
-            raise BertcliError(f"{file} cannot be merged into a {ending} file, only into its own kind.")
+            raise BertcliError(f"{file} cannot be merged into a {ending} file, only into one of its own format.")
     notes = [_note(file) for file in files]
     first = notes[0]
     by_number: dict[int, str] = {}

@@ -149,13 +149,13 @@ def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> N
     for field in columns.fields:
         if schema.names.count(field.name) != 1:
             raise BertcliError(f"{file}: {field.lacking(schema.names)}")
-        kind = schema.field(field.name).type
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        textual = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-        if not textual and not (number and field.kind != "a text"):
+        arrow_type = schema.field(field.name).type
+        arrow_type = arrow_type.value_type if types.is_dictionary(arrow_type) else arrow_type
+        textual = types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
+        number = types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_boolean(arrow_type)
+        if not textual and not (number and field.accepts != "a text"):
             raise BertcliError(
-                f"{file}: the column {quoted(field.name)} is of type {kind}, which is not {field.kind} "
+                f"{file}: the column {quoted(field.name)} is of type {arrow_type}, which is not {field.accepts} "
                 f"(see {field.option})."
             )
 
@@ -186,12 +186,12 @@ def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
 
     def blocks(name: str, count: int) -> Iterator[Numbers]:
         with opened() as table:
-            kind = table.schema.field(name).type
-            listed = hasattr(kind, "value_field")
-            dtype = types.get(kind.value_type if listed else kind)
+            arrow_type = table.schema.field(name).type
+            listed = hasattr(arrow_type, "value_field")
+            dtype = types.get(arrow_type.value_type if listed else arrow_type)
             if dtype is None:
                 allowed = ", ".join(map(str, TYPES))
-                raise no_vectors(path, f"holds a column {quoted(name)} of {kind}, not lists of {allowed}")
+                raise no_vectors(path, f"holds a column {quoted(name)} of {arrow_type}, not lists of {allowed}")
             width = _width(table, name) if listed else 0
             for batch in table.batches(count, [name]):
                 column = batch.column(name)
@@ -263,13 +263,13 @@ def write_table(
         for lines, *blocks in zip(segments.byte_blocks(LINES), *map(segments.rows, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
             cells: list[list[Any]] = []
-            for name, kind in columns.items():
+            for name, value_type in columns.items():
                 values = [row[name] for row in rows]
-                cells.append(list(map(_text, values)) if kind is str else values)
+                cells.append(list(map(_text, values)) if value_type is str else values)
             for vector, block in zip(vectors, blocks, strict=False):
                 of_rows = block if vector.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
                 cells.append([None if row.get("error") else value for row, value in zip(rows, of_rows, strict=True)])
-            arrays = [arrow.array(values, kind) for values, kind in zip(cells, schema.types, strict=True)]
+            arrays = [arrow.array(values, arrow_type) for values, arrow_type in zip(cells, schema.types, strict=True)]
             yield arrow.table(arrays, schema)
 
     _write(open_writer(stream, schema), arrow, schema, tables())
@@ -301,12 +301,14 @@ def _write(opened: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
 
 
 def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[VectorColumn]) -> Any:
-    fields = [(name, getattr(arrow, ARROW_TYPES[kind])()) for name, kind in columns.items()]
+    fields = [(name, getattr(arrow, ARROW_TYPES[value_type])()) for name, value_type in columns.items()]
     for vector in vectors:
-        kind = getattr(arrow, np.dtype(vector.dtype).name)()
+        arrow_type = getattr(arrow, np.dtype(vector.dtype).name)()
         if vector.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
-            kind = arrow.list_(kind) if vector.nulls or vector.size is None else arrow.list_(kind, vector.size)
-        fields.append((vector.name, kind))
+            arrow_type = (
+                arrow.list_(arrow_type) if vector.nulls or vector.size is None else arrow.list_(arrow_type, vector.size)
+            )
+        fields.append((vector.name, arrow_type))
     return arrow.schema(fields)
 
 
@@ -314,12 +316,12 @@ def _as_written(arrow: Any, schema: Any) -> Any:
     """Restore the schema that a table had before it was written: Parquet renames the items of lists."""
     fields = []
     for field in schema:
-        kind = field.type
-        if arrow.types.is_fixed_size_list(kind):
-            kind = arrow.list_(kind.value_type, kind.list_size)
-        elif arrow.types.is_list(kind):
-            kind = arrow.list_(kind.value_type)
-        fields.append((field.name, kind))
+        arrow_type = field.type
+        if arrow.types.is_fixed_size_list(arrow_type):
+            arrow_type = arrow.list_(arrow_type.value_type, arrow_type.list_size)
+        elif arrow.types.is_list(arrow_type):
+            arrow_type = arrow.list_(arrow_type.value_type)
+        fields.append((field.name, arrow_type))
     return arrow.schema(fields, schema.metadata)
 
 

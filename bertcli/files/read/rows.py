@@ -38,13 +38,13 @@ class Field(NamedTuple):
 
     name: str
     option: str
-    kind: Literal["a text", "a text or whole number"] = "a text"
+    accepts: Literal["a text", "a text or whole number"] = "a text"
 
     def holds(self, value: object) -> bool:
         """True if a value has a type that the field may have."""
         if isinstance(value, str):
             return is_unicode(value)
-        return self.kind != "a text" and type(value) is int
+        return self.accepts != "a text" and type(value) is int
 
     def lacking(self, names: Sequence[str]) -> str:
         """Describe the error if this field is not among `names`, or is there more than once."""
@@ -83,7 +83,7 @@ class RowColumns(NamedTuple):
             if field.name not in values:
                 return unusable(place, field.lacking([*values]), id)
             if not field.holds(values[field.name]):
-                why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.kind}."
+                why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.accepts}."
                 return unusable(place, why, id)
         text = values[self.text.name] if self.text else ""
         pair = values[self.pair.name] if self.pair else self.fixed_pair

@@ -25,7 +25,12 @@ SCALES = ("scales", "scale")  # of int8 rows, in arrays and in a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
-KINDS = {"pooling": str, "layer": list, "normalize": bool, "truncate_dim": int}  # of settings that a query needs
+TYPES_OF_SETTINGS = {
+    "pooling": str,
+    "layer": list,
+    "normalize": bool,
+    "truncate_dim": int,
+}  # of settings that a query needs
 Numbers = NDArray[Any]
 Readers = Mapping[str, Callable[[], Numbers]]
 Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
@@ -47,7 +52,9 @@ class StoredVectors(NamedTuple):
         found: object = None
         with suppress(ValueError, RecursionError):
             found = json.loads(self.notes[SETTINGS])
-        if not isinstance(found, dict) or any(type(found.get(name)) is not kind for name, kind in KINDS.items()):
+        if not isinstance(found, dict) or any(
+            type(found.get(name)) is not type_of_value for name, type_of_value in TYPES_OF_SETTINGS.items()
+        ):
             raise no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
         return found
 
