@@ -132,13 +132,18 @@ class LoadedModel:
                 str(DEFAULT_MODEL if model is None else model), revision=revision, adapter=adapter, **fetching
             )
         name = str(model or DEFAULT_MODEL)
-        own = None
+        classifier_read = None
         if classifier is not None:
             from bertcli.classifier import read_classifier
 
-            own = read_classifier(classifier)
+            classifier_read = read_classifier(classifier)
         return cls.at(
-            folder, name, heads=heads, engine=Engine(engine, precision, device, force=force), text=text, classifier=own
+            folder,
+            name,
+            heads=heads,
+            engine=Engine(engine, precision, device, force=force),
+            text=text,
+            classifier=classifier_read,
         )
 
     @classmethod

@@ -36,36 +36,36 @@ class Model(LoadedModel):
     """
 
     @takes(EncodeOptions)
-    def encode(self, texts: Values, wanted: EncodeOptions) -> Array:
+    def encode(self, texts: Values, options: EncodeOptions) -> Array:
         """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other.
 
         Errors: BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
         """
         from bertcli.tasks.compute.encode import encode
 
-        return encode(self, texts, wanted)
+        return encode(self, texts, options)
 
     @takes(EncodeOptions)
-    def encode_blocks(self, texts: Values, wanted: EncodeOptions) -> "Generator[Block, None, None]":
+    def encode_blocks(self, texts: Values, options: EncodeOptions) -> "Generator[Block, None, None]":
         """Encode texts as a stream of blocks in input order, so that nothing has to fit in memory.
 
         A block has `items` (the text and chunk of each vector), `vectors`, `failures` and `records()`.
         """
-        if wanted.outputs is not None:
+        if options.outputs is not None:
             from bertcli.tasks.compute.outputs import plan
             from bertcli.tasks.compute.run import results
 
-            task: Any = plan(self, wanted)
-            return results(task, from_values(texts, wanted.pairs))
-        return self._results(texts, wanted)
+            task: Any = plan(self, options)
+            return results(task, from_values(texts, options.pairs))
+        return self._results(texts, options)
 
     @takes(EncodeSparseOptions)
-    def encode_sparse(self, texts: Values, wanted: EncodeSparseOptions) -> "list[SparseVector]":
+    def encode_sparse(self, texts: Values, options: EncodeSparseOptions) -> "list[SparseVector]":
         """Encode each text as a sparse vector (SPLADE): (indices, values) of the vocabulary entries other than 0."""
-        return [vector for block in self._results(texts, wanted) for vector in block.vectors]
+        return [vector for block in self._results(texts, options) for vector in block.vectors]
 
     @takes(RankOptions)
-    def rank(self, query: str | Iterable[str], wanted: RankOptions) -> "list[Record]":
+    def rank(self, query: str | Iterable[str], options: RankOptions) -> "list[Record]":
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document.
 
         query: one query for all documents; or one for each document, with equal queries adjacent: then the documents of
@@ -73,7 +73,7 @@ class Model(LoadedModel):
         """
         from bertcli.tasks.compute.rank import pairs_of
 
-        return self._records(pairs_of(query, wanted.documents), wanted)
+        return self._records(pairs_of(query, options.documents), options)
 
     def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "list[Record]":
         """Tokenize texts: records {index, text, tokens, ids, segments, offsets}, with the special tokens."""
@@ -88,7 +88,7 @@ class Model(LoadedModel):
         return list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
 
     @takes(ExportOptions)
-    def export(self, target: str | Path, wanted: ExportOptions) -> "Exported":
+    def export(self, target: str | Path, options: ExportOptions) -> "Exported":
         """Write an ONNX file (.onnx), or a folder that other libraries can open.
 
         Returns the path, its size, the outputs, and how far their numbers are from this model's, if that was measured.
@@ -96,7 +96,7 @@ class Model(LoadedModel):
         from bertcli.tasks.compute.export import export_file, export_folder
 
         write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
-        return write(self, target, wanted)
+        return write(self, target, options)
 
     if TYPE_CHECKING:  # the loop at the end makes these methods from the specs; type checkers cannot see that
 
@@ -111,16 +111,16 @@ class Model(LoadedModel):
         @takes(AnswerOptions)
         def answer(self, questions: Values, options: AnswerOptions) -> "list[Record]": ...
 
-    def _records(self, texts: Values, wanted: Reading) -> "list[Record]":
-        return [record for block in self._results(texts, wanted) for record in block.records()]
+    def _records(self, texts: Values, options: Reading) -> "list[Record]":
+        return [record for block in self._results(texts, options) for record in block.records()]
 
-    def _results(self, texts: Values, wanted: Reading) -> Generator[Any, None, None]:
+    def _results(self, texts: Values, options: Reading) -> Generator[Any, None, None]:
         """Run the task that the options belong to, and yield its results."""
         from bertcli.tasks.compute.run import results
 
-        spec = spec_of(wanted)
-        second = getattr(wanted, spec.reads.second) if spec.reads.second else None
-        return results(compute(spec).plan(self, wanted), from_values(texts, second))
+        spec = spec_of(options)
+        second = getattr(options, spec.reads.second) if spec.reads.second else None
+        return results(compute(spec).plan(self, options), from_values(texts, second))
 
 
 def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
@@ -129,9 +129,9 @@ def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
     def method(self: Model, texts: Values, options: Any) -> "list[Record]":
         return self._records(texts, options)
 
-    own, texts, options = signature(method).parameters.values()
+    this, texts, options = signature(method).parameters.values()
     named = texts.replace(name=f"{spec.reads.text}s")
-    method.__signature__ = Signature([own, named, options])  # type: ignore[attr-defined]  # what `takes` goes by
+    method.__signature__ = Signature([this, named, options])  # type: ignore[attr-defined]  # what `takes` goes by
     method.__name__ = spec.module
     method.__qualname__ = f"Model.{spec.module}"
     method.__doc__ = spec.record.__doc__
