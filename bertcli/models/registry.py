@@ -100,14 +100,9 @@ class Family:
         for layer in ("transform", "dense", "output"):
             for tensor_slice in self.tensor_slices(f"{head}.{layer}.weight"):
                 return tensor_slice.name.removesuffix("weight")
-        return next(
-            (
-                tensor_slice.name
-                for name in ("bias", "decoder")
-                for tensor_slice in self.tensor_slices(f"{head}.{name}")
-            ),
-            None,
-        )
+        # A head without layers has a bias of its own, or a decoder, whose whole name is its prefix.
+        slices = [*self.tensor_slices(f"{head}.bias"), *self.tensor_slices(f"{head}.decoder")]
+        return slices[0].name if slices else None
 
     def prefix_in(self, names: Collection[str]) -> str:
         """The prefix of the base model's tensors in a file with these names; "" without one."""

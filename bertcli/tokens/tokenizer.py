@@ -409,7 +409,7 @@ class Tokenizer:
 
 
 def refuse_long(text: str, where: str = "") -> None:
-    """Raise BertcliError for a text of more than LONGEST characters; the message begins with its where."""
+    """Raise BertcliError for a text of more than LONGEST characters; the message begins with `where`."""
     if len(text) > LONGEST:
         raise BertcliError(f"{where or quoted(text)} has {len(text):,} characters, more than {LONGEST:,}: split it.")
 

@@ -303,11 +303,9 @@ def _global(name: str) -> Global:
 def _storage(id: Any, storages: dict[str, Storage]) -> Storage:
     """The storage that a persistent id stands for; in the older form it has a sixth field, None."""
     match _short(id, 6):
-        case ("storage", Global() as storage_type, str(key), _, length, *rest) if rest in ([], [None]) and _is_size(
-            length
-        ):
-            storage = Storage(storage_type.name, key, length)
-            if storage_type.name in VIEWS and storages.setdefault(key, storage) == storage:
+        case ("storage", Global() as kind, str(key), _, length, *rest) if rest in ([], [None]) and _is_size(length):
+            storage = Storage(kind.name, key, length)
+            if kind.name in VIEWS and storages.setdefault(key, storage) == storage:
                 return storage
     raise Refused("has a persistent id that is not a storage, or two kinds of the same storage")
 

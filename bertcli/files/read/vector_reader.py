@@ -25,12 +25,8 @@ SCALES = ("scales", "scale")  # of int8 rows, in arrays and in a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
 TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
-TYPES_OF_SETTINGS = {
-    "pooling": str,
-    "layer": list,
-    "normalize": bool,
-    "truncate_dim": int,
-}  # of settings that a query needs
+# Settings that a query's vector needs.
+SETTING_TYPES = {"pooling": str, "layer": list, "normalize": bool, "truncate_dim": int}
 Numbers = NDArray[Any]
 Readers = Mapping[str, Callable[[], Numbers]]
 Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
@@ -53,7 +49,7 @@ class StoredVectors(NamedTuple):
         with suppress(ValueError, RecursionError):
             found = json.loads(self.notes[SETTINGS])
         if not isinstance(found, dict) or any(
-            type(found.get(name)) is not type_of_value for name, type_of_value in TYPES_OF_SETTINGS.items()
+            type(found.get(name)) is not value_type for name, value_type in SETTING_TYPES.items()
         ):
             raise no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
         return found
