@@ -271,6 +271,8 @@ def check_page(content: str, door: Door, record: Any) -> None:
     text = html.unescape(
         re.sub(r"<style.*?</style>|<script.*?</script>|<[^>]*>", " ", content.replace("<wbr>", ""), flags=re.DOTALL)
     )
+    if door.command == "patch":  # in a map there is room for two decimals
+        door = door._replace(shown={"effect": "{:+z.2f}".format})
     check_shown(" ".join(text.split()), door, record, ordered=False)
 
 
