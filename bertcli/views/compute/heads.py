@@ -394,7 +394,7 @@ def draw(view: Heads) -> str:
     pictures = [grid, *rollout_pictures]
     tables = [*rollout_numbers, numbers]
     if max(head.head for head in view.heads) > MOST_BESIDE:
-        content = [*pictures, side_by_side(large, tables)]
+        content = [side_by_side([*pictures, large], tables)]
     else:
         content = [side_by_side(pictures, large, tables)]
     style = files(__package__).joinpath("heads.css").read_text(encoding="utf-8")
@@ -464,7 +464,7 @@ def _grid(view: Heads) -> Markup:
     columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(heads))]
     measure = "mean distance" if view.meaning is None else "change of the result without the head"
     caption = f"Attention weights, and {measure}; choose a head to see it large"
-    return table(caption, columns, rows, "thumbs")
+    return table(caption, columns, rows, "thumbs many" if heads > MOST_BESIDE else "thumbs")
 
 
 def _thumb(title: str, layer: int, head: int) -> Markup:

@@ -32,9 +32,9 @@ from bertcli.views.lens import LensOptions
 
 STYLE = "td:has(> mark) { padding: 1px; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
 # Columns of the grid of best predictions in which each prediction has its probability beside it.
-MOST_WITH_SHARES = 14
+MOST_WITH_SHARES = 8
 # Columns of the grid that leave room for a plot beside it.
-MOST_BESIDE = 8
+MOST_BESIDE = 13
 # Tokens that have a table each on the page; with more, a grid of best predictions is shown instead.
 MOST_TABLES = 3
 TITLE = "Logit lens: what each layer would predict"
