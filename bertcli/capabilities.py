@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
+from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.classify import text_to_classify
 from bertcli.tasks.compute.export import GraphResults
 from bertcli.tasks.compute.task import length_limit
@@ -47,6 +48,26 @@ LABELLED = {
 }
 
 
+# Of a use that is no task's name, the task. "entities" is tag with labels of one's own.
+TASK_OF_USE = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
+# The options by which a use is asked of its task.
+OPTIONS_OF_USE: dict[str, dict[str, Any]] = {
+    "tokens": {"pooling": "none"},
+    "zero-shot": {"candidates": ("good", "bad")},
+    "entities": {"labels": ("person", "place")},
+}
+# By a prediction head's name, what a model that has it can be used for.
+USES_OF_HEADS = {
+    "classifier": ("classify", "zero-shot"),
+    "token_classifier": ("tag",),
+    "qa": ("answer",),
+    "mlm": ("fill-mask", "score", "encode-sparse"),
+    "spans": ("tag", "entities"),
+}
+# The tasks of whose models more is said above than their head.
+TASKS_OF_HEADS = ("encode", "encode-sparse", "classify", "rank", "tag", "answer", "fill-mask", "score")
+
+
 class Capability(NamedTuple):
     """A command that can use a model, and an example as a command line."""
 
@@ -69,6 +90,63 @@ def commands(model: LoadedModel) -> Iterator[Capability]:
                 yield _capability(model, example)
     for example in _other_commands(subject):
         yield _capability(model, example)
+
+
+def uses(model: LoadedModel) -> tuple[str, ...]:
+    """The uses of a model over HTTP: names of tasks, and of TASK_OF_USE, the one that it was made for first.
+
+    Its files say what it was made for. Each use is then asked of its task's own `plan`, as the commands are.
+    """
+
+    def runs(use: str) -> bool:
+        task = spec(TASK_OF_USE.get(use, use))
+        assert task is not None
+        # A model of spans has no labels but those that a request names.
+        asked = "entities" if use == "tag" and "spans" in model.heads else use
+        options = task.options(**OPTIONS_OF_USE.get(asked, {}))
+        return accepts(lambda: compute(task).plan(model, options).limit)
+
+    return tuple(use for use in dict.fromkeys(_stated_uses(model)) if runs(use))
+
+
+def _stated_uses(model: LoadedModel) -> Iterator[str]:
+    """Yield the uses that a model's files speak for, its own first."""
+    settings = model.sentence if model.path else SentenceConfig()
+    is_sparse = settings.sparse is not None
+    if model.classifier is not None:
+        yield "classify"
+        if settings.late is None and not is_sparse and not settings.ranks:
+            yield "encode"
+        return
+    if settings.late is not None:
+        yield from ("late", "tokens")
+        return
+    if settings.ranks:
+        yield "rank"
+        return
+    if "classifier" in model.heads and model.config.num_labels == 1 and not settings.pooling and not is_sparse:
+        yield from ("rank", "classify")
+        return
+    if is_sparse:
+        yield "encode-sparse"
+    elif settings.pooling or not model.config.contextual:
+        yield "encode"
+        if model.config.contextual:
+            yield "tokens"
+    if settings.tokens is not None:  # bge-m3
+        if settings.gives_sparse:
+            yield "encode-sparse"
+        if settings.interaction is not None:
+            yield "late"
+    for head, several in USES_OF_HEADS.items():
+        if head in model.heads:
+            yield from several
+    for task in specs():
+        head_needed = task.needs(task.options()).head
+        if task.name not in TASKS_OF_HEADS and (head_needed is None or head_needed in model.heads):
+            yield task.name
+    if not is_sparse:
+        yield "encode"
 
 
 def purpose(model: LoadedModel) -> str:

@@ -76,9 +76,9 @@ class VectorRequest(TruncatingRequest):
 def prompt_of(served: Served, input_type: str | None) -> str | None:
     """The name of the model's prompt, or of its Router's route, for an `input_type` such as "search_query"."""
     role = (input_type or "").replace("_", ".").rpartition(".")[2].lower()  # search_query, retrieval.query
-    if role == "query" and (served.own.late is not None or served.own.routed):
+    if role == "query" and (served.sentence.late is not None or served.sentence.routed):
         return role
-    return next((name for name in PROMPTS.get(role, ()) if name in served.own.prompts), None)
+    return next((name for name in PROMPTS.get(role, ()) if name in served.sentence.prompts), None)
 
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:

@@ -296,8 +296,8 @@ def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationEr
     if first["type"] == "missing" and len(path) == 1:
         return Refusal(422, f"{prefix}{name} is missing.", prefix + name, "missing")
     described = next((schema["properties"][one] for one in names if one in schema["properties"]), None)
-    wanted = _words(described, root) if described else "as /openapi.json says"
-    why = f"{prefix}{given} must be {wanted}, not {quoted(body.get(given))}."
+    expected = _words(described, root) if described else "as /openapi.json says"
+    why = f"{prefix}{given} must be {expected}, not {quoted(body.get(given))}."
     return Refusal(422, why, prefix + given, "wrong_shape")
 
 

@@ -7,6 +7,8 @@ from threading import Lock
 from time import perf_counter
 from typing import Any, Literal
 
+from bertcli import capabilities
+from bertcli.capabilities import TASK_OF_USE
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.model import Model
@@ -14,24 +16,17 @@ from bertcli.sentence.config import SentenceConfig
 from bertcli.serve.stream import Speed
 from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
-from bertcli.tasks.registry import TaskSpec, compute, spec, specs
+from bertcli.tasks.registry import TaskSpec, compute, spec
 
 WARM_WORDS = " and so on" * 40  # a text of about 128 tokens, from which the speed of the model is estimated
 MOST_PLANS = 64  # sets of options that are kept ready
-# Of a use that is no task's name, the task. "entities" is tag with labels of one's own.
-TASKS = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
 LABELS: dict[str, Any] = {"labels": ("person", "place")}  # with which a model of that use is checked
-
-
-OWN_RULES = (  # the tasks whose models are told below by more than their head
-    "encode", "encode-sparse", "classify", "rank", "tag", "answer", "fill-mask", "score",
-)  # fmt: skip
 
 
 @cache
 def spec_of_use(use: str) -> TaskSpec:
     """The spec of the task behind a use."""
-    found = spec(TASKS.get(use, use))
+    found = spec(TASK_OF_USE.get(use, use))
     assert found is not None
     return found
 
@@ -56,48 +51,26 @@ class Served:
         return name in (self.name, self.short)
 
     @cached_property
-    def own(self) -> SentenceConfig:
+    def sentence(self) -> SentenceConfig:
         """The settings in its sentence-transformers files."""
         return self.model.sentence if self.model.path else SentenceConfig()
 
     @cached_property
     def uses(self) -> tuple[str, ...]:
-        """Its uses: names of tasks, and of TASKS, the one that it was made for first."""
-        model, own = self.model, self.own
-        if model.classifier is not None:
-            encodes = own.late is None and own.sparse is None and not own.ranks
-            return ("classify", "encode") if encodes else ("classify",)
-        if own.late is not None:
-            return ("late", "tokens")
-        if own.ranks:
-            return ("rank",)
-        if "classifier" in model.heads and model.config.num_labels == 1 and not own.pooling and own.sparse is None:
-            return ("rank", "classify")
-        entails = any(label.lower().startswith("entail") for label in model.config.labels)
-        vectors = ["encode", "tokens"] if model.config.contextual else ["encode"]
-        of_heads = {
-            "classifier": ["classify", *["zero-shot"] * entails], "token_classifier": ["tag"], "qa": ["answer"],
-            "mlm": ["fill-mask", "score", "encode-sparse"], "spans": ["tag", "entities"],
-        }  # fmt: skip
-        first = ["encode-sparse"] if own.sparse is not None else vectors if own.pooling or len(vectors) == 1 else []
-        if own.tokens is not None:
-            first += ["encode-sparse"] * own.gives_sparse + ["late"] * (own.interaction is not None)
-        uses = [*first, *(use for head, several in of_heads.items() if head in model.heads for use in several)]
-        uses += [task.name for task in specs() if task.name not in OWN_RULES and self._has_head(task)]
-        return tuple(dict.fromkeys(uses if own.sparse is not None else [*uses, "encode"]))
-
-    def _has_head(self, task: TaskSpec) -> bool:
-        """True if the model has a prediction head that a task needs."""
-        head = task.needs(task.options()).head
-        return head is None or head in self.model.heads
+        """Its uses (see capabilities.py), the one that it was made for first."""
+        return capabilities.uses(self.model)
 
     @property
     def summary(self) -> str:
         """Its purpose in a few words, for the log and /info."""
         words = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
         if self.uses[0] == "encode":
-            compared = "" if self.own.compared == "cosine" else f", ranked by cosine (its folder: {self.own.compared})"
-            return f"embedding, {self.width}, {'+'.join(self.own.pooling_or_default)}{compared}"
+            compared = (
+                ""
+                if self.sentence.compared == "cosine"
+                else f", ranked by cosine (its folder: {self.sentence.compared})"
+            )
+            return f"embedding, {self.width}, {'+'.join(self.sentence.pooling_or_default)}{compared}"
         return words.get(self.uses[0], self.uses[0])
 
     @property

@@ -14,7 +14,6 @@ from bertcli.errors import BertcliError
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Schema
 from bertcli.serve.routes import ROUTES, Route, has_openai_errors, route
-from bertcli.serve.served import TASKS
 from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import TaskSpec
 
@@ -142,7 +141,7 @@ def _of_task(task: TaskSpec, use: str) -> Schema:
 
 def _variations(task: TaskSpec, use: str) -> Iterator[dict[str, Any]]:
     """Yield options to try: none, and each choice of an option by itself, since a record's fields may depend on it."""
-    fixed: dict[str, Any] = {"candidates": ("a",)} if use in TASKS and use == "zero-shot" else {}
+    fixed: dict[str, Any] = {"candidates": ("a",)} if use == "zero-shot" else {}
     yield fixed
     for item in declared(task.options):
         for kind in kinds_of(item.type):

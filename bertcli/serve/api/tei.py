@@ -149,7 +149,7 @@ async def predict(exchange: Exchange, request: TextsRequest) -> Any:
 @route("/tokenize")
 async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[Token]]:
     """The tokens of texts."""
-    prompts, tokenizer = exchange.served.own.prompts, exchange.served.model.tokenizer
+    prompts, tokenizer = exchange.served.sentence.prompts, exchange.served.model.tokenizer
     if request.prompt_name and request.prompt_name not in prompts:
         names = ", ".join(prompts) or "none"
         raise Refusal(422, f"prompt_name: the model has no such prompt; it has {names}.", "prompt_name", "unusable")
@@ -253,10 +253,10 @@ async def info(exchange: Exchange) -> About:
 
 def about(served: Served) -> ServedAbout:
     """The record of `/info` about a model, with the keys of text-embeddings-inference first."""
-    model, own, use = served.model, served.own, served.uses[0]
+    model, sentence, use = served.model, served.sentence, served.uses[0]
     labels = {str(i): label for i, label in enumerate(model.config.labels)}
     by_labels = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
-    pooling = {"encode": "+".join(own.pooling_or_default), "late": "none", "encode-sparse": "splade"}
+    pooling = {"encode": "+".join(sentence.pooling_or_default), "late": "none", "encode-sparse": "splade"}
     kind = {"rank": "reranker", "classify": "classifier"}.get(use, use)
     path = model.path
     return {
@@ -269,7 +269,7 @@ def about(served: Served) -> ServedAbout:
         "uses": [*served.uses],
         "routes": paths_for(served),
         "ranks_by": next((how for ranker, how in RANKERS.items() if ranker in served.uses), None),
-        "pooling": [*own.pooling],
-        "prompts": dict(own.prompts),
+        "pooling": [*sentence.pooling],
+        "prompts": dict(sentence.prompts),
         "dimensions": served.width,
     }
