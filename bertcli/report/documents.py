@@ -116,14 +116,21 @@ def _flat(value: Any) -> str | int | float | None:
     """A value in a cell: a list of names or numbers joined by commas, anything deeper as JSON."""
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    scalar: str | int | float | None = value
+    return scalar
 
 
 def _markdown(document: Document) -> str:
+    names = [column.name for column in document.columns]
     rules = ["---:" if column.number else "---" for column in document.columns]
-    rows = [[column.name for column in document.columns], rules, *document.rows]
-    table = ["| " + " | ".join(map(_in_markdown, row)) + " |" for row in rows]
-    return "\n".join([*table, "", *(f"- {_in_markdown(line)}" for line in document.below), ""])
+    lines = []
+    for row in (names, rules, *document.rows):
+        lines.append(f"| {' | '.join(map(_in_markdown, row))} |")
+    lines.append("")
+    lines += [f"- {_in_markdown(line)}" for line in document.below]
+    return "\n".join([*lines, ""])
 
 
 def _in_markdown(text: str) -> str:

@@ -85,9 +85,10 @@ class MarkedTable(Table):
         tags = [*dict.fromkeys(map(_tag, labels))]
         hues = {label: (BLUE + GOLDEN * tags.index(_tag(label))) % 360 for label in labels}
         content = []
-        # Notes are left out: the table below has the same.
+        # Notes are left out: the table has the same.
         for title, text, marks, _ in self.passages:
-            content += [element("h2", title)] if title else []
+            if title:
+                content.append(element("h2", title))
             content.append(marked(text, marks, hues))
         columns, rows = self.shown()
         body = [side_by_side(content, table_of(f"{self.title} in order", columns, rows))] if rows else content

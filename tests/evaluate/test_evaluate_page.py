@@ -1,12 +1,14 @@
 """The page, the Markdown and the run that `bertcli evaluate -o` writes."""
 
 import json
+import re
 from itertools import combinations
 from pathlib import Path
 
 from helpers.terminal import bertcli
 
-from bertcli.evaluate.report.page import LETTER, _beside_points, _overlap
+from bertcli.evaluate.outcome import Curve
+from bertcli.evaluate.report.page import LETTER, drawn
 
 DATA = Path(__file__).parent.parent / "data"
 REVIEWS = DATA / "reviews.csv"
@@ -54,12 +56,19 @@ def test_figures_with_one_meaning_share_their_line(tmp_path: Path) -> None:
 
 
 def test_counts_beside_points_do_not_overlap() -> None:
-    points = [(20.0, 100.0), (24.0, 91.0), (28.0, 89.0), (29.0, 90.0), (99.0, 1.0)]
+    points = [(0.2, 0.0), (0.24, 0.09), (0.28, 0.11), (0.29, 0.1), (0.99, 0.99)]
     counts = ["10", "164", "66", "1,204", "3"]
+    picture = drawn(
+        Curve("reliability", "confidence", "accuracy", points, notes=[f"{count} texts" for count in counts])
+    )
     boxes = []
-    for (x, y), count in zip(_beside_points(points, counts), counts, strict=True):
-        boxes.append((x, y - 4, x + LETTER * len(count), y))
-    assert not any(_overlap(a, b) for a, b in combinations(boxes, 2))
+    for x, y, text in re.findall(r'<text x="([-.\d]+)" y="([-.\d]+)">([\d,]+)</text>', picture):
+        assert text in counts
+        left, base = float(x), float(y)
+        boxes.append((left, base - 4, left + LETTER * len(text), base))
+    assert len(boxes) == 5
+    for a, b in combinations(boxes, 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
 
 
 def test_the_page_escapes_texts(tmp_path: Path) -> None:

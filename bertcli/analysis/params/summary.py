@@ -121,13 +121,17 @@ def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
     """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
     types = {path: TITLES.get(path, type(item).__name__) for path, item in modules}
-    levels: dict[str, int] = {}
+    # The whole model, whose path is "", is level 0.
+    levels = {"": 0}
     for path in types:
-        levels[path] = levels[nearest(path.rpartition(".")[0], levels)] + 1 if path else 0
-    shown = [path for path, level in levels.items() if min(1, depth) <= level <= depth]
-    flow = flow_of(model, shown)
+        if path:
+            outer = nearest(path.rpartition(".")[0], levels)
+            levels[path] = levels[outer] + 1
+    least = min(1, depth)
+    paths = [path for path, level in levels.items() if least <= level <= depth]
+    flow = flow_of(model, paths)
     shapes, inputs = flow.shapes, flow.inputs
-    return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in shown]
+    return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in paths]
 
 
 class CountedParameter(NamedTuple):

@@ -99,10 +99,12 @@ def _states(model: "LoadedModel", inputs: "Inputs") -> list[State]:
         cosines = [1.0] * len(state)
         if before is not None:
             products = (state * before).sum(axis=1)
-            cosines = (products / np.maximum(norms * np.linalg.norm(before, axis=1), 1e-12)).tolist()
+            lengths = norms * np.linalg.norm(before, axis=1)
+            cosines = (products / np.maximum(lengths, 1e-12)).tolist()
         # The last state has been through the final norm; the head expects the same of the others.
-        last = len(states) == model.config.num_hidden_layers
-        readings = _readings(model, state if last else model.network.final_norm(state), batch, inputs)
+        is_last = len(states) == model.config.num_hidden_layers
+        normed = state if is_last else model.network.final_norm(state)
+        readings = _readings(model, normed, batch, inputs)
         states.append(State(norms.tolist(), cosines, readings))
         # A copy, since the next layer may write over the array.
         before = state.copy()
@@ -128,8 +130,9 @@ def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
         return
     if out.mlm is not None:
         logits = out.mlm.reshape(len(run.ids), -1)
-        for i in (i for i, id in enumerate(run.ids) if id == inputs.mask):
-            yield f"{inputs.pieces[i]} at position {i}", _best(logits[i], inputs.spell)
+        for position, id in enumerate(run.ids):
+            if id == inputs.mask:
+                yield f"{inputs.pieces[position]} at position {position}", _best(logits[position], inputs.spell)
     if out.classifier is not None:
         yield "Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])
     if out.nsp is not None and inputs.paired:
@@ -141,8 +144,9 @@ def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:
     numbers = logits.astype(np.float64)
     if not np.isfinite(numbers).all():
         return []
-    chances = np.exp(numbers - np.logaddexp.reduce(numbers))
-    return [(name(int(i)), float(chances[i])) for i in np.argsort(-chances, kind="stable")[:BEST]]
+    probabilities = np.exp(numbers - np.logaddexp.reduce(numbers))
+    order = np.argsort(-probabilities, kind="stable")
+    return [(name(int(number)), float(probabilities[number])) for number in order[:BEST]]
 
 
 def results_in_words(run: Pass) -> list[str]:

@@ -320,8 +320,10 @@ def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> In
 def random_inputs(model: LoadedModel, batch: int, sequence: int) -> Inputs:
     """Random token ids, the same every time. Errors: BertcliError for a size that the model cannot take."""
     model.config.check_input(batch, sequence)
-    ids = np.random.default_rng(0).integers(0, model.config.vocab_size, (batch, sequence))
-    return Inputs(ids, np.zeros_like(ids), [f"#{id}" for id in ids[0]])
+    generator = np.random.default_rng(0)
+    ids = generator.integers(0, model.config.vocab_size, (batch, sequence))
+    pieces = [f"#{id}" for id in ids[0]]
+    return Inputs(ids, np.zeros_like(ids), pieces)
 
 
 def run_shapes(model: LoadedModel, batch: int, sequence: int) -> Trace:

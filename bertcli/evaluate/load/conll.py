@@ -68,6 +68,12 @@ def _column(file: str, name: str, options: Evaluate, usual: int) -> int:
 
 def looks_tagged(file: str) -> bool:
     """True if the first lines of a file have a tag in their last column."""
-    lines = [cells_of(line.text) for line in islice(LineFile(file), 20)]
-    words = [cells for cells in lines if cells and cells[0] != DOCUMENT]
-    return bool(words) and all(len(cells) > 1 and TAG.fullmatch(cells[-1]) for cells in words)
+    has_words = False
+    for line in islice(LineFile(file), 20):
+        cells = cells_of(line.text)
+        if not cells or cells[0] == DOCUMENT:
+            continue
+        has_words = True
+        if len(cells) == 1 or not TAG.fullmatch(cells[-1]):
+            return False
+    return has_words

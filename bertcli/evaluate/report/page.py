@@ -169,8 +169,10 @@ def _pictures(model: Record, curve: Curve | None) -> Iterator[Markup]:
 def _worst(model: Record, file: str) -> Markup:
     """The texts on which a model did worst; their places without the name of the one data file."""
     columns = [Column(key.replace("_", " ").capitalize(), optional=True) for key in model["worst"][0]]
-    places = [one["place"].removeprefix(f"{file}, ").removeprefix(f"{file}/") for one in model["worst"]]
-    rows: list[Row] = [(place, *[*one.values()][1:]) for place, one in zip(places, model["worst"], strict=True)]
+    rows: list[Row] = []
+    for case in model["worst"]:
+        place, *others = case.values()
+        rows.append((place.removeprefix(f"{file}, ").removeprefix(f"{file}/"), *others))
     return table(f"The worst cases of {model['model']}", *tabled(columns, rows), wide=True)
 
 
@@ -248,13 +250,17 @@ def _beside_points(points: Sequence[tuple[float, float]], labels: Sequence[str])
     taken = [(x - 1, y - 1, x + 1, y + 1) for x, y in points]
     for (x, y), label in zip(points, labels, strict=False):
         width = LETTER * len(label)
-        sides = [(x + 1.5, y - 1), (x + 1.5, y + 5), (x - 1.5 - width, y - 1), (x - 1.5 - width, y + 5)]
-        further = [(left, y + step * LINE_HEIGHT) for step in (-2, 2, -3, 3) for left, _ in (sides[0], sides[2])]
-        boxes = {(left, base): (left, base - 4, left + width, base) for left, base in [*sides, *further]}
-        clear = (at for at, box in boxes.items() if not any(_overlap(box, other) for other in taken))
-        place = next(clear, sides[0])
-        taken.append(boxes[place])
-        yield place
+        right_of_point, left_of_point = x + 1.5, x - 1.5 - width
+        # Above and below the point on either side first, then lines further away.
+        begins = [(left, base) for left in (right_of_point, left_of_point) for base in (y - 1, y + 5)]
+        for step in (-2, 2, -3, 3):
+            begins += [(left, y + step * LINE_HEIGHT) for left in (right_of_point, left_of_point)]
+        boxes = [(left, base - 4, left + width, base) for left, base in begins]
+        clear = (box for box in boxes if not any(_overlap(box, other) for other in taken))
+        box = next(clear, boxes[0])
+        taken.append(box)
+        left, _, _, base = box
+        yield left, base
 
 
 def _overlap(a: Box, b: Box) -> bool:

@@ -161,10 +161,13 @@ def answers(windows: Sequence[ContextWindow], context: str, options: AnswerOptio
                 by_text[candidate.answer.lower()] = earlier._replace(score=earlier.score + candidate.score)
             elif candidate.score > earlier.score:
                 by_text[candidate.answer.lower()] = candidate
-    every = list(by_text.values())
+    answers = list(by_text.values())
     if options.no_answer:
-        every.append(Span(min(float(of_window[0, 0]) for of_window in scores), 0, 0, ""))
-    return [every[i] for i in best_first(np.array([candidate.score for candidate in every]), options.top_k or 1)]
+        # The span at [CLS] of the window in which it is least likely: no window may have the answer.
+        least = min(float(of_window[0, 0]) for of_window in scores)
+        answers.append(Span(least, 0, 0, ""))
+    order = best_first(np.array([answer.score for answer in answers]), options.top_k or 1)
+    return [answers[number] for number in order]
 
 
 def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
@@ -173,15 +176,18 @@ def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
     Probabilities of different windows have different denominators; logits less those of [CLS] can be compared.
     """
     if scoring == "logits":
-        return np.asarray(np.add.outer(window.start - window.start[0], window.end - window.end[0]))
+        start, end = window.start - window.start[0], window.end - window.end[0]
+        return np.asarray(np.add.outer(start, end))
     return np.multiply.outer(softmax(window.start), softmax(window.end))
 
 
 def _best_spans(scores: Numbers, options: AnswerOptions) -> list[tuple[int, int]]:
     """List first and last token of the best spans, more than requested, since some have equal texts."""
     tokens = np.arange(len(scores))
-    length = tokens - tokens[:, None]  # less one
-    spans = np.argwhere((length >= 0) & (length < (options.max_answer_length or LONGEST_ANSWER)))
+    # From the first token of a span (down) to its last (across): its length less 1.
+    distances = tokens - tokens[:, None]
+    longest = options.max_answer_length or LONGEST_ANSWER
+    spans = np.argwhere((distances >= 0) & (distances < longest))
     best = best_first(scores[tuple(spans.T)], 2 * (options.top_k or 1) + 10)
     return [(first, last) for first, last in spans[best].tolist()]
 

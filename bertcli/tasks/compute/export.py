@@ -168,15 +168,23 @@ def difference(options: "GraphResults", file: Path) -> float:
     """
     config = options.model.config
     length = min(16, config.max_tokens)
-    mask = np.arange(length) < np.array([[max(1, length - 5)], [length]])
+    lengths = np.array([[max(1, length - 5)], [length]])
+    mask = np.arange(length) < lengths
     ids = np.random.default_rng(0).integers(0, config.vocab_size, mask.shape)
+    # All segments occur.
     segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
-    results = options.numpy(pack_padded(ids, segments, mask)[0])
+    batch, *_ = pack_padded(ids, segments, mask)
+    results = options.numpy(batch)
     of_graph = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
     differences = [0.0]
     for name, expected in results.items():
-        numbers = of_graph[name][mask] if len(expected) == mask.sum() else of_graph[name]
-        differences.append(float(np.abs(numbers - expected).max() / max(1.0, np.abs(expected).max())))
+        found = of_graph[name]
+        # Of results with a row for each token the graph has rows for padding, too.
+        if len(expected) == mask.sum():
+            found = found[mask]
+        largest = max(1.0, np.abs(expected).max())
+        differences.append(float(np.abs(found - expected).max() / largest))
+    # np.max keeps NaN, where max would not.
     return float(np.max(differences))
 
 

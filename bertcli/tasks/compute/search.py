@@ -64,20 +64,19 @@ def found(
     whole: bool,
 ) -> list[Record]:
     """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
-    settings, how = settings_of(model, stored), model.sentence.compared
-    if how != "cosine":
-        logger.info("vectors are compared by %s, as the checkpoint specifies.", how)
-    options = options if settings is None else _as_stored(model, options, settings)
-    neighbors = nearest(encode(model, queries, options), stored, top_k, how)
+    settings = settings_of(model, stored)
+    measure = model.sentence.compared
+    if measure != "cosine":
+        logger.info("vectors are compared by %s, as the checkpoint specifies.", measure)
+    if settings is not None:
+        options = _as_stored(model, options, settings)
+    neighbors = nearest(encode(model, queries, options), stored, top_k, measure)
     hits = _hits(neighbors, stored, source, whole)
-    every = zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True)
-    return [
-        {
-            "query": query,
-            "nearest": [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)],
-        }
-        for query, rows, scores in every
-    ]
+    records = []
+    for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
+        found = [{"row": row, "score": score, **hits[row]} for row, score in zip(rows, scores, strict=True)]
+        records.append({"query": query, "nearest": found})
+    return records
 
 
 def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str, Any]) -> EncodeOptions:
@@ -87,9 +86,11 @@ def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str
     """
     given = {field.name for field in fields(options) if getattr(options, field.name) != field.default}
     stored = {name: settings[name] for name in SETTINGS if name not in given}
-    if stored.get("pooling") not in get_args(Pooling):  # the model's own
+    # A pooling that no option names is the model's own.
+    if stored.get("pooling") not in get_args(Pooling):
         stored.pop("pooling", None)
-    for names in (SETTINGS[:-1], SETTINGS):  # the width follows from the others
+    # The width, which is last, follows from the others.
+    for names in (SETTINGS[:-1], SETTINGS):
         options = replace(options, **{name: stored[name] for name in names if name in stored})
         made = Plan.make(model, options).settings
         for name in names:
@@ -104,12 +105,15 @@ def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str
 
 def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
     """Raise BertcliError for vectors of another model, or made with other options than the model's own."""
-    settings, own = settings_of(model, stored), Plan.make(model, EncodeOptions()).settings
+    settings = settings_of(model, stored)
+    if settings is None:
+        return
+    model_settings = Plan.make(model, EncodeOptions()).settings
     for name in SETTINGS:
-        if settings is not None and own[name] != settings[name]:
+        if model_settings[name] != settings[name]:
             raise BertcliError(
                 f"{stored.file} was made with --{name.replace('_', '-')} {quoted(settings[name])}, and not with "
-                f"{quoted(own[name])}, which is this model's: encode the texts again."
+                f"{quoted(model_settings[name])}, which is this model's: encode the texts again."
             )
 
 
@@ -122,17 +126,16 @@ def stored_texts(stored: StoredVectors) -> Texts | None:
 
 def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | None:
     """Read the settings that made the vectors; refuse another model's, and log if the file has no settings."""
-    own, other, settings = (
-        signature(model.name, model.files_read),
-        stored.notes.get(MODEL),
-        stored.settings,
-    )
-    if other is not None and own.split()[-1] != other.split()[-1]:
+    here = signature(model.name, model.files_read)
+    made_by = stored.notes.get(MODEL)
+    settings = stored.settings
+    # A signature ends in a digest; the name before it may differ for the same files.
+    if made_by is not None and here.split()[-1] != made_by.split()[-1]:
         raise BertcliError(
-            f"{stored.file} was made by another model, {quoted(other)}, not by {quoted(own)}: give that one (-m), or "
-            "encode the texts again."
+            f"{stored.file} was made by another model, {quoted(made_by)}, not by {quoted(here)}: give that one (-m), "
+            "or encode the texts again."
         )
-    if other is None or settings is None:
+    if made_by is None or settings is None:
         logger.warning(
             "%s does not say which model and options made its vectors: make sure that they are those of this command.",
             stored.file,
@@ -143,19 +146,29 @@ def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | N
 def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:
     """Look up the rows that were found: the chunk, if a row is one, then id and text; `whole`: every row is a text."""
     rows = sorted({*neighbors.rows.reshape(-1).tolist()})
-    *origins, last = stored.origins([*rows, neighbors.of - 1], neighbors.of) or [{}] * (len(rows) + 1)
-    numbers = [origin.get("index", row) if whole else row for row, origin in zip(rows, origins, strict=True)]
-    count = last.get("index", neighbors.of - 1) + 1 if whole else neighbors.of
-    of_texts = "" if count == neighbors.of else f" of {number_of(count, 'text')}"
-    contents = f"{stored.file} has {number_of(neighbors.of, 'row')}{of_texts}"
-    texts = _texts(source, set(numbers), count, contents) if source else {}
+    last_row = neighbors.of - 1
+    # The last row's text says how many texts there are.
+    *origins, last_origin = stored.origins([*rows, last_row], neighbors.of) or [{}] * (len(rows) + 1)
+    if whole:
+        numbers = [origin.get("index", row) for row, origin in zip(rows, origins, strict=True)]
+        count = last_origin.get("index", last_row) + 1
+    else:
+        numbers, count = rows, neighbors.of
+    texts: Mapping[int, Text] = {}
+    if source:
+        of_texts = "" if count == neighbors.of else f" of {number_of(count, 'text')}"
+        contents = f"{stored.file} has {number_of(neighbors.of, 'row')}{of_texts}"
+        texts = _texts(source, set(numbers), count, contents)
     hits: dict[int, dict[str, Any]] = {}
     for row, number, origin in zip(rows, numbers, origins, strict=True):
-        hits[row] = {**origin}
+        hit: dict[str, Any] = dict(origin)
         if number in texts:
-            text, id = texts[number].text, texts[number].id
-            part = slice(origin.get("start"), origin.get("end")) if whole else slice(None)
-            hits[row] |= {**({} if id is None else {"id": id}), "text": text[part]}
+            text = texts[number]
+            if text.id is not None:
+                hit["id"] = text.id
+            # A chunk's row has the characters of the chunk.
+            hit["text"] = text.text[origin.get("start") : origin.get("end")] if whole else text.text
+        hits[row] = hit
     return hits
 
 

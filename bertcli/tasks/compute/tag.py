@@ -199,16 +199,25 @@ def entities(
     """
     labeled = list(_labeled(pieces, probabilities, labels, aggregation))
     alone = aggregation == "none"
-    begins = [i for i, item in enumerate(labeled) if alone or not i or not item.goes_on_from(labeled[i - 1])]
-    every = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*begins, len(labeled)])]
-    return [entity for entity in every if entity.label not in ignore]
+    begins = []
+    for number, item in enumerate(labeled):
+        continues = number > 0 and item.goes_on_from(labeled[number - 1])
+        if alone or not continues:
+            begins.append(number)
+    entities = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*begins, len(labeled)])]
+    return [entity for entity in entities if entity.label not in ignore]
 
 
 def _labeled(
     pieces: Sequence[Piece], probabilities: Numbers, labels: Sequence[str], aggregation: Aggregation
 ) -> Iterator[_Labeled]:
+    """Yield each piece, or by some aggregations each word, with its most probable label."""
     by_word = aggregation in ("first", "max", "average")
-    begins = [place for place, piece in enumerate(pieces) if not (by_word and place and piece.continues)]
+    begins = []
+    for number, piece in enumerate(pieces):
+        continues_word = by_word and number > 0 and piece.continues
+        if not continues_word:
+            begins.append(number)
     for begin, end in pairwise([*begins, len(pieces)]):
         row = _merged(probabilities[begin:end], aggregation)
         best = int(row.argmax())
@@ -219,14 +228,17 @@ def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
     """Merge the probabilities of a word's pieces to the word's [label]."""
     if aggregation == "average":
         return np.asarray(rows.mean(axis=0))
-    return np.asarray(rows[rows.max(axis=1).argmax() if aggregation == "max" else 0])
+    most_certain = rows.max(axis=1).argmax() if aggregation == "max" else 0
+    return np.asarray(rows[most_certain])
 
 
 def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
     pieces = [piece for labeled in group for piece in labeled.pieces]
     label, word = group[0].label, pieces[0].spelling
-    if not alone:  # of any prefix: E-PER and S-PER are PER too, though they are not joined
-        label, word = label.split("-", 1)[-1], spell([piece.spelling for piece in pieces])
+    if not alone:
+        # Of any prefix: E-PER and S-PER are PER, too, though they are not joined.
+        label = label.split("-", 1)[-1]
+        word = spell([piece.spelling for piece in pieces])
     score = sum(labeled.score for labeled in group) / len(group)
     return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position)
 
@@ -235,11 +247,14 @@ def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:
     """The entities of a text read in overlapping windows: of two that overlap the longer, then the likelier one."""
     if len(windows) == 1:
         return list(windows[0])
+    entities = [entity for window in windows for entity in window]
     kept: list[Entity] = []
-    for entity in sorted((entity for window in windows for entity in window), key=lambda entity: entity.start):
+    for entity in sorted(entities, key=lambda entity: entity.start):
         if not kept or not kept[-1].start <= entity.start < kept[-1].end:
             kept.append(entity)
-        elif (entity.end - entity.start, entity.score) > (kept[-1].end - kept[-1].start, kept[-1].score):
+            continue
+        last = kept[-1]
+        if (entity.end - entity.start, entity.score) > (last.end - last.start, last.score):
             kept[-1] = entity
     return kept
 

@@ -12,7 +12,8 @@ from bertcli.report.shades import Shaded, fitting
 from bertcli.report.terminal import Column, cell_count, padded, visible
 from bertcli.tracing.dispatch import Array
 
-NUMBER = 3  # cells of a percentage
+# Cells of a percentage.
+NUMBER = 3
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Attention:
     def weights(self) -> Array:
         """One head's weights [query, key], or the mean of the layer's heads."""
         head = self.chosen.head
-        mean = self.layer.mean(axis=0, dtype=np.float64) if head is None else self.layer[head - 1]
-        return np.asarray(mean, np.float32)
+        if head is None:
+            return np.asarray(self.layer.mean(axis=0, dtype=np.float64), np.float32)
+        return np.asarray(self.layer[head - 1], np.float32)
 
     @property
     def title(self) -> str:
@@ -50,12 +52,14 @@ class Attention:
 
         Columns of CSV are numbered, since a token may occur twice.
         """
-        matrix = self.weights.tolist()
-        columns = [Column("Token"), *(Column(piece, number=True) for piece in self.pieces)]
-        names = ["token", *(f"{i} {piece}" for i, piece in enumerate(self.pieces))]
-        by_token = list(zip(self.pieces, matrix, strict=True))
-        rows = [[piece, *(f"{weight:.4f}" for weight in weights)] for piece, weights in by_token]
-        lines = [dict(zip(names, [piece, *weights], strict=True)) for piece, weights in by_token]
+        columns = [Column("Token")]
+        columns += [Column(piece, number=True) for piece in self.pieces]
+        names = [f"{position} {piece}" for position, piece in enumerate(self.pieces)]
+        rows: list[list[str]] = []
+        lines: list[dict[str, Any]] = []
+        for piece, weights in zip(self.pieces, self.weights.tolist(), strict=True):
+            rows.append([piece, *(f"{weight:.4f}" for weight in weights)])
+            lines.append({"token": piece, **dict(zip(names, weights, strict=True))})
         return Document(columns, rows, [self.title], record, lines)
 
 
@@ -64,14 +68,17 @@ def shaded_lines(attention: Attention, width: int | None) -> Iterator[list[str]]
 
     A line is a list of cells. Columns that do not fit into `width` follow in further tables.
     """
-    labels, matrix = [visible(piece) for piece in attention.pieces], attention.weights.tolist()
+    labels = [visible(piece) for piece in attention.pieces]
+    matrix = attention.weights.tolist()
     largest = float(attention.weights.max()) or 1.0
-    beside = max(map(cell_count, labels)) + 1
+    label_width = max(map(cell_count, labels))
     widths = [max(cell_count(label), NUMBER + 1) + 1 for label in labels]
-    for columns in fitting(widths, None if width is None else width - beside):
-        if columns[0]:
+    room = None if width is None else width - label_width - 1
+    for keys in fitting(widths, room):
+        is_further_table = keys[0] > 0
+        if is_further_table:
             yield []
-        yield [" " * beside, *(padded(labels[i], widths[i], number=True) for i in columns)]
+        yield [" " * (label_width + 1), *(padded(labels[key], widths[key], number=True) for key in keys)]
         for label, weights in zip(labels, matrix, strict=True):
-            cells = [Shaded(f"{100 * weights[i]:{widths[i]}.0f}", weights[i] / largest) for i in columns]
-            yield [padded(label, beside - 1, number=True) + " ", *cells]
+            cells = [Shaded(f"{100 * weights[key]:{widths[key]}.0f}", weights[key] / largest) for key in keys]
+            yield [padded(label, label_width, number=True) + " ", *cells]
