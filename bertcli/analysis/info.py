@@ -201,8 +201,8 @@ def _described(folder: Folder) -> dict[str, Any]:
             return {**found, "runs": True, "family": "GLiNER", "what": what}
         config = layout.transformer.optional("config.json")
         title = "static model" if layout.is_static else parse_config(config).title
-        kind = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
-        return {**found, "runs": True, "family": title.removeprefix("a "), "what": kind}
+        classes = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
+        return {**found, "runs": True, "family": title.removeprefix("a "), "what": classes}
     except BertcliError as error:
         return {**found, "runs": False, "what": str(error)}
 

@@ -230,11 +230,11 @@ def _add(
 def _parameters(group: Any) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups."""
     for field in fields(group):
-        kind, default, metadata = field.type, field.default, field.metadata
+        annotation, default, metadata = field.type, field.default, field.metadata
         if not field.init:  # a group that this command has no use for
             continue
-        if is_dataclass(kind):
-            yield from _parameters(kind)
+        if is_dataclass(annotation):
+            yield from _parameters(annotation)
         elif metadata:  # a field without is no option
             settings = {**metadata["settings"], "show_default": False}
             if "argument" in metadata:
@@ -243,10 +243,10 @@ def _parameters(group: Any) -> Iterator[Parameter]:
                 settings["rich_help_panel"] = settings["rich_help_panel"] or getattr(group, "panel", None)
                 info = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
             if metadata["read"]:
-                kind, default = str | None, None
-            elif int in kinds_of(kind):  # a word that stands for a number is for Python alone
-                kind = int | None
-            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+                annotation, default = str | None, None
+            elif int in kinds_of(annotation):  # a word that stands for a number is for Python alone
+                annotation = int | None
+            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 
 
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
@@ -326,6 +326,6 @@ class _StderrHandler(logging.Handler):
     """Log handler that writes `Note: …` and `Warning: …` to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        kind = "Warning" if record.levelno >= logging.WARNING else "Note"
+        prefix = "Warning" if record.levelno >= logging.WARNING else "Note"
         with suppress(OSError):  # a closed stderr is no reason to stop the work
-            print(f"{kind}: {_one_line(record.getMessage())}", file=sys.stderr, flush=True)
+            print(f"{prefix}: {_one_line(record.getMessage())}", file=sys.stderr, flush=True)

@@ -58,8 +58,8 @@ def doctor(options: DoctorOptions) -> None:
         if value not in (None, []):
             if isinstance(value, bool):
                 value = "yes" if value else "no"
-            shown = " ".join(value) if isinstance(value, list) else str(value)
-            print(f"{name.replace('_', ' '):26}{visible(shown)}")
+            text = " ".join(value) if isinstance(value, list) else str(value)
+            print(f"{name.replace('_', ' '):26}{visible(text)}")
     if speeds:
         print()
         print_table(SPEEDS, [[_cell(row[column]) for column in row] for row in speeds])

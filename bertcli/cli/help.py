@@ -142,9 +142,9 @@ def whole(command: Any, ctx: typer.Context) -> str:
             lines += [*paragraph.splitlines(), ""]
         else:
             lines += [*_wrapped(paragraph, width), ""]
-    shown = [parameter for parameter in command.get_params(ctx) if not _hidden(parameter)]
-    arguments = [one for one in shown if _is_argument(one)]
-    options = sorted((one for one in shown if not _is_argument(one)), key=_panels(shown).index_of)
+    parameters = [parameter for parameter in command.get_params(ctx) if not _hidden(parameter)]
+    arguments = [one for one in parameters if _is_argument(one)]
+    options = sorted((one for one in parameters if not _is_argument(one)), key=_panels(parameters).index_of)
     if arguments:
         lines += [_heading("Arguments"), *_described(map(_row, arguments), width), ""]
     for panel, rows in _commands(command) if hasattr(command, "commands") else ():

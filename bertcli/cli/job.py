@@ -237,14 +237,14 @@ class CommandRun(Generic[W]):
                 share = done / count if count else self.texts.share()  # of what is read, some is computed later
                 return done, share if count or share is None else share * done / max(done, self.texts.read)
 
-            with closing(progress(blocks, self.command, reached)) as shown:
-                yield shown
+            with closing(progress(blocks, self.command, reached)) as counted:
+                yield counted
 
     def _model_files(self) -> list[Path]:
         """The files that the model was opened from, before its first result: the same in every run of a command."""
         assert self.model.folder is not None
-        own = self.model.classifier
-        return [*self.model.folder.files_read, *([Path(own.file)] if own else [])]
+        classifier = self.model.classifier
+        return [*self.model.folder.files_read, *([Path(classifier.file)] if classifier else [])]
 
     def _fingerprint(self, files: Sequence[Path], model_files: Sequence[Path]) -> "Fingerprint":
         import numpy
@@ -308,7 +308,7 @@ def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None 
     return open_as(LoadedModel, options, sample, engine)
 
 
-def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
+def open_as(model_class: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
     """Open a model as `open_model` does, as an instance of `kind`, a subclass of LoadedModel such as `Model`."""
     if engine and engine.engine != "onnx":
         refuse(
@@ -316,7 +316,7 @@ def open_as(kind: type[K], options: ModelOptions, sample: str, engine: EngineOpt
             ("--precision", "--device", "--force"),
             "NumPy computes in float32 on the processor: add --engine onnx.",
         )
-    model = kind.load(**options.load_arguments(sample), **(asdict(engine) if engine else {}))
+    model = model_class.load(**options.load_arguments(sample), **(asdict(engine) if engine else {}))
     for note in model.notes:
         logger.info("%s", note)
     return model

@@ -35,11 +35,11 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
     """Drop each mark that overlaps an earlier (better) one; the rest are in the order of the text."""
     kept: list[Mark] = []
     for candidate in marks:
-        place = bisect(kept, candidate)
-        after_others = place == 0 or kept[place - 1].end <= candidate.start
-        before_others = place == len(kept) or candidate.end <= kept[place].start
+        number = bisect(kept, candidate)
+        after_others = number == 0 or kept[number - 1].end <= candidate.start
+        before_others = number == len(kept) or candidate.end <= kept[number].start
         if candidate.start < candidate.end and after_others and before_others:
-            kept.insert(place, candidate)
+            kept.insert(number, candidate)
     return kept
 
 

@@ -75,19 +75,19 @@ def print_marked(text: str, marks: Iterable[Mark]) -> None:
     from rich.text import Text
 
     console, colored = _shading_console()
-    shown, end = Text(), 0
+    printed, end = Text(), 0
     for mark in marks:
-        shown.append(visible(text[end : mark.start], lines=True))
+        printed.append(visible(text[end : mark.start], lines=True))
         words, title = visible(text[mark.start : mark.end], lines=True), visible(mark.title)
         if colored:
-            shown.append(words, _on(mark.shade))
-            shown.append(f" {title}" if mark.label else "", f"bold {_on(mark.shade)}")
+            printed.append(words, _on(mark.shade))
+            printed.append(f" {title}" if mark.label else "", f"bold {_on(mark.shade)}")
         else:
-            shown.append(f"{words}({title})")
+            printed.append(f"{words}({title})")
         end = mark.end
-    shown.append(visible(text[end:], lines=True))
+    printed.append(visible(text[end:], lines=True))
     width = terminal_width()
-    console.print(shown, soft_wrap=width is None, width=width)
+    console.print(printed, soft_wrap=width is None, width=width)
 
 
 def shows_shades() -> bool:

@@ -94,5 +94,5 @@ SPEC = TaskSpec(
     shape=shape,
     table=lambda options: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
     examples=examples,
-    place=6,
+    position=6,
 )

@@ -141,5 +141,5 @@ SPEC = TaskSpec(
     shape=shape,
     table=lambda options: Table(COLUMNS, "labels"),
     examples=examples,
-    place=2,
+    position=2,
 )

@@ -175,6 +175,6 @@ SPEC = TaskSpec(
         else Table(COLUMNS, rows)
     ),
     examples=examples,
-    place=1,
+    position=1,
     vectors=True,
 )

@@ -97,5 +97,5 @@ SPEC = TaskSpec(
     shape=shape,
     table=lambda options: Table(COLUMNS, rows),
     examples=examples,
-    place=3,
+    position=3,
 )

@@ -99,27 +99,27 @@ def kinds_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _check(name: str, value: object, kinds: Sequence[Any], least: int | None) -> None:
+def _check(name: str, value: object, hints: Sequence[Any], least: int | None) -> None:
     """Check an option's type and bound; None passes, as "the model's default". Errors: BertcliError."""
-    words = next((kind for kind in kinds if get_origin(kind) is Literal), None)
+    words = next((hint for hint in hints if get_origin(hint) is Literal), None)
     if isinstance(value, str) and value in get_args(words):
         return
-    if int in kinds:
+    if int in hints:
         if least is not None:  # else the model sets bounds
             check_count(name, value, least)  # type: ignore[arg-type]
     elif words:
         check_choice(name, value, words)  # type: ignore[arg-type]
     else:
-        check_kind(name, value, Real if kinds[0] is float else get_origin(kinds[0]) or kinds[0])
+        check_kind(name, value, Real if hints[0] is float else get_origin(hints[0]) or hints[0])
 
 
 def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:
     """Decorate a method (model, texts, options), so that it takes the options as keywords."""
 
     def decorate(method: Callable[[M, T, W], R]) -> Callable[Concatenate[M, T, P], R]:
-        own, of_options = signature(method), signature(options).parameters.values()
-        leading = list(own.parameters.values())[:2]
-        whole = own.replace(parameters=[*leading, *of_options])
+        of_method, of_options = signature(method), signature(options).parameters.values()
+        leading = list(of_method.parameters.values())[:2]
+        whole = of_method.replace(parameters=[*leading, *of_options])
         make: Callable[..., W] = options
 
         @wraps(method)

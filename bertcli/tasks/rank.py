@@ -86,5 +86,5 @@ SPEC = TaskSpec(
     record=record,
     table=lambda options: Table(COLUMNS, ""),
     examples=examples,
-    place=7,
+    position=7,
 )

@@ -75,7 +75,7 @@ class TaskSpec:
     table: Callable[[Any], Table]
     examples: Examples
     panel: str = "Run"  # of --help; "" for one without a command of its own
-    place: int = 0  # the position in the panel
+    position: int = 0  # the position in the panel
     vectors: bool = False  # results are vectors, which files of arrays can hold
     compares: bool = False  # two texts can be compared, with a summary at the end
     shape: Callable[[Any, Any], Any] = _whole
@@ -94,7 +94,7 @@ class TaskSpec:
 def specs() -> list[TaskSpec]:
     """List the specs of all tasks, in the order of --help."""
     found = (_spec_in(module) for module in _modules())
-    return sorted(filter(None, found), key=lambda one: one.place)
+    return sorted(filter(None, found), key=lambda one: one.position)
 
 
 def spec(name: str) -> TaskSpec | None:

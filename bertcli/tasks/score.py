@@ -106,5 +106,5 @@ SPEC = TaskSpec(
     table=lambda options: Table(OF_PAIRS, "") if options.compare else Table(COLUMNS, rows, in_files=False),
     compares=True,
     examples=examples,
-    place=4,
+    position=4,
 )

@@ -184,5 +184,5 @@ SPEC = TaskSpec(
     shape=shape,
     table=table,
     examples=examples,
-    place=5,
+    position=5,
 )

@@ -38,4 +38,4 @@ class DiffOptions(Cut):
     common: bool = option(False, "", "With --check: ignore what only one of the models has.")
 
 
-SPEC = ViewSpec(DiffOptions, reads="two models", place=6)
+SPEC = ViewSpec(DiffOptions, reads="two models", position=6)

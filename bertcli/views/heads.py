@@ -78,4 +78,4 @@ def _sample(options: HeadsOptions, texts: Sequence[str]) -> str:
     return sample_for(options, texts) if options.ablate else MASKED_SAMPLE
 
 
-SPEC = ViewSpec(HeadsOptions, sample=_sample, place=3)
+SPEC = ViewSpec(HeadsOptions, sample=_sample, position=3)

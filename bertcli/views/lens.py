@@ -32,4 +32,4 @@ class LensOptions(Cut):
     all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
 
 
-SPEC = ViewSpec(LensOptions, each=True, place=2)
+SPEC = ViewSpec(LensOptions, each=True, position=2)

@@ -48,4 +48,4 @@ class PatchOptions(TargetOptions):
     )
 
 
-SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, place=4)
+SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, position=4)

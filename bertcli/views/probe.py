@@ -83,4 +83,4 @@ def check_name(file: str) -> None:
         )
 
 
-SPEC = ViewSpec(ProbeOptions, reads="labelled texts", place=5)
+SPEC = ViewSpec(ProbeOptions, reads="labelled texts", position=5)

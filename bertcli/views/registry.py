@@ -30,7 +30,7 @@ class ViewSpec:
 
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
     command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe --save`.
-    panel, place: where --help lists the command, and its rank there.
+    panel, position: where --help lists the command, and its rank there.
     """
 
     options: type[Checked]
@@ -39,7 +39,7 @@ class ViewSpec:
     each: bool = False
     takes_classifier: bool = False
     panel: str = "Interpret"
-    place: int = 0
+    position: int = 0
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ def sample_for(options: TargetOptions, texts: Sequence[str]) -> str:
 def view_specs() -> list[ViewSpec]:
     """The specs of all views, in the order in which --help shows them."""
     found = (_spec_in(module) for module in _modules())
-    return sorted(filter(None, found), key=lambda one: one.place)
+    return sorted(filter(None, found), key=lambda one: one.position)
 
 
 def view_spec(name: str) -> ViewSpec | None:

@@ -47,7 +47,7 @@ SPEC = TaskSpec(
     record=record,
     table=lambda options: Table((Column("index", int), Column("pieces")), "pieces"),
     examples=examples,
-    place=8,
+    position=8,
 )
 '''
 WORK = '''

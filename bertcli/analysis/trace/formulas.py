@@ -148,13 +148,13 @@ def plain(tree: Formula) -> str:
         return " ".join(map(plain, tree)).replace("( ", "(").replace(" )", ")").replace(" ,", ",")
     if not isinstance(tree, tuple):
         return str(tree)
-    kind, *inner = tree
+    operator, *inner = tree
     parts = [f"({plain(part)})" if isinstance(part, list) and len(part) > 1 else plain(part) for part in inner]
-    if kind == "frac":
+    if operator == "frac":
         return f"{parts[0]} / {parts[1]}"
-    if kind == "root":
+    if operator == "root":
         return f"√{parts[0]}"
-    if kind == "sub":
+    if operator == "sub":
         return f"{parts[0]}_{parts[1].strip('()')}" if len(parts[1]) < 4 else f"{parts[0]}_{parts[1]}"
     return f"{parts[0]}{'ᵀ' if parts[1] == 'T' else '²' if parts[1] == '2' else f'^{parts[1]}'}"
 
@@ -168,8 +168,8 @@ def _mathml(tree: Formula) -> Markup:
     if isinstance(tree, list):
         return element("mrow", *map(_mathml, tree))
     if isinstance(tree, tuple):
-        kind, *parts = tree
-        return element({"sub": "msub", "sup": "msup", "frac": "mfrac", "root": "msqrt"}[kind], *map(_mathml, parts))
+        operator, *parts = tree
+        return element({"sub": "msub", "sup": "msup", "frac": "mfrac", "root": "msqrt"}[operator], *map(_mathml, parts))
     if tree in OPERATORS:
         return element("mo", tree)
     return element("mn" if tree.isdigit() else "mi" if len(tree) == 1 else "mtext", tree)

@@ -38,7 +38,7 @@ class Words(NamedTuple):
 
 
 def words_for(
-    places: Iterable[StepKey], arguments: Mapping[str, Any], part: str, operands: Sequence[str]
+    keys: Iterable[StepKey], arguments: Mapping[str, Any], part: str, operands: Sequence[str]
 ) -> Words | None:
     """The words for the first key in `places` that has some, with the activation's name inserted; None if none has.
 
@@ -46,8 +46,10 @@ def words_for(
     op reads: a key may have other words for an operand of a certain name. A class without words of its own has those
     of its base class.
     """
-    for kind, field, op in places:
-        classes = [("module", "")] if kind is None else [(base.__module__, base.__qualname__) for base in kind.__mro__]
+    for owner, field, op in keys:
+        classes = [("module", "")]
+        if owner is not None:
+            classes = [(base.__module__, base.__qualname__) for base in owner.__mro__]
         entries = (
             _words(module).get((name, field, op, operand)) for module, name in classes for operand in (*operands, "")
         )
@@ -55,8 +57,8 @@ def words_for(
         if words is not None:
             activation = arguments.get("activation")
             title = "identity" if activation is None else ACTIVATIONS[activation].title
-            own = HEADS.get(part, {})
-            group, output, *weights = (own.get(word, word) for word in (words.group, words.output, *words.weights))
+            of_head = HEADS.get(part, {})
+            group, output, *weights = (of_head.get(word, word) for word in (words.group, words.output, *words.weights))
             return Words(group, words.operation.format(act=title), output, tuple(weights))
     return None
 

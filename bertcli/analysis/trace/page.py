@@ -131,8 +131,8 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
     of_text = run.inputs.mask is not None
-    kind = "a text" if of_text else number_of(len(run.ids), "random token") if run.inputs.pieces else "shapes alone"
-    title = f"The forward pass of {kind}"
+    input_name = "a text" if of_text else number_of(len(run.ids), "random token") if run.inputs.pieces else "shapes alone"
+    title = f"The forward pass of {input_name}"
     # A page from a server does not show the server's command line.
     command = "" if options.ask else None
     subject = text or (run.inputs.text if of_text else "")
@@ -230,7 +230,7 @@ def _note(run: Pass, kept: Selection) -> str:
     whole = {path for path, numbers in arrays.items() if numbers.features is None}
     text = f"On this page are the results of {len(whole)} of {number_of(len(results), 'step')} whole"
     features = [numbers.features for numbers in arrays.values() if numbers.features is not None]
-    first = [len(places) for places in features if places[-1] == len(places) - 1]
+    first = [len(indices) for indices in features if indices[-1] == len(indices) - 1]
     text += f", of others the first {number_of(max(first), 'feature')} at most" if first else ""
     text += ", of the vocabulary's logits those of the best tokens" if len(first) < len(features) else ""
     missing = len(results) - len(arrays)

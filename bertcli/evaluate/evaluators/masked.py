@@ -96,18 +96,18 @@ def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Fl
     """-log p of the true word at the mask of each chosen text [text]; NaN where that is no single piece."""
     losses = np.full(len(data.rows), np.nan)
     targets: list[Text] = []
-    places: list[int] = []
+    rows: list[int] = []
     for i, (row, use) in enumerate(zip(data.rows, chosen, strict=True)):
         pieces = [model.tokenizer.pieces_of(word) for word in row.label] if use else []
         single = next((ids[0] for ids in pieces if len(ids) == 1), None)
         if single is not None:
             targets.append(row._replace(label=single))
-            places.append(i)
+            rows.append(i)
     task = _TrueWords(model, options.reading)
     for block in results(task, data._replace(rows=targets).texts):
         for record in block.records():
             if "error" not in record:
-                losses[places[record["index"]]] = -record["log_prob"]
+                losses[rows[record["index"]]] = -record["log_prob"]
     return losses
 
 

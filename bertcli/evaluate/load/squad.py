@@ -61,7 +61,7 @@ def _objects(value: Any, name: str) -> list[Any]:
 
 def _values(question: Any) -> dict[str, Any]:
     answers = []
-    asked = _field(question, "question")
+    text_of_question = _field(question, "question")
     if not question.get("is_impossible"):
         answers = [_field(answer, "text") for answer in _objects(question, "answers")]
-    return {"question": asked, "answers": answers}
+    return {"question": text_of_question, "answers": answers}

@@ -268,8 +268,8 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
             continue
         chosen: list[str | None] = []
         fits = True
-        for spec, own in zip(specs, given, strict=True):
-            name = own if own is not None else next((name for name in spec.names if name in names), None)
+        for spec, given_name in zip(specs, given, strict=True):
+            name = given_name if given_name is not None else next((name for name in spec.names if name in names), None)
             fits = fits and (name is not None or spec.optional)
             chosen.append(name)
         if fits:

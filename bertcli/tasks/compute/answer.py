@@ -45,8 +45,8 @@ class _Answer(RecordTask):
     @cached_property
     def limit(self) -> int:
         """The number of tokens of a window."""
-        own = super().limit
-        return min(own, LONGEST_WINDOW) if self.reading.max_length is None else own
+        model_limit = super().limit
+        return min(model_limit, LONGEST_WINDOW) if self.reading.max_length is None else model_limit
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         return self.model.tokenizer.encode([text.text for text in texts], [text.pair for text in texts])
@@ -105,14 +105,14 @@ class _Answer(RecordTask):
 def _context(part: Tokens, rows: Numbers) -> "ContextWindow":
     """Collect the context's tokens in a window; the range of a word covers its tokens in the window only."""
     offsets, numbers = part.offsets, part.words
-    places = [place for place, side in enumerate(part.sides) if side == CONTEXT]
+    positions = [position for position, side in enumerate(part.sides) if side == CONTEXT]
     words: dict[int | None, tuple[int, int]] = {}
-    for place in places:
-        number, (start, end) = numbers[place], offsets[place]
+    for position in positions:
+        number, (start, end) = numbers[position], offsets[position]
         if number is not None:
             words[number] = (words[number][0] if number in words else start, end)
-    tokens = [ContextToken(*offsets[place], words.get(numbers[place])) for place in places]
-    start, end = rows[[0, *places]].T  # the first token, [CLS], stands for no answer
+    tokens = [ContextToken(*offsets[position], words.get(numbers[position])) for position in positions]
+    start, end = rows[[0, *positions]].T  # the first token, [CLS], stands for no answer
     return ContextWindow(start, end, tokens)
 
 

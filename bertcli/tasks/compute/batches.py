@@ -125,7 +125,7 @@ def in_micro_batches(
     distinct, results = [*firsts.values()], dict[int, R]()
 
     def work(batch: list[int]) -> None:
-        indices = [distinct[place] for place in batch]
+        indices = [distinct[number] for number in batch]
         results.update(zip(indices, run(indices), strict=True))
 
     batches = even_batches([len(sentences[index].ids) for index in distinct], batch_tokens or BATCH_TOKENS)

@@ -39,7 +39,7 @@ def chunks(
 class _Cut(NamedTuple):
     """The character before which a text may be cut, and the quality of that place; white space follows the cut."""
 
-    place: int
+    position: int
     quality: int
 
 
@@ -57,14 +57,14 @@ def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterato
         candidates = range(min(first + limit, count), max(first, beyond), -1)
         return max(candidates, key=lambda token: cuts[token].quality, default=count)
 
-    first = last = place = 0  # the first token of a part, and where the part before it ended
+    first = last = position = 0  # the first token of a part, and where the part before it ended
     while True:
         end = end_of(first, last)
-        if cuts[end].place > place or not last:  # else these tokens are more of a character that is in already
-            yield cuts[first].place, cuts[end].place
+        if cuts[end].position > position or not last:  # else these tokens are more of a character that is in already
+            yield cuts[first].position, cuts[end].position
         if end == count:
             return
-        place, last = cuts[end].place, end
+        position, last = cuts[end].position, end
         again = (token for token in range(max(end - overlap, first + 1), end) if cuts[token].quality == SPACE)
         first = next((token for token in again if cuts[end_of(token, end)].quality >= WORD), end)
 
@@ -73,23 +73,23 @@ def _cuts(text: str, tokens: Tokens) -> Iterator[_Cut]:
     """Yield a cut between each token of the text and the next, after all characters of the tokens before."""
     columns = zip(tokens.offsets, tokens.words, tokens.sides, strict=True)
     of_text = [(start, end, word) for (start, end), word, side in columns if side is not None]
-    for (_, place, word), (start, _, next_word) in pairwise(of_text):
-        overlapping = start < place
-        while place < start and not text[place].isspace():
-            place += 1
-        if overlapping or not 0 < place < len(text):
-            yield _Cut(place, NOWHERE)
-        elif text[place].isspace() and not text[place - 1].isspace():
-            yield _Cut(place, SPACE)
-        elif _inside_character(text, place):
-            yield _Cut(place, NOWHERE)
+    for (_, position, word), (start, _, next_word) in pairwise(of_text):
+        overlapping = start < position
+        while position < start and not text[position].isspace():
+            position += 1
+        if overlapping or not 0 < position < len(text):
+            yield _Cut(position, NOWHERE)
+        elif text[position].isspace() and not text[position - 1].isspace():
+            yield _Cut(position, SPACE)
+        elif _inside_character(text, position):
+            yield _Cut(position, NOWHERE)
         else:
-            yield _Cut(place, WORD if word != next_word else CHARACTER)
+            yield _Cut(position, WORD if word != next_word else CHARACTER)
 
 
-def _inside_character(text: str, place: int) -> bool:
+def _inside_character(text: str, position: int) -> bool:
     """True if `place` lies within what a reader sees as one character: a letter with marks, a joined emoji."""
-    before, after = text[place - 1], text[place]
+    before, after = text[position - 1], text[position]
     return (
         unicodedata.category(after).startswith("M")
         or JOINER in (before, after)

@@ -58,8 +58,8 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
     expected = " or ".join(map(quoted, family(model.config.model_type).prompts))
     if expected and model.sentence.pooling and not model.sentence.prompts and options.prompt is None:
-        kind = model.config.model_type
-        logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", kind, expected)
+        model_type = model.config.model_type
+        logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", model_type, expected)
     return EncodeTask(model, reading, chunking, left_out, made, prompt=prompt)
 
 
@@ -258,10 +258,10 @@ class Plan:
     @classmethod
     def make(cls, model: LoadedModel, options: EncodeOptions) -> "Plan":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
-        own, last = model.sentence, model.config.num_hidden_layers
+        sentence, last = model.sentence, model.config.num_hidden_layers
         if options.pooling in (None, "auto"):
             _check_made_for_vectors(model)
-        layers, (modes, role, reason) = layer_numbers(options.layer, last), _modes(options, own)
+        layers, (modes, role, reason) = layer_numbers(options.layer, last), _modes(options, sentence)
         if role is not None and layers != (last,):
             raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
         if "pooler" in modes:
@@ -271,12 +271,12 @@ class Plan:
                     "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "
                     "pooling."
                 )
-        projected = bool(modes) == (own.late is None)  # whether the checkpoint's layers are for such vectors
-        dense, normalize = (own.dense, own.normalize) if projected else ((), False)
-        if role is not None and own.tokens is not None and own.tokens.late is not None:
-            dense, normalize = (own.tokens.late,), True
+        projected = bool(modes) == (sentence.late is None)  # whether the checkpoint's layers are for such vectors
+        dense, normalize = (sentence.dense, sentence.normalize) if projected else ((), False)
+        if role is not None and sentence.tokens is not None and sentence.tokens.late is not None:
+            dense, normalize = (sentence.tokens.late,), True
         width = _width(model.config.hidden_size * len(layers) * max(1, len(modes)), dense, options.truncate_dim)
-        cut = own.truncate_dim if modes and options.truncate_dim is None else None
+        cut = sentence.truncate_dim if modes and options.truncate_dim is None else None
         cut = None if cut is None or cut >= width else cut
         return cls(
             pooling=modes,
@@ -334,8 +334,9 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
         if mode == "max":
             vectors[some] = np.maximum.reduceat(states, bounds, axis=0)[::2]
         else:
-            place = np.arange(1, len(states) + 1) - np.repeat(offsets[:-1], np.diff(offsets))  # in its sentence, from 1
-            weights = place if mode == "weightedmean" else np.ones_like(place)
+            # In each sentence, from 1.
+            positions = np.arange(1, len(states) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
+            weights = positions if mode == "weightedmean" else np.ones_like(positions)
             divisor = np.add.reduceat(weights, bounds)[::2]
             divisor = np.sqrt(divisor) if mode == "mean_sqrt_len" else divisor
             weighted = states * weights[:, None].astype(np.float32) if mode == "weightedmean" else states
@@ -361,36 +362,37 @@ def _refuse_projection(model: LoadedModel) -> None:
 
 def _check_made_for_vectors(model: LoadedModel) -> None:
     """Raise BertcliError for a checkpoint that is made for another task, unless a pooling is given."""
-    own = model.sentence
-    if own.sparse is not None:
+    sentence = model.sentence
+    if sentence.sparse is not None:
         raise BertcliError(
             "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
         )
-    if own.late is not None:
+    if sentence.late is not None:
         raise BertcliError(
             "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
             "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
         )
-    if not own.pooling:
+    if not sentence.pooling:
         _refuse_projection(model)
-    if own.ranks:
+    if sentence.ranks:
         raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
 
 
-def _modes(options: EncodeOptions, own: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
+def _modes(options: EncodeOptions, sentence: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
     """Choose the pooling modes (none: keep every token), the role in late interaction, and the reason, for the user."""
     pooling = options.pooling or "auto"
     if pooling == "auto":
-        return own.pooling_or_default, None, own.reason
+        return sentence.pooling_or_default, None, sentence.reason
     if pooling != "none":
         return (pooling,), None, f"{pooling}, as requested"
-    if own.late is not None:
-        kind = "query" if options.prompt_name == "query" else "document"
-        return (), getattr(own.late, kind), f"none, as requested: a vector for every token of a {kind}"
-    if own.interaction is not None:
-        return (), own.interaction.document, "none, as requested: a vector for every token but the first"
+    if sentence.late is not None:
+        side = "query" if options.prompt_name == "query" else "document"
+        return (), getattr(sentence.late, side), f"none, as requested: a vector for every token of a {side}"
+    if sentence.interaction is not None:
+        return (), sentence.interaction.document, "none, as requested: a vector for every token but the first"
     reason = "none, as requested: a vector for every token"
-    left_out = [name for name, step in (("Dense layers", own.dense), ("normalization", own.normalize)) if step]
+    steps = (("Dense layers", sentence.dense), ("normalization", sentence.normalize))
+    left_out = [name for name, step in steps if step]
     if left_out:
         reason += f"; without the checkpoint's {' and '.join(left_out)}, made for one vector per text"
     return (), None, reason

@@ -68,9 +68,9 @@ def export_file(model: LoadedModel, file: str | Path, options: ExportOptions) ->
     without weights, and while writing; what was there is then unchanged.
     """
     check_output(str(file), (".onnx",))
-    place = Path(os.path.realpath(file))
-    with _draft_of(place.parent, str(file)) as draft:
-        return _make_graph(model, draft / place.name, options)._replace(file=Path(file))
+    target = Path(os.path.realpath(file))
+    with _draft_of(target.parent, str(file)) as draft:
+        return _make_graph(model, draft / target.name, options)._replace(file=Path(file))
 
 
 def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions) -> Exported:
@@ -99,11 +99,11 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
         logger.info(others, "the weights of a cross-encoder made of modules")
     plan = given.plan
     if plan is not None and model.path is not None:
-        own = model.sentence
-        if (plan.pooling, plan.normalize) != (own.pooling_or_default, own.normalize):
+        sentence = model.sentence
+        if (plan.pooling, plan.normalize) != (sentence.pooling_or_default, sentence.normalize):
             logger.warning(
                 "sentence-transformers pools as the folder's files say (%s), not as you asked: only programs "
-                "that read the graph's output sentence_embedding get your pooling.", own.reason,
+                "that read the graph's output sentence_embedding get your pooling.", sentence.reason,
             )  # fmt: skip
     return exported._replace(file=target / name)
 
@@ -203,9 +203,9 @@ def _draft_of(folder: Path, what: str) -> Iterator[Path]:
                 with part.open("r+b") as written:
                     os.fsync(written.fileno())
             for part in parts:  # weights before the file that refers to them
-                place = folder / part.relative_to(draft)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(part, place)
+                destination = folder / part.relative_to(draft)
+                destination.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(part, destination)
 
 
 # ------------------------------------------------------------------------------------------- what a graph gives

@@ -108,10 +108,10 @@ class _FillMask(RecordTask):
         masks = []
         for mask, (position, candidates) in enumerate(zip(sentence.positions, ranked, strict=True)):
             predictions = []
-            for place, candidate in enumerate(candidates):
+            for rank, candidate in enumerate(candidates):
                 together = range(len(words)) if self.joint else (mask,)
-                sequence = put_in(item, [(spans[i], words[i][place]) for i in together], spans[mask].side)
-                predictions.append({**self._prediction(candidate, words[mask][place].alone), "sequence": sequence})
+                sequence = put_in(item, [(spans[i], words[i][rank]) for i in together], spans[mask].side)
+                predictions.append({**self._prediction(candidate, words[mask][rank].alone), "sequence": sequence})
             masks.append({"position": position, "predictions": predictions})
         return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
 

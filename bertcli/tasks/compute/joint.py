@@ -53,7 +53,7 @@ def joint_fillings(
         ranked = [candidates for (candidates,) in best_candidates(model, partly_filled, targets, width, batch_tokens)]
         grown = [(i, candidate) for i, candidates in enumerate(ranked) for candidate in candidates]
         scores = np.array([beam[i].log_probability + candidate.log_probability for i, candidate in grown])
-        best = [grown[place] for place in best_first(scores, width)]  # only these are turned into sentences
+        best = [grown[number] for number in best_first(scores, width)]  # only these are turned into sentences
         beam = [beam[i].grown(partly_filled[i].positions[0], candidate) for i, candidate in best]
     return [
         [Candidate(filling.words[mask], filling.log_probability) for filling in beam[:count]]

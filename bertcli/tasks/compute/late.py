@@ -52,8 +52,8 @@ class TokenVectors:
 
         vectors = in_micro_batches(filled, batch_tokens, run, lengths)
         scored = [self.scored(tokens) for tokens in filled]
-        kept = [_some(tokens, places) for tokens, places in zip(filled, scored, strict=True)]
-        return kept, [rows[places] for rows, places in zip(vectors, scored, strict=True)]
+        kept = [_some(tokens, positions) for tokens, positions in zip(filled, scored, strict=True)]
+        return kept, [rows[positions] for rows, positions in zip(vectors, scored, strict=True)]
 
     def scored(self, filled: Tokens) -> list[int]:
         """List the positions of an expanded text's tokens that are scored."""
@@ -98,8 +98,8 @@ class TokenVectors:
         return frozenset(id for id in ids.values() if id is not None)
 
 
-def _some(tokens: Tokens, places: Sequence[int]) -> Tokens:
-    return replace(tokens, ids=[tokens.ids[i] for i in places], segments=[tokens.segments[i] for i in places])
+def _some(tokens: Tokens, positions: Sequence[int]) -> Tokens:
+    return replace(tokens, ids=[tokens.ids[i] for i in positions], segments=[tokens.segments[i] for i in positions])
 
 
 class Matching(NamedTuple):

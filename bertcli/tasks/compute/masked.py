@@ -45,10 +45,10 @@ def log_probabilities(
     def run(batch: list[int]) -> list[list[dict[int, float]]]:
         packed = pack([sentences[i] for i in batch])
         starts = packed.offsets[:-1].tolist()
-        places = [start + at for start, i in zip(starts, batch, strict=True) for at in sentences[i].positions]
-        if not places:
+        masks = [start + at for start, i in zip(starts, batch, strict=True) for at in sentences[i].positions]
+        if not masks:
             return [[] for _ in batch]
-        rows = _over_vocabulary(model, hidden_states(model, packed, np.array(places)), packed)
+        rows = _over_vocabulary(model, hidden_states(model, packed, np.array(masks)), packed)
         return [[_chosen(*next(rows), pieces[i]) for _ in sentences[i].positions] for i in batch]
 
     extra_keys = [

@@ -104,11 +104,11 @@ class OutputsTask(PreparedTask[OutputsBlock]):
         return (Outputs(**{name: values[i] for name, values in made.items()}) for i in range(count))
 
 
-def outputs_of(own: SentenceConfig) -> tuple[str, ...]:
+def outputs_of(sentence: SentenceConfig) -> tuple[str, ...]:
     """The names of the outputs that a model has of one pass; none for any other model than bge-m3."""
-    if own.tokens is None:
+    if sentence.tokens is None:
         return ()
-    found = {SPARSE: own.tokens.sparse is not None, LATE: own.tokens.late is not None}
+    found = {SPARSE: sentence.tokens.sparse is not None, LATE: sentence.tokens.late is not None}
     return tuple(name for name in OUTPUTS if found.get(name, True))
 
 

@@ -29,21 +29,21 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """
-    own, reading, prompt, prompt_name = model.sentence, options.reading, options.prompt, options.prompt_name
+    sentence, reading, prompt, prompt_name = model.sentence, options.reading, options.prompt, options.prompt_name
     chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
-    if model.tokenizer.chat is not None and not own.ranks:
+    if model.tokenizer.chat is not None and not sentence.ranks:
         raise BertcliError(
             f"{model.name} puts texts into its chat template (modality_config), which is done here for the pairs of a "
             "reranker alone: use another model."
         )
-    if own.routed and prompt_name == "query":
+    if sentence.routed and prompt_name == "query":
         raise BertcliError(
             f"{model.name} encodes queries by a route of their own, which gives no dense vectors: leave out "
             "prompt_name (--prompt-name) to encode documents."
         )
-    if prompt_name is not None and prompt_name not in own.prompts:
-        names = f"it has {', '.join(map(quoted, own.prompts))}"
-        choices = names if own.prompts else "it has none (give its words: --prompt)"
+    if prompt_name is not None and prompt_name not in sentence.prompts:
+        names = f"it has {', '.join(map(quoted, sentence.prompts))}"
+        choices = names if sentence.prompts else "it has none (give its words: --prompt)"
         raise BertcliError(f"{model.name} has no prompt {quoted(prompt_name)} (--prompt-name); {choices}.")
     if chunking is not None:
         if chunking.size > model.config.max_tokens:
@@ -52,6 +52,6 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
             )
         reading = replace(reading, max_length=chunking.size)
     if prompt is None:
-        prompt = own.prompt if prompt_name is None else own.prompts[prompt_name]
-    left_out = model.tokenizer.prompt_length(prompt) if prompt and not own.include_prompt else 0
+        prompt = sentence.prompt if prompt_name is None else sentence.prompts[prompt_name]
+    left_out = model.tokenizer.prompt_length(prompt) if prompt and not sentence.include_prompt else 0
     return Preparation(reading, prompt, chunking, left_out)

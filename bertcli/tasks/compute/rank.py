@@ -59,12 +59,12 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """Make the task. Errors: BertcliError for a model that cannot score pairs."""
-    own = SentenceConfig() if model.path is None else model.sentence
+    sentence = SentenceConfig() if model.path is None else model.sentence
     if options.combine is not None:
         return CombinedRankTask.of(model, options, options.combine)
-    if own.interaction is not None:
-        return LateRankTask.of(model, options, own.interaction)
-    if own.gives_sparse:
+    if sentence.interaction is not None:
+        return LateRankTask.of(model, options, sentence.interaction)
+    if sentence.gives_sparse:
         return SparseRankTask.of(model, options)
     scored = scoring(model)
     if scored is None:
@@ -126,14 +126,17 @@ class ByQuery(Texts):
         return before.text != after.text
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
-        held: list[Text] = []
+        waiting_texts: list[Text] = []
         for group in super().grouped(tokens, span):
-            held += group
-            begin = next((i for i in range(len(held), 0, -1) if held[i - 1].text != held[-1].text), 0)
-            yield held[: begin or len(held)]
-            held = held[begin:] if begin else []
-        if held:
-            yield held
+            waiting_texts += group
+            # Where the last query's rows begin: more of them may follow.
+            begin = len(waiting_texts)
+            while begin > 0 and waiting_texts[begin - 1].text == waiting_texts[-1].text:
+                begin -= 1
+            yield waiting_texts[: begin or len(waiting_texts)]
+            waiting_texts = waiting_texts[begin:] if begin else []
+        if waiting_texts:
+            yield waiting_texts
 
 
 @lean_dataclass
@@ -280,13 +283,13 @@ class SparseRankTask(ApartRankTask):
         """Make the task of a sparse model; queries and documents have the prompts and the route of that name."""
         from bertcli.tasks.compute import encode_sparse
 
-        own = model.sentence
-        of_query = "query" if own.routed or "query" in own.prompts else None
-        of_document = next((name for name in DOCUMENT_PROMPTS if name in own.prompts), None)
+        sentence = model.sentence
+        of_query = "query" if sentence.routed or "query" in sentence.prompts else None
+        of_document = next((name for name in DOCUMENT_PROMPTS if name in sentence.prompts), None)
         documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **vars(options.reading)))
         queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(options)))
-        check_choice("similarity", own.similarity, Literal["dot", "cosine"])
-        cosine = own.similarity == "cosine" and own.sparse is not None
+        check_choice("similarity", sentence.similarity, Literal["dot", "cosine"])
+        cosine = sentence.similarity == "cosine" and sentence.sparse is not None
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
         return cls(model, documents.reading, "identity", options.top_k, queries, documents, cosine)
 
@@ -315,9 +318,9 @@ class CombinedRankTask(ApartRankTask):
         if not numbers or not sum(weights.values()):
             raise BertcliError("combine (--combine) needs weights of 0 or more, one of them above 0: dense=1,late=1.")
         of_query = "query" if "query" in model.sentence.prompts else None
-        asked = Prepared(prompt_name=of_query, **_of_queries(options))
+        query_options = Prepared(prompt_name=of_query, **_of_queries(options))
         documents = plan_outputs(model, Prepared(**vars(options.reading)), [*weights], COMBINE, True)
-        queries = plan_outputs(model, asked, [*weights], COMBINE, True)
+        queries = plan_outputs(model, query_options, [*weights], COMBINE, True)
         logger.info(
             "the score is the mean of %s; late is a mean over the query's tokens.",
             ", ".join(f"{name} ({weight:g})" for name, weight in weights.items()),

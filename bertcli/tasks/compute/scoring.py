@@ -54,14 +54,14 @@ def scoring(model: LoadedModel) -> Scoring | None:
     """
     if model.path is None or not model.sentence.ranks:
         return None
-    own = model.sentence
-    if own.next_token is None:
-        return Scoring(own.pooling, own.scores)
+    sentence = model.sentence
+    if sentence.next_token is None:
+        return Scoring(sentence.pooling, sentence.scores)
     check_head(model, "lm", "LogitScore")
-    table, (true, false) = model.network.lm.decoder, own.next_token
+    table, (true, false) = model.network.lm.decoder, sentence.next_token
     if max(true, false or 0) >= len(table):
         raise BertcliError(
-            f"{model.name} has {len(table)} tokens, and LogitScore asks for {quoted(own.next_token[:])}."
+            f"{model.name} has {len(table)} tokens, and LogitScore asks for {quoted(sentence.next_token[:])}."
         )
     weight = table[[true]] if false is None else table[[true]] - table[[false]]
     return Scoring(("lasttoken",), (Dense(weight, None, "identity"),))

@@ -49,8 +49,8 @@ def search(
     if texts is not None:
         source = from_files([str(texts)], column, id_column=id_column, keep_going=True)
     opened = model if isinstance(model, LoadedModel) else LoadedModel.load(model or SENTENCE_SAMPLE)
-    asked = [queries] if isinstance(queries, str) else [*queries]
-    return found(opened, asked, stored, source, EncodeOptions(**options), top_k, whole=texts is not None)
+    query_texts = [queries] if isinstance(queries, str) else [*queries]
+    return found(opened, query_texts, stored, source, EncodeOptions(**options), top_k, whole=texts is not None)
 
 
 def found(

@@ -25,11 +25,11 @@ def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: i
     first = 0
     for group in grouped():
         inside = []
-        for place, text in enumerate(group, first):
+        for number, text in enumerate(group, first):
             together = last is not None and not texts.may_part(last, text)
-            begin, end = (border + (together and place == border) for border in (begin, end))
-            if begin <= place < end:
-                inside.append(place)
+            begin, end = (border + (together and number == border) for border in (begin, end))
+            if begin <= number < end:
+                inside.append(number)
             last = text
         if inside:
             yield Group(group, first, range(inside[0], inside[-1] + 1))
@@ -40,9 +40,9 @@ def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: i
 
 def within(result: R, window: Window, numbers: range) -> R:
     """Cut a window's result down to the texts with these numbers."""
-    items = [place for place, item in enumerate(window.items) if item.index in numbers]
+    items = [number for number, item in enumerate(window.items) if item.index in numbers]
     failures = [failure for failure in window.failures if failure.index in numbers]
-    tokens = [window.items[place].tokens for place in items]
+    tokens = [window.items[number].tokens for number in items]
     cut, lost = sum(one.truncated for one in tokens), sum(one.lost for one in tokens)
     changed: dict[str, Any] = {"progress": Progress(1, len(numbers), cut, lost, len(failures))}
     if isinstance(result, Records):
@@ -53,5 +53,5 @@ def within(result: R, window: Window, numbers: range) -> R:
     for name in ("items", "vectors", "words"):
         rows = getattr(result, name, None)  # words: of sparse vectors, if they are wanted
         if rows is not None:
-            changed[name] = [rows[place] for place in items] if isinstance(rows, list) else rows[items]
+            changed[name] = [rows[number] for number in items] if isinstance(rows, list) else rows[items]
     return replace(result, **changed)

@@ -30,10 +30,12 @@ def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQue
     assert options.prompt_name is not None
     if options.chunk is not None:
         raise BertcliError("A query has one vector: leave out chunk (--chunk).")
-    own = model.sentence
-    assert own.sparse is not None
-    prompt, route = own.prompts.get(options.prompt_name, own.prompt), options.prompt_name
-    return SparseQueries(model, options.reading, None, 0, options.words, own.sparse.max_active, route, prompt=prompt)
+    sentence = model.sentence
+    assert sentence.sparse is not None
+    prompt, route = sentence.prompts.get(options.prompt_name, sentence.prompt), options.prompt_name
+    return SparseQueries(
+        model, options.reading, None, 0, options.words, sentence.sparse.max_active, route, prompt=prompt
+    )
 
 
 @lean_dataclass
@@ -45,8 +47,8 @@ class SparseQueries(SparseTask):
 
     @property
     def summary(self) -> str:
-        place = tables(self._layout)[self.route].path.name
-        return f"the weights of a query's pieces, from {place}; no pass of the network{super().summary}"
+        file = tables(self._layout)[self.route].path.name
+        return f"the weights of a query's pieces, from {file}; no pass of the network{super().summary}"
 
     @property
     def _layout(self) -> Layout:
@@ -69,10 +71,10 @@ class SparseQueries(SparseTask):
 
     @cached_property
     def limit(self) -> int:
-        own = self.reading.max_length or self.tokenizer.model_max_length or LONGEST
-        check_count("max_length (--max-length)", own)
+        most = self.reading.max_length or self.tokenizer.model_max_length or LONGEST
+        check_count("max_length (--max-length)", most)
         _ = self.weights  # an error now, not at the first query
-        return int(own)
+        return int(most)
 
     @property
     def may_be_empty(self) -> bool:

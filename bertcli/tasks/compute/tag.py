@@ -106,9 +106,9 @@ class _Tag(RecordTask):
             if side is None:
                 continue
             unknown = id == tokenizer.special_id("unk")  # it stands for a whole word, and does not spell it
-            own = not unknown and continues(piece, text, start, end, tokenizer.prefix)
-            pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, own))
-        rows = probabilities[[place for place, side in enumerate(part.sides) if side is not None]]
+            continues_word = not unknown and continues(piece, text, start, end, tokenizer.prefix)
+            pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, continues_word))
+        rows = probabilities[[position for position, side in enumerate(part.sides) if side is not None]]
         labels = self.model.config.labels
         return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
 

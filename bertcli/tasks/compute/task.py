@@ -240,8 +240,8 @@ def length_limit(model: LoadedModel, max_length: int | None) -> int:
     """
     positions = model.config.max_tokens
     if max_length is None:
-        own = (model.layout.limits.limit if model.layout else None) or model.tokenizer.model_max_length
-        max_length = min(own or positions, positions)
+        model_limit = (model.layout.limits.limit if model.layout else None) or model.tokenizer.model_max_length
+        max_length = min(model_limit or positions, positions)
     check_whole("max_length", max_length)
     if max_length > positions:
         raise BertcliError(
