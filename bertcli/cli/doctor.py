@@ -1,4 +1,4 @@
-"""bertcli doctor"""
+"""The command doctor: its options and its lines. bertcli/doctor.py finds and measures."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""bertcli evaluate"""
+"""The command evaluate: open models, print and write the report. The options of the data are in evaluate/options.py."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""bertcli export"""
+"""The command export: its options and messages. tasks/compute/export.py makes the files."""
 
 import logging
 from dataclasses import replace

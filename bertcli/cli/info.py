@@ -1,4 +1,4 @@
-"""bertcli info"""
+"""The command info: its lines and its record. analysis/info.py finds what they say."""
 
 import os
 import sys

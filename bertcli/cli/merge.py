@@ -1,4 +1,4 @@
-"""bertcli merge"""
+"""The command merge. files/merge.py joins the files."""
 
 import logging
 

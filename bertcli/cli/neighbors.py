@@ -1,4 +1,4 @@
-"""bertcli neighbors"""
+"""The command neighbors. tasks/compute/neighbors.py finds the word pieces."""
 
 from collections.abc import Iterator
 

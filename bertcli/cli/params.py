@@ -1,4 +1,4 @@
-"""bertcli params, and what trace shares with it: the model they analyze, which need not have weights"""
+"""The command params, and what trace shares with it: the model they analyze, which need not have weights."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""bertcli serve"""
+"""The command serve: its options, limits and messages. The server is in serve/."""
 
 import os
 from dataclasses import field, replace

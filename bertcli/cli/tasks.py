@@ -1,4 +1,4 @@
-"""Make the command of a task from its spec: its groups of options, and the function that runs it."""
+"""Make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""bertcli tokenize"""
+"""The command tokenize: a row for each token. tasks/compute/tokenize.py makes the records."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""bertcli trace"""
+"""The command trace: which of table, record, page and arrays is written. analysis/trace/ runs the pass."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

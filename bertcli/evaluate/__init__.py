@@ -1,1 +1,1 @@
-"""Evaluate models on labelled data, with confidence intervals, and compare them. Only `cli/` imports this."""
+"""Evaluate models on labelled data, with confidence intervals, and compare them. Used by `cli/` and the view probe."""

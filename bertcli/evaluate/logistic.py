@@ -1,4 +1,4 @@
-"""Multinomial logistic regression with L2: scikit-learn's LogisticRegression, by L-BFGS.
+"""Logistic regression with L2 for `probe`, as scikit-learn's LogisticRegression has it, by L-BFGS.
 
     minimize   -1/n Σ_i ln softmax(W x_i + b)[y_i] + |W|² / (2 C n)
 

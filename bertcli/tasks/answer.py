@@ -1,4 +1,4 @@
-"""answer: the ranges of a context that answer a question."""
+"""The task answer: its options, record and table. Its work is in compute/answer.py."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal

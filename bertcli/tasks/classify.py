@@ -1,4 +1,4 @@
-"""classify: the probabilities of labels."""
+"""The task classify: its options, record and table. Its work is in compute/classify.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal

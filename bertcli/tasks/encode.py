@@ -1,4 +1,4 @@
-"""encode: texts to vectors."""
+"""The task encode: its options, record and table. Its work is in compute/encode.py."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY

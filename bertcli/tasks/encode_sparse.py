@@ -1,4 +1,4 @@
-"""encode --sparse: a text's weight of every entry of the vocabulary."""
+"""encode --sparse: its options, record and table. Its work is in compute/encode_sparse.py."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""export: a model as an ONNX file, or as a folder that other libraries can open."""
+"""The options of export, for Python and the command. Its work is in compute/export.py."""
 
 from dataclasses import KW_ONLY
 from typing import Literal

@@ -1,4 +1,4 @@
-"""fill-mask: the words that a model predicts for a mask."""
+"""The task fill-mask: its options, record and table. Its work is in compute/fill_mask.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY

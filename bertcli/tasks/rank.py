@@ -1,4 +1,4 @@
-"""rank: documents in the order in which they answer a query."""
+"""The task rank: its options, record and table. Its work is in compute/rank.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""score: how probable each token of a text is, given all the others."""
+"""The task score: its options, record and table. Its work is in compute/score.py."""
 
 from collections.abc import Iterator
 from typing import Literal

@@ -1,4 +1,4 @@
-"""tag: the entities of texts of any length."""
+"""The task tag: its options, record and table. Its work is in compute/tag.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY

@@ -1,4 +1,4 @@
-"""Logits to scores."""
+"""Turn logits into scores, by the name of an activation. What computes the logits of pairs is in scoring.py."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,8 @@ def sigmoid(logits: Numbers) -> Numbers:
     return np.asarray(np.exp(-np.logaddexp(0.0, -logits)))
 
 
-ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {  # scores from logits [label], or [text, label]
+# Scores from logits [label], or [text, label].
+ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {
     "softmax": softmax,
     "sigmoid": sigmoid,
     "none": lambda logits: logits,
