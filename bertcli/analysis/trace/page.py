@@ -131,7 +131,12 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
     of_text = run.inputs.mask is not None
-    input_name = "a text" if of_text else number_of(len(run.ids), "random token") if run.inputs.pieces else "shapes alone"
+    if of_text:
+        input_name = "a text"
+    elif run.inputs.pieces:
+        input_name = number_of(len(run.ids), "random token")
+    else:
+        input_name = "shapes alone"
     title = f"The forward pass of {input_name}"
     # A page from a server does not show the server's command line.
     command = "" if options.ask else None
