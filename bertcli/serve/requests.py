@@ -33,6 +33,8 @@ LONG_BODY = 65_536
 STEP = 16_384
 # Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
 MOST_CHARACTERS = 500_000
+# So many values does a list or an object count as: the garbage collector visits each, perhaps in the event loop.
+CONTAINER = 10
 # More than the digits that Python makes a whole number of.
 LONGEST_WORD = 5000
 SPACE = re.compile(rb"[ \t\n\r]+")
@@ -150,7 +152,7 @@ class _Reader:
 
     def _value(self) -> Any:
         opening = self._peek()
-        self._add(1)
+        self._add(CONTAINER if opening in (b"[", b"{") else 1)
         if opening == b"[":
             return self._list()
         if opening == b"{":
