@@ -23,7 +23,6 @@ FILES = sorted(HOME.rglob("*.py"))
 ORDER = [
     *(
         "_version",
-        "lean",
         "errors",
         "platforms",
         "ranking",
@@ -135,7 +134,7 @@ def test_a_family_is_imported_without_readers_of_files() -> None:
     code = "import sys, bertcli.models.bert; print(*(name for name in sys.modules if name.startswith('bertcli.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     folders = {name.split(".")[1] for name in loaded}
-    assert folders == {"lean", "errors", "platforms", "tracing", "engine", "network", "models"}
+    assert folders == {"errors", "platforms", "tracing", "engine", "network", "models"}
     assert len(loaded) <= 20
 
 

@@ -1,9 +1,9 @@
 """The option --classifier, which the commands that use a model's labels take beside those that open the model."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from bertcli.cli.options import ModelOptions, wrong
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 
@@ -12,7 +12,7 @@ def classifier_option() -> Any:
     return option(None, "FILE", "A classifier for this model, made by bertcli probe --save, in place of its own head.")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelModelOptions(ModelOptions):
     """Which model runs, and which classifier on top of it."""
 

@@ -2,10 +2,10 @@
 
 import json
 import logging
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertcli.cli.options import models_here
-from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
 
@@ -19,7 +19,7 @@ SPEEDS = (
 )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class DoctorOptions:
     """How it is shown."""
 

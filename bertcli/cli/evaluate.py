@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from bertcli.cli.options import (
 from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import PAGE, check_output, ending_of
-from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat
 from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import option
@@ -44,7 +43,7 @@ SAMPLES = {
 }
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Models(ModelOptions):
     """The data, and the models that are evaluated."""
 
@@ -57,7 +56,7 @@ class Models(ModelOptions):
     classifier: str | None = classifier_option()
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ReportOptions:
     """Where the report goes."""
 

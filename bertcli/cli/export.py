@@ -1,12 +1,11 @@
 """The command export: its options and messages. tasks/compute/export.py makes the files."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
 from bertcli.files.formats import ending_of
-from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.export import ExportOptions, Precision
 from bertcli.tasks.options import option
@@ -16,7 +15,7 @@ ONNX = ".onnx"
 FILES = (".bin", ".json", ".npz", ".ort", ".pt", ".pth", ".safetensors", ".tflite")  # that other tools write
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class FileOptions:
     """What is written, and where."""
 

@@ -1,11 +1,11 @@
 """`bertcli guide`: print the manual, Markdown files in `bertcli/guide/` that are part of the package."""
 
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import zip_longest
 from pathlib import Path
 
 from bertcli.cli.options import argument, wrong
-from bertcli.lean import lean_dataclass
 from bertcli.report.markdown import print_markdown
 from bertcli.report.terminal import folded, terminal_width
 
@@ -36,7 +36,7 @@ OTHER_WORDS = {  # what a reader may call a topic
 }
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class GuideOptions:
     """Which page is shown."""
 

@@ -2,11 +2,10 @@
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bertcli.cli.options import ModelOptions, argument, models_here, wrong
-from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column, as_json, print_table, visible
 from bertcli.tasks.options import option
 
@@ -14,7 +13,7 @@ CLASSIFIER = ".safetensors"
 LISTED = (Column("Model"), Column("Where"), Column("Size", int), Column("What it is"))
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class InfoOptions:
     """Of which model, and how it is shown."""
 

@@ -1,12 +1,11 @@
 """Groups of input options by what a task reads: texts, questions with contexts, a query with documents."""
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, OutputOptions, argument, wrong
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, InputKind
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from bertcli.files.texts import Texts
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SingleTexts(InputOptions):
     """The input options of a task that reads single texts: those of pairs are not offered."""
 
@@ -22,12 +21,12 @@ class SingleTexts(InputOptions):
     pair_column: None = field(default=None, init=False)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _LabelJob(Job):
     model: LabelModelOptions
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _LinesOutput(OutputOptions):
     """The output options of a task whose results may be printed as plain lines of text."""
 
@@ -37,13 +36,13 @@ class _LinesOutput(OutputOptions):
     )  # fmt: skip
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _SingleJob(Job):
     texts: SingleTexts
     output: _LinesOutput
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Questions(InputOptions):
     """The input options of `answer`: questions, and the contexts that hold their answers."""
 
@@ -55,7 +54,7 @@ class _Questions(InputOptions):
     )  # fmt: skip
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _QuestionsJob(Job):
     texts: _Questions
 
@@ -76,7 +75,7 @@ class _QuestionsJob(Job):
         return read_texts(questions, self.output, id_column, keep_going, called="question")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Documents(SingleTexts):
     """The input options of `rank`: a query and documents, or rows that hold both."""
 
@@ -89,7 +88,7 @@ class _Documents(SingleTexts):
     )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _QueryRows(InputOptions):
     """Rows that hold a query and a document: the text is the query, the second text the document.
 
@@ -100,7 +99,7 @@ class _QueryRows(InputOptions):
     pair_column: str | None = option(None, "", "", "--column")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _DocumentsJob(Job):
     texts: _Documents
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -27,7 +27,6 @@ from bertcli.cli.options import (
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import PAGE, check_output, ending_of
-from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.options import Reading
 from bertcli.tasks.registry import Needs
@@ -48,7 +47,7 @@ K = TypeVar("K", bound="LoadedModel")
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Job:
     """The options that every run command takes, as one group: input, model, output, work."""
 
@@ -112,7 +111,7 @@ class Job:
         return ending_of(self.output.output or "")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class CommandRun(Generic[W]):
     """A run command at work, with its texts and its model open; it writes the results."""
 

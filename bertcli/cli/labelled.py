@@ -4,11 +4,11 @@
 """
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.cli.options import wrong
 from bertcli.evaluate.options import Evaluate, TaskName
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import delimiter_option, no_header_option, option
 from bertcli.views.probe import ProbeOptions
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelledOptions:
     """The texts, and what is true of them."""
 

@@ -1,16 +1,16 @@
 """The command merge. files/merge.py joins the files."""
 
 import logging
+from dataclasses import dataclass
 
 from bertcli.cli.options import argument
-from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class MergeOptions:
     """What is merged into what."""
 

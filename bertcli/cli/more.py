@@ -1,13 +1,12 @@
 """CommandExtras: base of the options that a task's command has beside the task's own (vectors.py, pairs.py)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import CommandRun, Job
 from bertcli.cli.options import by_name, id_column_option, wrong
 from bertcli.files.formats import PAGE, RECORDS, TABLES
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import TaskSpec
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from bertcli.tasks.compute.task import Task
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class CommandExtras:
     """The extras of a command without any; subclasses add options and override what they change."""
 
@@ -39,7 +38,7 @@ class CommandExtras:
         run.write(partial(results, task), table)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelOptions(CommandExtras):
     """What the arguments of a task with labels are, and the fields of its texts."""
 

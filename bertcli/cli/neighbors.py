@@ -1,11 +1,11 @@
 """The command neighbors. tasks/compute/neighbors.py finds the word pieces."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from bertcli.cli.job import open_model, read_texts, write_results
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
 from bertcli.files.formats import RECORDS, check_output
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
@@ -18,7 +18,7 @@ COLUMNS = (
 )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class NeighborsOptions:
     """Of which words, and how many."""
 

@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import Callable, Container
-from dataclasses import Field, field
+from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import typer
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import TableFormat as TableFormat
 from bertcli.tasks.options import declared, delimiter_option, no_header_option, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
@@ -81,7 +80,7 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelOptions:
     """Which model runs."""
 
@@ -112,7 +111,7 @@ class ModelOptions:
         return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class InputOptions:
     """Which texts are read."""
 
@@ -137,7 +136,7 @@ class InputOptions:
     delimiter: str | None = delimiter_option()
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputOptions:
     """Where results go."""
 
@@ -153,7 +152,7 @@ class OutputOptions:
     )  # fmt: skip
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class LongOptions:
     """How a long run is continued, and divided."""
 
@@ -163,14 +162,14 @@ class LongOptions:
     )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ThreadOptions:
     """How many threads do the work; a result changes by two millionths of its largest number at most."""
 
     threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class EngineOptions:
     """What computes."""
 
@@ -191,7 +190,7 @@ class EngineOptions:
     force: bool = option(False, "", "Use int8 in all layers, even where its vectors differ too much from float32's.")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class DebugOptions:
     """What happens when something goes wrong."""
 

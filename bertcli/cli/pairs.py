@@ -1,16 +1,16 @@
 """Answers `score --pairs`, which `evaluate --task minimal-pairs` has taken over."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from bertcli.cli.job import Job
 from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import wrong
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import TaskSpec
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class PairOptions(CommandExtras):
     """The group of --pairs, which is answered with the command that does it now."""
 

@@ -1,12 +1,12 @@
 """The command params, and what trace shares with it: the model they analyze, which need not have weights."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, given_options, refuse, wrong
 from bertcli.errors import BertcliError
-from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
@@ -21,7 +21,7 @@ def _variants(incomplete: str) -> list[str]:
     return [name for name in variants() if name.startswith(incomplete)]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class AnalyzedOptions:
     """A model given as a variant or configuration, and sizes. An unknown variant is a typer.BadParameter."""
 
@@ -100,7 +100,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     return LoadedModel.load(**arguments, heads=analyzed.heads, text=False)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ParamsOptions:
     """What is counted, and how it is shown."""
 

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -25,7 +25,6 @@ from bertcli.cli.options import (
 from bertcli.errors import BertcliError
 from bertcli.files.formats import TABLES, check_output
 from bertcli.files.texts import STANDARD_INPUT
-from bertcli.lean import lean_dataclass
 from bertcli.report.encodable import encodable
 from bertcli.report.shades import Mark, print_marked, shows_shades
 from bertcli.report.tables import Table, cell
@@ -53,7 +52,7 @@ LINES = 3  # of a hit's text on a terminal
 logger = logging.getLogger("bertcli")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchOptions:
     """What is searched for."""
 
@@ -67,7 +66,7 @@ class SearchOptions:
     )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchedFiles:
     """Which files are searched."""
 
@@ -92,7 +91,7 @@ class SearchedFiles:
     )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchedVectors:
     """Which stored vectors are searched."""
 
@@ -106,14 +105,14 @@ class SearchedVectors:
     id_column: str | None = id_column_option()
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Texts(InputOptions):
     """The texts that the vectors were made of."""
 
     input: list[str] | None = option(None, "", "", "--texts")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class QueryOptions(EncodeOptions):
     """How a query's vector is made."""
 
@@ -322,7 +321,7 @@ def _search_files(
     write_results([hit.record for hit in hits], output, lines)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Names(Table):
     """Names of files, a line each."""
 
@@ -331,7 +330,7 @@ class _Names(Table):
             print(visible(file))
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Lines(Table):
     """Print hits as `file:line: score text`, with lines of the file around them, as grep does.
 

@@ -1,7 +1,7 @@
 """The command serve: its options, limits and messages. The server is in serve/."""
 
 import os
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -10,13 +10,12 @@ from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_
 from bertcli.cli.job import open_as, set_threads
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions, wrong
 from bertcli.errors import BertcliError
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 
 NEEDED = ("orjson", "pydantic", "starlette", "uvicorn")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ServedModels(ModelOptions):
     """Which models are served."""
 
@@ -28,7 +27,7 @@ class ServedModels(ModelOptions):
     classifier: str | None = classifier_option()
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ServeOptions:
     """Where and to whom, and how much at a time."""
 
@@ -66,7 +65,7 @@ class ServeOptions:
     quiet: bool = option(False, "", "Do not log requests to stderr.")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ServedEngine(EngineOptions):
     """What computes: a server runs for long, so by default what is fastest here."""
 

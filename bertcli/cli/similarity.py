@@ -1,14 +1,13 @@
 """bertcli similarity: how much texts are alike."""
 
 import logging
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from bertcli.cli.job import Job, write_results
 from bertcli.cli.options import LongOptions
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, RECORDS
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
@@ -20,7 +19,7 @@ logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparedOptions(EncodeOptions):
     """How the vectors of whole texts are made; every text must be usable."""
 
@@ -32,7 +31,7 @@ class ComparedOptions(EncodeOptions):
     outputs: None = field(default=None, init=False)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparedJob(Job):
     """What is compared, by which model; a run that is neither divided nor continued."""
 

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from bertcli.cli.job import read_texts, write_results
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
 from bertcli.errors import quoted
 from bertcli.files.formats import RECORDS, check_output
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
@@ -24,7 +24,7 @@ COLUMNS = (
 )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenizeOptions:
     """Where texts are cut."""
 

@@ -1,12 +1,12 @@
 """The command trace: which of table, record, page and arrays is written. analysis/trace/ runs the pass."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import PAGE, SEVERAL, check_output
-from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TraceOptions:
     """What is run, and what is shown about it."""
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +10,6 @@ from bertcli.cli.job import CommandRun, Job
 from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, RECORDS, SEVERAL, SINGLE, VECTOR_TABLES
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.options import Prepared, option
 from bertcli.tasks.registry import TaskSpec
@@ -22,7 +21,7 @@ NOT_SPARSE = ("--pooling", "--layer", "--normalize", "--truncate-dim", "--dtype"
 logger = logging.getLogger("bertcli")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class StorageOptions(CommandExtras):
     """What is made of the vectors, and how they are stored."""
 

@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,6 @@ from bertcli.cli.labelled import LabelledOptions, read_labelled
 from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, TableFormat, ThreadOptions, argument, wrong
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, RECORDS, SEVERAL, check_output, ending_of
-from bertcli.lean import lean_dataclass
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 from bertcli.views.registry import ViewSpec, compute
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class DocumentOptions:
     """How one view of everything is shown."""
 
@@ -104,7 +103,7 @@ def show_document(view: V, output: DocumentOptions, page: Callable[[V], str]) ->
 # -------------------------------------------------------------------------------------------------- what a view reads
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class BothTexts:
     """The two texts."""
 
@@ -112,7 +111,7 @@ class BothTexts:
     other_text: str = argument(..., "B", "The corrupted text: it differs from A, best by one word.")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class BothModels(ModelOptions):
     """The two models."""
 

@@ -1,7 +1,7 @@
 """Sentences packed end to end: there is no padding, so nothing is computed for it and no mask is needed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import NamedTuple, Protocol
@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bertcli.engine.threads import thread_count
-from bertcli.lean import lean_dataclass
 from bertcli.tracing.dispatch import Array, Batch, Integers, divided, shape_only, untraced, watched
 
 MOST_SCORES = 1 << 18  # of a block: with V and the result 1.5 MiB, one core's share of the caches
@@ -100,7 +99,7 @@ class AttentionBlock(NamedTuple):
         return split.transpose(0, 2, 1, 3)[:, self.heads]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Packed(Batch):
     """The tokens of a batch, end to end: sentence i is rows `offsets[i]` to `offsets[i + 1]`.
 

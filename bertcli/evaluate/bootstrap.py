@@ -13,14 +13,13 @@ for all models on the same data, so that differences are paired.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.evaluate.metrics import Figures, Numbers, Whole
-from bertcli.lean import lean_dataclass
 
 Record = dict[str, Any]
 DRAWS, SEED = 1000, 0
@@ -61,7 +60,7 @@ class Share(NamedTuple):
     of: float
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class FigureFacts:
     """Facts about a model's figures that their intervals need.
 

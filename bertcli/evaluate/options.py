@@ -1,11 +1,10 @@
 """The options of `bertcli evaluate`; their texts are the help of `--help`."""
 
 import math
-from dataclasses import KW_ONLY, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading, delimiter_option, no_header_option, numbers, option, separated
 
 TaskName = Literal[
@@ -55,7 +54,7 @@ def _dtypes(text: str) -> list[str]:
     return names
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluate(Reading):
     """The task, the fields of the data, the figures. Errors: BertcliError."""
 

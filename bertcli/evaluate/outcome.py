@@ -1,7 +1,7 @@
 """Outcome: a model's results on labelled texts, as an evaluator returns them; figures are functions of its arrays."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from bertcli.evaluate import metrics
 from bertcli.evaluate.bootstrap import FigureFacts
 from bertcli.evaluate.metrics import Figures, Numbers
-from bertcli.lean import lean_dataclass
 
 Names = Sequence[str]
 Arrays = Sequence[NDArray[Any]]
@@ -70,7 +69,7 @@ def as_they_are(*arrays: NDArray[Any]) -> Arrays:
     return arrays
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """A model's results on each of some texts.
 

@@ -6,7 +6,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.errors import BertcliError, quoted, quoted_object
-from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
     from bertcli.tokens import Tokens
@@ -67,7 +66,7 @@ class Item:
         return f"{self.text.place or f'text {self.index}'} ({quoted(self.text.text)})"
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Failure:
     """A text that cannot be used, and the reason."""
 

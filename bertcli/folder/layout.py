@@ -6,7 +6,7 @@ skipped; the class that a file names is looked up in MODULES, never imported.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ from bertcli.folder.gliner import GlinerSettings, read_gliner
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.prompts import Prompts, read_prompts
 from bertcli.folder.transformer import TRANSFORMER_FILES, Transformer, read_transformer
-from bertcli.lean import lean_dataclass
 
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
 MODEL_FILE = "config_sentence_transformers.json"
@@ -42,7 +41,7 @@ class ModuleEntry(NamedTuple):
     path: str
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Layout:
     """Where the parts of a model lie. Made by `Layout.of`; settings in rarer files are read on first use.
 

@@ -6,7 +6,7 @@ them.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,6 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, nearest, quoted
-from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config, texts
 from bertcli.network.heads import Network
 from bertcli.network.module import optional_parts
@@ -69,7 +68,7 @@ class TensorSlice(NamedTuple):
         return by_group[:, self.number].reshape(-1, *whole.shape[1:])
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Family:
     """A family: its modules, one configuration, and one table of names (none: it is in no files)."""
 

@@ -2,10 +2,9 @@
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.shades import Mark, print_marked, shows_shades
 from bertcli.report.tables import Table, cell
 from bertcli.report.terminal import takes_escapes, visible
@@ -43,7 +42,7 @@ def apart(marks: Iterable[Mark]) -> list[Mark]:
     return kept
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class MarkedTable(Table):
     """A table that is printed as its texts with marks where standard output shows colors, and drawn so on a page."""
 

@@ -1,10 +1,9 @@
 """Table: collects the records of a task as rows; a task's spec makes one, the command prints or draws it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import Column, print_table
 
 Record = Mapping[str, Any]
@@ -14,7 +13,7 @@ Row = tuple[Cell, ...]
 OWN_ID = Column("id", optional=True)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """A table of records: its columns, and the rows so far.
 

@@ -11,13 +11,12 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import zip_longest
 from typing import Any, Literal
 
 from bertcli.errors import damaged
-from bertcli.lean import lean_dataclass
 from bertcli.report.encodable import HANDLER, encodable
 
 TableFormat = Literal["table", "json", "csv", "markdown"]
@@ -37,7 +36,7 @@ CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800
 CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Column:
     """A column of a table, by its heading. number: right-aligned and never folded; int or float, if a file has a type.
 

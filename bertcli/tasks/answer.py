@@ -1,10 +1,10 @@
 """The task answer: its options, record and table. Its work is in compute/answer.py."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
@@ -15,7 +15,7 @@ from bertcli.tasks.registry import QUESTIONS, Fields, Needs, TaskSpec
 Scoring = Literal["probability", "logits"]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class AnswerOptions(Windows):
     """Find the answer to a question in a text of any length.
 

@@ -1,11 +1,11 @@
 """The task classify: its options, record and table. Its work is in compute/classify.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, REVIEW, Example, Subject
@@ -16,7 +16,7 @@ Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Head = Literal["classifier", "nsp"]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassifyOptions(Reading):
     """Label texts, or say whether one text follows another.
 

@@ -1,11 +1,10 @@
 """The task encode: its options, record and table. Its work is in compute/encode.py."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
@@ -15,7 +14,7 @@ from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSp
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodeOptions(Prepared):
     """Turn texts into vectors.
 

@@ -1,10 +1,10 @@
 """encode --sparse: its options, record and table. Its work is in compute/encode_sparse.py."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import TEXT_COLUMNS, text_cells, text_fields
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodeSparseOptions(Prepared):
     """Options of sparse vectors; `words`: records have the pieces of the vocabulary beside their ids."""
 

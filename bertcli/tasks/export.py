@@ -1,16 +1,15 @@
 """The options of export, for Python and the command. Its work is in compute/export.py."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.encode import Pooling
 from bertcli.tasks.options import Checked, option
 
 Precision = Literal["float32", "float16", "int8", "int8-stored"]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ExportOptions(Checked):
     """Options of an ONNX graph: its results, the type of its weights, and a check against NumPy.
 

@@ -1,11 +1,10 @@
 """The task fill-mask: its options, record and table. Its work is in compute/fill_mask.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
@@ -13,7 +12,7 @@ from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class FillMaskOptions(Reading):
     """Find the words that fit best where a text has a mask.
 

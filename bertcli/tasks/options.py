@@ -6,7 +6,7 @@ second texts from its input. Nothing here imports NumPy, since `--help` needs th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, Field, field, fields
+from dataclasses import KW_ONLY, Field, dataclass, field, fields
 from functools import wraps
 from inspect import signature
 from numbers import Real
@@ -14,7 +14,6 @@ from types import UnionType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_names, check_whole
-from bertcli.lean import lean_dataclass
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -152,7 +151,7 @@ class Checked:
                 _check(item.name, value, kinds_of(item.type), item.metadata["least"])
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Reading(Checked):
     """Options of all tasks on texts: truncation, errors, the size of batches, worker processes.
 
@@ -177,7 +176,7 @@ class Reading(Checked):
         return Reading(**{item.name: getattr(self, item.name) for item in fields(Reading)})
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Windows(Reading):
     """Options of tasks that read long texts in overlapping windows, and never cut them."""
 
@@ -192,7 +191,7 @@ class Windows(Reading):
     )  # fmt: skip
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared(Reading):
     """Options of tasks that give vectors: prompts, and chunks of long texts."""
 

@@ -1,13 +1,12 @@
 """encode --outputs: several outputs of one pass. It is no task of its own, but a way to encode."""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.encode import SPEC as ENCODE
 from bertcli.tasks.encode import EncodeOptions
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputsOptions(EncodeOptions):
     """Which outputs of a model are wanted, and how its texts are read."""
 

@@ -1,8 +1,8 @@
 """The task rank: its options, record and table. Its work is in compute/rank.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, QUESTION, Example, Subject
@@ -25,7 +25,7 @@ def weights(text: str) -> dict[str, float]:
     return found
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class RankOptions(Reading):
     """Rank documents by how well they answer a query.
 

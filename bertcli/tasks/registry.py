@@ -6,12 +6,12 @@ A task is a file in this folder with a `SPEC`, and a file of the same name in co
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.tasks.examples import Examples
 from bertcli.tasks.options import Checked
@@ -53,7 +53,7 @@ def _whole(record: Any, options: Any) -> Any:
     return record
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskSpec:
     """The specification of a task.
 

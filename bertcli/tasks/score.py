@@ -1,11 +1,11 @@
 """The task score: its options, record and table. Its work is in compute/score.py."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
@@ -15,7 +15,7 @@ from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 Metric = Literal["pll", "within-word", "shared"]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoreOptions(Reading):
     """Show how likely each word of a text is, given all the others.
 

@@ -1,11 +1,10 @@
 """The task tag: its options, record and table. Its work is in compute/tag.py."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
-from bertcli.lean import lean_dataclass
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
@@ -18,7 +17,7 @@ GLINER = "-m urchade/gliner_small-v2.1"
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TagOptions(Windows):
     """Find the names, places or other entities in texts of any length.
 

@@ -8,6 +8,7 @@ that modules take, so arithmetic outside of an op raises an error instead of esc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from math import prod
 from typing import (
     TYPE_CHECKING,
@@ -21,8 +22,6 @@ from typing import (
     cast,
     dataclass_transform,
 )
-
-from bertcli.lean import lean_dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +85,7 @@ class Module:
     def __init_subclass__(cls, *, abstract: bool = False) -> None:
         super().__init_subclass__()
         if not abstract:
-            lean_dataclass(cls)
+            dataclass(frozen=True, eq=False, repr=False)(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> "Array":
         watcher = _current.get()

@@ -1,12 +1,13 @@
 """The view diff: its options, whose docstring is the help. Its work is in compute/diff.py."""
 
-from bertcli.lean import lean_dataclass
+from dataclasses import dataclass
+
 from bertcli.tasks.options import option
 from bertcli.views.options import Cut
 from bertcli.views.registry import ViewSpec
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class DiffOptions(Cut):
     """Compare two models tensor by tensor and step by step; find where they first differ.
 

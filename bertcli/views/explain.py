@@ -1,16 +1,15 @@
 """The view explain: its options, whose docstring is the help. Its work is in compute/explain.py."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.views.options import TargetOptions
 from bertcli.views.registry import ViewSpec, sample_for
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ExplainOptions(TargetOptions):
     """Occlusion: which words speak for a result, and which against it.
 

@@ -1,18 +1,17 @@
 """The view heads: its options, whose docstring is the help. Its work is in compute/heads.py."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import MASKED_SAMPLE
 from bertcli.views.options import TargetOptions
 from bertcli.views.registry import ViewSpec, sample_for
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class HeadsOptions(TargetOptions):
     """Attention heads: where each looks, and what the result loses without it.
 

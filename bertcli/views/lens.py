@@ -1,15 +1,14 @@
 """The view lens: its options, whose docstring is the help. Its work is in compute/lens.py."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.views.options import Cut
 from bertcli.views.registry import ViewSpec
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class LensOptions(Cut):
     """Logit lens: what each layer would predict, and when the answer appears.
 

@@ -1,13 +1,12 @@
 """The options that several views share: maximum length (`Cut`) and the target (`TargetOptions`)."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 
 from bertcli.errors import BertcliError
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Checked, option
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Cut(Checked):
     """The option of every view: how many tokens a text may have."""
 
@@ -15,7 +14,7 @@ class Cut(Checked):
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TargetOptions(Cut):
     """The target: a label, a word at a mask, or the cosine with a text. None: the predicted label, or the best word.
 

@@ -1,15 +1,14 @@
 """The view patch: its options, whose docstring is the help. Its work is in compute/patch.py."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import option
 from bertcli.views.options import TargetOptions
 from bertcli.views.registry import ViewSpec, sample_for
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class PatchOptions(TargetOptions):
     """Activation patching: which layer and token carry the difference between two texts.
 

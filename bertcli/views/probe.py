@@ -1,12 +1,11 @@
 """The view probe: its options, whose docstring is the help. Its work is in compute/probe.py."""
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import Pairs
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Reading, option
 from bertcli.views.registry import ViewSpec
 
@@ -16,7 +15,7 @@ CLASSIFIER = ".safetensors"
 MOST_FOLDS = 10
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ProbeOptions(Reading):
     """Linear probes: what each layer's states know about your labels; train a classifier from them.
 

@@ -6,12 +6,12 @@ file in compute/ has `measure`, which makes results (`report.documents.View`) fr
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Literal
 
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.options import Checked
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, SENTIMENT_SAMPLE
 from bertcli.views.options import TargetOptions
@@ -24,7 +24,7 @@ def _for_masks(options: Checked, texts: Sequence[str]) -> str:
     return MASKED_SAMPLE
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ViewSpec:
     """The specification of a view, from which its command is made.
 

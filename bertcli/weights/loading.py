@@ -14,7 +14,6 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import read_object, weights_file
 from bertcli.folder.layout import PROJECTION, STANFORD, Layout
 from bertcli.folder.missing_files import ADVICE, lacks_weights
-from bertcli.lean import lean_dataclass
 from bertcli.models.config import Config
 from bertcli.models.registry import (
     EXCLUSIVE_HEADS,
@@ -70,7 +69,7 @@ class TensorUse(NamedTuple):
         return self.path.split(", ") if self.path else []
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Checkpoint:
     """An opened checkpoint: its network, and the use of every tensor in its files."""
 

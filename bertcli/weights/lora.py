@@ -11,7 +11,7 @@ settings.
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import adapter_settings
 from bertcli.folder.files import Folder, JsonSettings, unusable
-from bertcli.lean import lean_dataclass
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import StoredTensor, open_file
@@ -50,7 +49,7 @@ class Factors(NamedTuple):
         return np.ascontiguousarray(whole.T) if self.transposed else whole
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Adapter:
     """An adapter's tensors by the names of transformers' modules.
 

@@ -490,13 +490,12 @@ def test_openapi_is_valid_and_describes_answers(running: Running) -> None:
 NEW_TASK = '''
 """shout: a text in capitals."""
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import SINGLE_TEXTS, Needs, TaskSpec
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ShoutOptions(Reading):
     """Say it loud."""
 
@@ -509,13 +508,12 @@ SPEC = TaskSpec(
 )
 '''
 ITS_WORK = """
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.compute.task import RecordTask
 
 def plan(model, options):
     return Shout(model, options.reading, options.times)
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Shout(RecordTask):
     times: int
 

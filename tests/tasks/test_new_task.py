@@ -16,7 +16,6 @@ SPEC = '''
 
 from collections.abc import Iterator
 
-from bertcli.lean import lean_dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
@@ -24,7 +23,7 @@ from bertcli.tasks.options import Reading, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SINGLE_TEXTS, Fields, Needs, TaskSpec
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SpellOptions(Reading):
     """Say the pieces of a text."""
 
@@ -53,11 +52,10 @@ SPEC = TaskSpec(
 WORK = '''
 """spell: its work."""
 
-from bertcli.lean import lean_dataclass
 from bertcli.tasks.compute.task import RecordTask
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SpellTask(RecordTask):
     most: int | None = None
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,7 +30,6 @@ from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import from_files
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.texts import Item, Text, from_values
-from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 from bertcli.tasks.classify import ClassifyOptions
 from bertcli.tasks.compute import classify, fill_mask, score, workers
@@ -272,7 +271,7 @@ def test_workers_error_closes_the_file_of_the_texts(
     assert [stream.closed for stream in streams] == [True]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Noting(RecordTask):
     """Gives the text of each window; notes what happens, and waits in a window for what is to happen meanwhile."""
 

@@ -1,6 +1,7 @@
 """Evaluators of `fill-mask` and `score`: rank and loss of the words at masks, and pseudo-perplexity of whole texts."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Names, Outcome, mean_account, mean_figures, usable
 from bertcli.files.texts import Item, Text
-from bertcli.lean import lean_dataclass
 from bertcli.model import Model
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.compute.guesses import Guess, scored
@@ -111,7 +111,7 @@ def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Fl
     return losses
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _TrueWords(RecordTask):
     """The log-probability at each text's mask of the piece that its label names."""
 

@@ -22,7 +22,7 @@ They may be quantized, each vector on its own, so a stream gives the same result
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +36,6 @@ from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
-from bertcli.lean import lean_dataclass
 from bertcli.report.terminal import as_json
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def stored_width(width: int, dtype: str) -> int:
     return -(-width // 8) if dtype == "binary" else width
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class VectorForm:
     """The form of vectors in a file: width, one of TYPES, one or several a text (see above), format.
 
@@ -207,7 +206,7 @@ class VectorForm:
         return row | {"text": entry.shown, "text_pair": entry.text.pair, "error": None}
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputsForm(VectorForm):
     """How several outputs of a text are stored, each as it is alone: the dense, the sparse, and the vectors of tokens.
 

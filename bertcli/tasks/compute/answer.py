@@ -8,7 +8,7 @@ Equal to the question-answering pipeline of transformers 4.57, the last one, exc
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
@@ -38,7 +37,7 @@ def plan(model: LoadedModel, options: AnswerOptions) -> RecordTask:
     return _Answer(model, options.reading, replace(options, contexts=None))  # which may not pickle
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Answer(RecordTask):
     options: AnswerOptions
 

@@ -10,7 +10,7 @@ Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classificati
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.sentence.layers import read_cross_encoder
@@ -58,7 +57,7 @@ def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
     return _Classify(model, reading, names, top_k, chosen, activation, by_default, prompt=prompt)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Labels(RecordTask):
     """A task that scores each of some names, and returns the best `top_k`."""
 
@@ -107,7 +106,7 @@ def own_activation(model: LoadedModel) -> str:
     return "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Classify(_Labels):
     head: Head
     activation: str  # of tasks.batches.ACTIVATIONS
@@ -132,7 +131,7 @@ class _Classify(_Labels):
 # -------------------------------------------------------------------------------------------------------- alternatives
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Alternatives(_Labels):
     """A task that pairs the text with each of `seconds`, and scores the pair for each name."""
 

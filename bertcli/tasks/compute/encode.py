@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -11,7 +11,6 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.sentence.config import SentenceConfig
@@ -66,7 +65,7 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
 # -------------------------------------------------------------------------------------------- of any kind of vector
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedBlock(WindowResult):
     """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
 
@@ -106,7 +105,7 @@ class PreparedBlock(WindowResult):
 B = TypeVar("B", bound=PreparedBlock)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedTask(Task[B]):
     """A task on texts with a prompt, or in chunks: a text may give several items. See prepared.py."""
 
@@ -152,7 +151,7 @@ class PreparedTask(Task[B]):
 # ------------------------------------------------------------------------------------------------------ dense vectors
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Block(PreparedBlock):
     """Consecutive texts with their vectors: an array [text, width], or (pooling none) one [token, width] per text."""
 
@@ -167,7 +166,7 @@ class Block(PreparedBlock):
             yield {"tokens": item.tokens.pieces, "embeddings": vectors.tolist()}
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class EncodeTask(PreparedTask[Block]):
     """The task of `encode`: runs the model, and pools as `plan` specifies."""
 
@@ -241,7 +240,7 @@ class EncodeTask(PreparedTask[Block]):
         return [states[number] for number in self.plan.layers]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The steps from hidden states to a vector. Layer 0 is the embeddings; empty `pooling` keeps every token."""
 

@@ -11,6 +11,7 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -19,7 +20,6 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.files.texts import Item
 from bertcli.folder.layout import SPARSE_FILE
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.after_pooling import Dense
 from bertcli.sentence.sparse import SparsePooling
@@ -49,7 +49,7 @@ def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[Spars
     return SpladeTask(model, reading, chunking, 0, options.words, pooling, prompt=prompt)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SpladeTask(SparseTask):
     """The task of SPLADE: runs the MLM head, and pools over a text's tokens."""
 
@@ -94,7 +94,7 @@ class SpladeTask(SparseTask):
         return np.log1p(once) if self.pooling.activation == "log1p_relu" else once
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenWeightTask(SparseTask):
     """Sparse vectors of bge-m3: the weight that `layer` gives each token."""
 

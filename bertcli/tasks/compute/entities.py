@@ -6,6 +6,7 @@ are chosen for the whole text at once, as the library chooses them in its part o
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,7 +17,6 @@ from bertcli.engine.packing import pack
 from bertcli.engine.span_rows import SpanRows
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
@@ -47,7 +47,7 @@ class WordPieces(NamedTuple):
     ids: list[int]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SpanWindow:
     """Some words of a text behind the prompt, as a sentence of a batch.
 
@@ -83,7 +83,7 @@ def plan_entities(model: LoadedModel, options: TagOptions) -> RecordTask:
     )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Entities(RecordTask):
     labels: tuple[str, ...]
     threshold: float

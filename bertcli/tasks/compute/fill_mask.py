@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
@@ -54,7 +54,7 @@ def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
     return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _FillMask(RecordTask):
     batches_per_window = 16  # more texts of like length to compute together; each leaves only a few predictions
     targets: dict[Target, Spelling] | None

@@ -7,7 +7,7 @@ Source: Khattab and Zaharia 2020, "ColBERT: Efficient and Effective Passage Sear
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ import numpy as np
 from bertcli.engine.float64 import vector_product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, quoted
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.sentence.late_interaction import Role
@@ -27,7 +26,7 @@ from bertcli.tracing.dispatch import Array
 logger = logging.getLogger("bertcli")
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenVectors:
     """Computes token vectors of queries, or of documents; `finish` applies the layers after the network."""
 

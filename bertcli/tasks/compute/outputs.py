@@ -1,6 +1,7 @@
 """bge-m3: the dense vector, the weights of tokens and their vectors for late interaction, all of one pass."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.compute.batches import check_finite, hidden_states, in_packed_batches
@@ -32,7 +32,7 @@ class Outputs(NamedTuple):
     late: Array | None = None  # [token, width], of all tokens but the first
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputsBlock(PreparedBlock):
     """Consecutive texts with their outputs."""
 
@@ -51,7 +51,7 @@ class OutputsBlock(PreparedBlock):
             yield record
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class OutputsTask(PreparedTask[OutputsBlock]):
     """A task that computes several outputs in one pass; `dense` and `late` are the plans of their vectors."""
 

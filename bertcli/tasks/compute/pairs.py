@@ -9,11 +9,11 @@ The last is the metric of CrowS-Pairs. It says which of two wordings is likelier
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
-from bertcli.lean import lean_dataclass
 from bertcli.ranking import ROUNDING
 from bertcli.tasks.compute.guesses import Guess, guesses, scored
 from bertcli.tasks.compute.task import Record, RecordTask
@@ -21,7 +21,7 @@ from bertcli.tasks.score import Metric
 from bertcli.tokens import Tokens
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class PairsTask(RecordTask):
     """A task that scores the two texts of a pair separately."""
 

@@ -7,7 +7,7 @@ or the product of their sparse vectors
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
@@ -18,7 +18,6 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.sentence.config import SentenceConfig
@@ -139,7 +138,7 @@ class ByQuery(Texts):
             yield waiting_texts
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class RankTask(RecordTask):
     """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS."""
 
@@ -194,7 +193,7 @@ class RankTask(RecordTask):
         return {"query": text.text, "corpus_id": failure.index, "text": text.pair, "error": failure.error}
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class ApartRankTask(RankTask):
     """Documents by their vectors and their query's; a document is cut, and so is a query, each by itself."""
 
@@ -245,7 +244,7 @@ def _of_queries(options: RankOptions) -> dict[str, Any]:
     return {**vars(options.reading), "max_length": None, "keep_going": False, "truncation": "silent"}
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class LateRankTask(ApartRankTask):
     """Documents by late interaction with their query."""
 
@@ -272,7 +271,7 @@ class LateRankTask(ApartRankTask):
             yield matching(query, vectors, item.tokens.pieces, self.mean)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseRankTask(ApartRankTask):
     """Documents by the product of their sparse vector and their query's; by the cosine, where the model says so."""
 
@@ -301,7 +300,7 @@ class SparseRankTask(ApartRankTask):
             yield score / lengths if lengths else 0.0
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class CombinedRankTask(ApartRankTask):
     """Documents by the mean, with `weights`, of the scores of bge-m3's outputs, which come of one pass."""
 

@@ -11,10 +11,10 @@ common: a twelfth of the time at four layers.
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from bertcli.errors import BertcliError, damaged, quoted
 from bertcli.files.texts import Item
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.fill_mask import own_masks
@@ -32,7 +32,7 @@ def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
     return _Score(model, options.reading, options.target, options.within_word)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Score(RecordTask):
     batches_per_window = 1  # each token of a text makes another sentence to compute
     target: str | None

@@ -4,7 +4,7 @@ w_v = table_v if piece v occurs in the query, else 0; special tokens do not coun
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,6 @@ from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
 from bertcli.folder.layout import Layout
 from bertcli.folder.router import tables
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.sentence.query_tables import read_table
 from bertcli.tasks.compute.batches import check_finite
@@ -38,7 +37,7 @@ def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQue
     )
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseQueries(SparseTask):
     """Sparse vectors of queries, the `most` largest weights, from the table of the route of this name."""
 

@@ -1,13 +1,13 @@
 """Sparse vectors, and the base class of tasks that give them: the vocabulary entries whose weight is not 0."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.files.texts import Item
-from bertcli.lean import lean_dataclass
 from bertcli.ranking import best_first
 from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
 from bertcli.tasks.compute.task import Record, Window
@@ -22,7 +22,7 @@ class SparseVector(NamedTuple):
     values: NDArray[np.float32]
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseBlock(PreparedBlock):
     """Consecutive texts with their vectors, and if asked for the pieces of each one's entries."""
 
@@ -36,7 +36,7 @@ class SparseBlock(PreparedBlock):
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseTask(PreparedTask[SparseBlock]):
     """Sparse vectors; with `words` also the pieces of their entries."""
 

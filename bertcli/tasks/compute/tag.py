@@ -6,6 +6,7 @@ has split is put together again.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.compute.redact import Found, Redaction
@@ -46,7 +46,7 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
     return _Tag(model, options.reading, options.aggregation or "simple", ignored, options.stride, redaction)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class _Tag(RecordTask):
     aggregation: Aggregation
     ignore: tuple[str, ...]

@@ -5,14 +5,13 @@ Windows make it possible to sort texts by length without holding a whole file.
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts
-from bertcli.lean import lean_dataclass
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import Reading
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
@@ -58,7 +57,7 @@ class Window(NamedTuple):
     progress: Progress
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class WindowResult:
     """The result of a window; `progress` is the window's; in results that `run.results` yields, the run's so far."""
 
@@ -76,7 +75,7 @@ class WindowResult:
 R = TypeVar("R", bound=WindowResult)
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Records(WindowResult):
     """Records in input order. `underway`: texts beyond `progress` whose records come with those of later ones."""
 
@@ -90,7 +89,7 @@ class Records(WindowResult):
 # ------------------------------------------------------------------------------------------------------------- tasks
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class Task(Generic[R]):
     """A task: tokenizes and computes texts, a window at a time. Pickles as its model's path and its options.
 
@@ -191,7 +190,7 @@ class Task(Generic[R]):
         return items
 
 
-@lean_dataclass
+@dataclass(frozen=True, eq=False, repr=False)
 class RecordTask(Task[Records]):
     """A task that gives a record of each text."""
 
