@@ -219,6 +219,20 @@ def test_a_pattern_is_the_end_of_a_name_or_from_its_beginning_the_whole(
     assert [scales[f"{stem}.value.weight"] for stem in stems.values()] == [3, 3]
 
 
+def test_of_several_patterns_that_fit_the_first_counts(tmp_path: Path) -> None:
+    """As in peft, which takes the first in the order of the file, not the longest."""
+    vectors = []
+    for patterns in ({"query": 10}, {"query": 10, "self.query": 40}, {"self.query": 40, "query": 10}):
+        folder = tmp_path / str(len(vectors))
+        folder.mkdir()
+        base, adapter = write_lora(folder, "bert", alpha_pattern=patterns)
+        write_numbers(base)
+        (record,) = run("encode", "-m", base, "--adapter", adapter, SENTENCES[0], "--format", "jsonl").records
+        vectors.append(record["embedding"])
+    assert vectors[0] == vectors[1]
+    assert np.abs(np.subtract(vectors[0], vectors[2])).max() > 1e-4
+
+
 def test_tensors_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert")
     file = adapter / "adapter_model.safetensors"

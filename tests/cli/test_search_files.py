@@ -270,6 +270,16 @@ def test_search_files_index_computes_only_what_changed(folder: Path) -> None:
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
+def test_search_files_index_reads_a_renamed_file_as_its_new_ending_says(folder: Path) -> None:
+    """The same bytes are three lines of a .txt file, and two rows of a .csv file below their header."""
+    search = ("search", "dog", "--top-k", "9", "--format", "jsonl")
+    Path("kept.txt").write_text("text\na dog barks\na cat sleeps\n", encoding="utf-8")
+    assert len(bertcli(*search, "-i", "kept.txt", "--index", "kept.index").records) == 3
+    Path("kept.txt").rename("kept.csv")
+    found = bertcli(*search, "-i", "kept.csv", "--index", "kept.index").records
+    assert [(record["line"], record["text"]) for record in found] == [(2, "a dog barks"), (3, "a cat sleeps")]
+
+
 def test_search_files_index_of_another_model_or_way_is_one_line(made: Made, folder: Path) -> None:
     search = ("search", "dog", "-i", "notes.txt", "--index", "notes.index")
     assert bertcli(*search).status == 0

@@ -83,6 +83,16 @@ def test_merged_shards_are_the_file_of_the_run_without(
     same_as_whole([*command.split(), "-m", model, "-i", source, "--batch-tokens", "20"], tmp_path, ending, count)
 
 
+def test_shards_are_merged_by_their_numbers_not_in_the_order_given(model: Path, source: Path, tmp_path: Path) -> None:
+    arguments: Arguments = ["score", "-m", model, "-i", source]
+    sharded(arguments, tmp_path, "jsonl", 3)
+    parts = [tmp_path / f"v-{number:05}-of-00003.jsonl" for number in (2, 0, 1)]
+    whole, target = tmp_path / "whole.jsonl", tmp_path / "v.jsonl"
+    bertcli(*arguments, "-o", whole)
+    assert bertcli("merge", *parts, "-o", target).status == 0
+    assert target.read_bytes() == whole.read_bytes()
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
 def test_merged_shards_of_several_files_have_the_labels_of_all_texts(
     ending: str, made: Made, source: Path, tmp_path: Path

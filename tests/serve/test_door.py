@@ -14,6 +14,7 @@ from helpers.terminal import bertcli as run
 from reference import task_cases as cases
 
 import bertcli
+from bertcli.folder.hub import sample
 from bertcli.model import Model
 from bertcli.serve.service import Limits
 
@@ -193,6 +194,16 @@ def test_a_name_nearly_of_another_model_that_can_do_it_is_a_mistake(sentence: Mo
                 assert running.ask(path, {**body, "model": name}).status == 200
         ranked = {"query": "a", "documents": ["b"], "model": "bert-mini-sentense"}
         assert running.ask("/v1/rerank", ranked).status == 200  # one model was made for it
+
+
+def test_a_name_nearly_of_another_model_is_a_mistake_whatever_its_capitals(sentence: Model, tmp_path: Path) -> None:
+    folder = tmp_path / "BERT-Mini-MLM"
+    folder.symlink_to(sample("bert-mini-mlm"))
+    with serving([sentence, bertcli.load(folder)]) as running:
+        for name in ("bert-mini-mlm", "BERT-Mini-MLN", "org/bert-mini-mln"):
+            refused = running.ask("/embed", {"inputs": "a", "model": name})
+            assert refused.status == 404
+            assert "BERT-Mini-MLM?" in str(refused.body)
 
 
 # ------------------------------------------------------------------------------------------- what costs is counted

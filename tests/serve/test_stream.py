@@ -116,6 +116,19 @@ def test_other_tasks_have_their_turn_in_between(task: Echo) -> None:
     stream.end()
 
 
+def test_a_long_request_in_the_batch_of_a_short_one_keeps_its_turn(task: Echo) -> None:
+    """Only a batch that it led gives the turn to short ones of other tasks that came later."""
+    stream = Stream(40)
+    other = Echo(task.open, task.batches)
+    first = begun(stream, task)
+    waiting = [Waiting(stream, task, "x"), Waiting(stream, task, *"abcdefghij"), Waiting(stream, other, "Y")]
+    task.open.set()
+    for one in (first, *waiting):
+        one.result()
+    assert task.batches == [["first"], ["x", "a", "b"], ["c", "d"], ["Y"], ["e", "f", "g", "h"], ["i", "j"]]
+    stream.end()
+
+
 def test_an_error_is_of_the_text_that_has_it(task: Echo) -> None:
     stream = Stream(1000)
     first = begun(stream, task)

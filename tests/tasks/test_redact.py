@@ -30,6 +30,7 @@ def tagger(made: Made) -> Path:
         ([Found(4, 6, "PER", 0.9), Found(6, 7, "LOC", 0.9)], "Ann [PER][LOC] met Bo."),
         ([Found(4, 7, "LOC", 0.9), Found(0, 7, "PER", 0.9)], "[PER] met Bo."),
         ([Found(0, 5, "LOC", 0.9), Found(4, 11, "PER", 0.9)], "[PER] Bo."),
+        ([Found(0, 5, "LOC", 0.9), Found(4, 9, "PER", 0.9), Found(8, 14, "ORG", 0.9)], "[ORG]."),
         ([Found(3, 8, "PER", 0.9)], "Ann [PER] met Bo."),
         ([Found(3, 4, "PER", 0.9)], "Ann Lee met Bo."),
         ([Found(0, 3, "O", 0.9)], "Ann Lee met Bo."),
