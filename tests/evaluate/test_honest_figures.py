@@ -136,7 +136,7 @@ def test_documents_and_paragraphs_are_clusters(made: Made, tmp_path: Path) -> No
     assert judged(squad, "-m", made(head="qa"), "--cluster", "context")["clusters"] == 2
     text = tmp_path / "data.txt"
     text.write_text("It rained.\n")
-    assert "leave out --cluster" in bertcli("evaluate", text, "--cluster", "x").error
+    assert "--cluster needs one: leave it out." in bertcli("evaluate", text, "--cluster", "x").error
 
 
 # --------------------------------------------------------------------------------------------------------- differences
