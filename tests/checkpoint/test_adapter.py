@@ -221,7 +221,7 @@ def test_a_pattern_is_the_end_of_a_name_or_from_its_beginning_the_whole(
 
 def test_of_several_patterns_that_fit_the_first_counts(tmp_path: Path) -> None:
     """As in peft, which takes the first in the order of the file, not the longest."""
-    vectors = []
+    vectors: list[list[float]] = []
     for patterns in ({"query": 10}, {"query": 10, "self.query": 40}, {"self.query": 40, "query": 10}):
         folder = tmp_path / str(len(vectors))
         folder.mkdir()

@@ -185,7 +185,7 @@ def test_offline_asks_nobody(hub: Hub, start: Start) -> None:
     assert f"There is no folder {MODEL}, and the Hub model of that name is not in the cache" in error
     assert "offline mode (--offline) forbids downloading it" in error
     assert "at revision v2" in process.error(offline=True, revision="v2")
-    assert "HF_HUB_OFFLINE forbids downloading it" in start(HF_HUB_OFFLINE="YES").error()
+    assert "HF_HUB_OFFLINE forbids downloading it" in start(HF_HUB_OFFLINE="yes").error()
     assert hub.requests == []
 
 

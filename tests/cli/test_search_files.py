@@ -22,6 +22,7 @@ import bertcli as library
 from bertcli.files.read.passages import passages_in
 from bertcli.files.search_index import write_index
 from bertcli.files.texts import Texts
+from bertcli.folder.hub import sample
 from bertcli.tasks.compute import search_files
 from bertcli.tasks.compute.keywords import Keywords
 from bertcli.tasks.compute.run import results
@@ -287,6 +288,17 @@ def test_search_files_index_of_another_model_or_way_is_one_line(made: Made, fold
     assert "was made by another model, bert-mini-sentence" in bertcli(*search, "-m", made(seed=7)).error
     assert "was made with pooling 'mean', and this command has 'cls'" in bertcli(*search, "--pooling", "cls").error
     assert Path("notes.index").read_bytes() == kept
+
+
+def test_search_files_index_of_a_model_whose_last_weights_changed_is_refused(folder: Path) -> None:
+    shutil.copytree(sample("bert-mini-sentence"), "mini")
+    search = ("search", "dog", "-i", "notes.txt", "--index", "notes.index", "-m", "mini")
+    assert bertcli(*search).status == 0
+    weights = Path("mini/model.safetensors")
+    data = bytearray(weights.read_bytes())
+    data[-2_000_000:-4] = data[-1_999_996:]  # as if the last layers had been trained further
+    weights.write_bytes(data)
+    assert "notes.index was made by another model, mini" in bertcli(*search).error
 
 
 def test_search_files_damaged_index_is_one_line_and_stays(folder: Path) -> None:

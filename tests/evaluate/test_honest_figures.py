@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -171,9 +172,37 @@ def test_a_permutation_test_exchanges_two_models_results(tmp_path: Path) -> None
         assert 0 < one["p"] <= 1
 
 
-def results_of(values: Any) -> Results:
-    outcome = Outcome("m", **means_of({"mrr": values}), usable=np.ones(10, bool), badness=values, expected=[], found=[])
+def results_of(values: Any, metric: str = "mrr") -> Results:
+    outcome = Outcome(
+        "m", **means_of({metric: values}), usable=np.ones(10, bool), badness=values, expected=[], found=[]
+    )
     return Results(outcome, np.arange(10))
+
+
+def test_the_interval_of_a_skewed_mean_is_shifted_to_its_long_side() -> None:
+    """By the acceleration of Efron 1987, which of a mean is the skewness of its items over 6 √n; written out here."""
+    values = np.array([0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.2, 0.5, 0.95])
+    outcome = results_of(values)
+    (figure,) = estimate(outcome.figures, outcome.account, Resampling(10), "texts").values()
+    centered = values - values.mean()
+    acceleration = (centered**3).sum() / (6 * (centered**2).sum() ** 1.5)
+    assert acceleration > 0.05
+    reach = (10 / 9) ** 0.5 * 2.262157  # Student's t with 9 degrees of freedom
+    shares = [NormalDist().cdf(z / (1 - acceleration * z)) for z in (-reach, reach)]
+    assert (figure.low, figure.high) == pytest.approx(np.quantile(figure.drawn, shares).tolist(), abs=0.005)
+
+
+@pytest.mark.parametrize("metric", ["mrr", "log_loss"])
+def test_ahead_is_the_share_of_draws_in_which_the_second_model_is_better(metric: str) -> None:
+    """The second has less in every item: of a loss that is better, of a rank worse."""
+    random = np.random.default_rng(8)
+    values = random.random(10)
+    first, second = results_of(values, metric), results_of(values - 0.1 - random.random(10), metric)
+    resampling = Resampling(10)
+    of_first, of_second = (estimate(one.figures, one.account, resampling, "texts") for one in (first, second))
+    (found,) = differences(first, of_first, second, of_second, resampling)
+    assert found["value"] < 0
+    assert found["ahead"] == (metric == "log_loss")
 
 
 def test_p_of_a_mean_is_the_share_of_sign_flips_that_differ_as_much() -> None:
