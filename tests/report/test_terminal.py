@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+import textwrap
 import time
 import unicodedata
 from pathlib import Path
@@ -13,7 +14,7 @@ from conftest import Made
 from helpers.terminal import bertcli
 
 from bertcli.report.progress import progress
-from bertcli.report.terminal import as_json, visible
+from bertcli.report.terminal import as_json, folded, visible
 
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 OBEYED = [
@@ -23,6 +24,13 @@ OBEYED = [
     or unicodedata.bidirectional(character) in BIDI
     or character in "\u061c\u200e\u200f"  # marks of direction, which have that of letters
 ]
+
+
+def test_a_folded_line_has_as_many_words_as_fit() -> None:
+    """As in the standard library's textwrap: also a word that ends where the line does."""
+    text = "Rank and score are those of the last layer's best prediction; KL is in nats."
+    for width in range(11, 1 + len(text)):  # the longest word is "prediction;"
+        assert folded(text, width).split("\n") == textwrap.wrap(text, width)
 
 
 def test_report_shows_no_character_that_a_terminal_obeys() -> None:
