@@ -33,6 +33,7 @@ from bertcli.serve import stream
 from bertcli.serve.requests import parse_json
 from bertcli.serve.routes import ROUTES
 from bertcli.serve.service import Limits
+from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.compute.task import Task, Window
 
 LONG = "the dog ran home and " * 200
@@ -284,9 +285,15 @@ def test_too_much_that_waits_is_refused_while_health_is_green(sentence: Model) -
     assert slowest < max(1.0, took)
 
 
-def test_a_request_that_takes_too_long_ends(sentence: Model) -> None:
-    with serving([sentence], Limits(quiet=True, timeout=0.05, batch_tokens=100)) as running:
-        answer = running.ask("/v1/embeddings", {"input": [LONG] * 200})
+def test_a_request_that_takes_too_long_ends(sentence: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(task: EncodeTask, window: Window) -> Block:
+        time.sleep(0.5)
+        return compute(task, window)
+
+    compute = EncodeTask.compute
+    monkeypatch.setattr(EncodeTask, "compute", slow)
+    with serving([sentence], Limits(quiet=True, timeout=0.2)) as running:
+        answer = running.ask("/v1/embeddings", {"input": "tea"})
         assert (answer.status, answer.body["error"]["code"]) == (504, "timeout")
         assert running.given("/health") == {"status": "ok"}
 
