@@ -490,6 +490,8 @@ def test_openapi_is_valid_and_describes_answers(running: Running) -> None:
 NEW_TASK = '''
 """shout: a text in capitals."""
 
+from dataclasses import dataclass
+
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import Reading, option
@@ -508,6 +510,8 @@ SPEC = TaskSpec(
 )
 '''
 ITS_WORK = """
+from dataclasses import dataclass
+
 from bertcli.tasks.compute.task import RecordTask
 
 def plan(model, options):

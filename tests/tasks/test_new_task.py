@@ -16,6 +16,8 @@ SPEC = '''
 
 from collections.abc import Iterator
 
+from dataclasses import dataclass
+
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
@@ -51,6 +53,8 @@ SPEC = TaskSpec(
 '''
 WORK = '''
 """spell: its work."""
+
+from dataclasses import dataclass
 
 from bertcli.tasks.compute.task import RecordTask
 
