@@ -1,5 +1,6 @@
 """pytorch_model.bin as data: what torch.save writes is read bit for bit, and nothing that a file asks for is done."""
 
+import io
 import pickle
 import struct
 import time
@@ -107,7 +108,7 @@ def test_storages_are_mapped_and_tied_ones_are_one(tmp_path: Path) -> None:
     assert tensors["a"].float32()[-1] == 999_999
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 200_000
+    assert peak < 200_000 + io.DEFAULT_BUFFER_SIZE  # an open file's buffer: 8 kB, and 128 kB from Python 3.14 on
     assert np.shares_memory(tensors["a"].float32(), tensors["decoder"].float32())
     with pytest.raises(ValueError, match="read-only"):
         tensors["a"].array[0] = 1

@@ -22,6 +22,9 @@ from bertcli.folder.hub import find_model
 from bertcli.model import Model
 from bertcli.serve.service import Limits
 
+# Cohere's client asks it on Python 3.14.
+pytestmark = pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated")
+
 TEXTS = ["A dog ran home.", "Interest rates rose.", "Über 中国 ☃"]
 
 

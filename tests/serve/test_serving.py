@@ -144,7 +144,8 @@ def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -
             assert len(asked.result()) == 3
         else:
             assert isinstance(error, urllib.error.HTTPError)
-            answer = json.load(error)["error"]
+            with error:
+                answer = json.load(error)["error"]
             assert (error.code, error.headers["content-type"]) == (503, "application/json"), answer
             assert (answer[key] if key else answer) == "The server is ending: ask another one."
     assert "Traceback" not in "".join(lines)
