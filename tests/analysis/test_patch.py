@@ -105,7 +105,7 @@ def test_patch_pairs_texts_of_other_lengths(made: Made, caplog: pytest.LogCaptur
     assert [b[j] for _, j in found.pairs] == ["[CLS]", "the", "good", "queen", "drank", "[MASK]", "[SEP]"]
     (note,) = caplog.messages
     alone = " ".join(b[j] for j in range(len(b)) if j not in [pair[1] for pair in found.pairs])
-    assert note.endswith(f"not patched: nothing of A, {alone} of B.")
+    assert note.endswith(f"not patched: none of A, {alone} of B.")
     for row in found.record["effects"]["layers"]:
         assert [j for j, effect in enumerate(row) if effect is None] == [
             j for j in range(len(b)) if j not in [pair[1] for pair in found.pairs]
@@ -242,5 +242,5 @@ def test_patch_command_refuses_wrong_usage(made: Made) -> None:
 def test_patch_names_a_few_of_many_pieces_without_a_partner() -> None:
     many = " ".join(["and old"] * 40)
     left = run("patch", f"The [MASK] of Rome is old {many}.", "The [MASK] of Paris is old.", "--format", "json")
-    assert " … of A, nothing of B." in left.err
+    assert " … of A, none of B." in left.err
     assert len(left.err) < 400

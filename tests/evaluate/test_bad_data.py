@@ -407,6 +407,7 @@ def test_a_file_without_a_header_is_evaluated_by_the_numbers_of_its_columns(tmp_
     assert bertcli("evaluate", other).error.endswith("Its names are separated by ';': add --delimiter ';'.")
     left = bertcli("evaluate", bare)
     assert left.error.endswith("If this row is data: --no-header, and --column 2 for the second column.")
+    assert "because no --label-column names one of its 2 columns" in bertcli("evaluate", bare, "--no-header").err
     left = bertcli("evaluate", bare, "--no-header", "--label-column", "3")
     assert "has no field '3' (--label-column); choose from '1', '2'." in left.error
 

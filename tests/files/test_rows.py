@@ -127,8 +127,8 @@ def test_rows_separated_by_tabs(line: str, expected: str, tmp_path: Path) -> Non
         ("id,text\n1,2\n3\n", "t.csv, line 3: 1 field where the header has 2"),
         ("id,text\n1,2,3\n", "t.csv, line 2: 3 fields where the header has 2"),
         ('id,text\n1,"a\nb"\n2\n', "t.csv, line 4: 1 field"),
-        ('text\nfine\n"open\nand on\n', "t.csv, line 3: not comma-separated values"),
-        ('text\n"a" b\n', "t.csv, line 2: not comma-separated values"),
+        ('text\nfine\n"open\nand on\n', "t.csv, line 3: not fields separated by ','"),
+        ('text\n"a" b\n', "t.csv, line 2: not fields separated by ','"),
     ],
 )
 def test_rows_that_do_not_fit_the_header_are_named(data: str, message: str, tmp_path: Path) -> None:

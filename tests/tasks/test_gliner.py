@@ -256,7 +256,7 @@ def test_gliner_says_that_labels_are_missing(folder: Path, tmp_path: Path) -> No
     assert '(--labels "person, city")' in error
     tagger = make(tmp_path / "tagger", head="token_classifier")
     error = command("tag", "-m", tagger, "--labels", "person", "Berlin").error
-    assert "needs a head that scores spans (spans), as models of GLiNER have it" in error
+    assert "needs a head that scores spans (spans), as GLiNER models have" in error
     assert "-m urchade/gliner_small-v2.1" in error
     error = command("classify", "-m", folder, "Berlin").error
     assert "its heads: spans (for tag --labels)" in error

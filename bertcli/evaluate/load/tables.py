@@ -193,6 +193,8 @@ def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[L
     if options.task is None and task == "sts":
         task = _task_by_values(str(fields.label), [values.get(fields.label) for values in good])
     why = f"its fields are {', '.join(quoted(name) for name in fields[:3] if name is not None)}"
+    if options.no_header and options.label_column is None and len(known) > 1:
+        why = f"no --label-column names one of its {len(known)} columns"
     fields = fields._replace(group=options.by, cluster=options.cluster)
     shape = "words" if any_tag else task
     read = [LabelledText(row) if row.error else read_row(row, shape, fields) for row in rows]

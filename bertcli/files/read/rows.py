@@ -222,11 +222,16 @@ def header_hint(header: Sequence[str], columns: RowColumns) -> str:
     (only, *others) = header or [""]
     found = next((mark for mark in OTHER_DELIMITERS if not others and mark in only), None)
     if found and columns.delimiter is None and columns.header:
-        name = "a tab" if found == "\t" else f"'{found}'"
-        return f" Its names are separated by {name}: add --delimiter {DELIMITER_NAMES.get(found, repr(found))}."
+        return (
+            f" Its names are separated by {_name_of(found)}: add --delimiter {DELIMITER_NAMES.get(found, repr(found))}."
+        )
     # A name of several words, or a number, is rather a text or a label than a name.
     is_data = columns.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
     return " If this row is data: --no-header, and --column 2 for the second column." if is_data else ""
+
+
+def _name_of(delimiter: str) -> str:
+    return "a tab" if delimiter == "\t" else repr(delimiter)
 
 
 def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, None]:
@@ -255,7 +260,7 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
             return
         except csv.Error as error:
             place = read[0].place if read else lines.name
-            yield _Cells(place, [], f"{place}: not comma-separated values ({error}).")
+            yield _Cells(place, [], f"{place}: not fields separated by {_name_of(delimiter)} ({error}).")
             continue
         broken = next((line.error for line in read if line.error), None)
         yield _Cells(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row], broken)

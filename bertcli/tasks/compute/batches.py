@@ -38,7 +38,7 @@ HEAD_NAMES = {
     "token_classifier": "head that labels tokens (token_classifier)",
     "qa": "head that finds answers (qa)",
     "multiple_choice": "multiple-choice head (multiple_choice)",
-    "spans": "head that scores spans (spans), as models of GLiNER have it",
+    "spans": "head that scores spans (spans), as GLiNER models have",
 }
 COMMANDS = {
     "token_classifier": "tag",

@@ -395,11 +395,13 @@ def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
     for side, tokens in enumerate((a, b)):
         with_partner = {pair[side] for pair in pairs}
         pieces = [piece for position, piece in enumerate(tokens.pieces) if position not in with_partner]
-        alone.append(shorten(" ".join(pieces) or "nothing", 100, placeholder=" …"))
+        alone.append(shorten(" ".join(pieces) or "none", 100, placeholder=" …"))
     logger.info(
-        "the texts have %d and %d tokens, which pair up where their pieces do; without a partner, and not patched: %s "
-        "of A, %s of B.", len(a.ids), len(b.ids), *alone,
-    )  # fmt: skip
+        "the texts have %d and %d tokens. Tokens that only one of them has are not patched: %s of A, %s of B.",
+        len(a.ids),
+        len(b.ids),
+        *alone,
+    )
     return pairs
 
 
