@@ -126,3 +126,9 @@ def test_help_of_similarity_and_search_offers_what_works() -> None:
     for command in ("similarity", "search"):
         assert "none" not in options[command]["--pooling"].type.choices
         assert "'none' is not one of" in error(bertcli(command, "tea", "--pooling", "none"))
+
+
+def test_help_keeps_the_lines_of_a_list() -> None:
+    lines = bertcli("evaluate", "--help", environment={"COLUMNS": "80"}).out.splitlines()
+    assert "  triplets         anchor, positive, negative" in lines
+    assert any(line.startswith("95 % confidence interval: the range") for line in lines)  # and prose is wrapped

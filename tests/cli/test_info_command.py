@@ -248,3 +248,8 @@ def test_counts_agree_with_their_nouns(tmp_path: Path) -> None:
     assert " 1 layer, width 32, 1 attention head, " in run("info", folder).out
     cut = run("fill-mask", "-m", folder, "[MASK] the the the the", "--max-length", "4").err
     assert "Warning: 1 of 1 text had more than 4 tokens and lost 3 (" in cut
+
+
+def test_info_says_the_stored_type_and_the_one_that_is_computed_in() -> None:
+    weights = "model.safetensors (10.8 MB), stored as F16, computed in float32"
+    assert weights in run("info", "bert-mini-sentiment", environment={"COLUMNS": "120"}).out
