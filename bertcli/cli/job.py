@@ -24,6 +24,7 @@ from bertcli.cli.options import (
     refuse,
     wrong,
 )
+from bertcli.engine.memory import keep_memory
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import PAGE, check_output, ending_of
@@ -315,6 +316,7 @@ def open_as(model_class: type[K], options: ModelOptions, sample: str, engine: En
             ("--precision", "--device", "--force"),
             "NumPy computes in float32 on the processor: add --engine onnx.",
         )
+    keep_memory()
     model = model_class.load(**options.load_arguments(sample), **(asdict(engine) if engine else {}))
     for note in model.notes:
         logger.info("%s", note)

@@ -4,7 +4,7 @@
     threads   how many, and how they share a pass   padded    batches as users pass them
     blas      the library behind NumPy's products   positions where tokens stand, and how far apart
     rope      rotary positions                      experts   feed-forward layers of experts
-    sliding_window   attention to what stands near
+    sliding_window   attention to what stands near  memory    kept from batch to batch
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

@@ -1,6 +1,5 @@
 """Run the server process: warm up the models, listen, and on a signal answer what was accepted before it ends."""
 
-import ctypes
 import gc
 import logging
 import os
@@ -16,6 +15,7 @@ from types import FrameType
 
 import uvicorn
 
+from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError
 from bertcli.serve.app import Server
 from bertcli.serve.served import Served
@@ -26,8 +26,6 @@ INTERRUPTED = 130
 TURN = 0.0005
 # Seconds: on Windows a signal is handled only when the main thread stops waiting.
 HEED = 0.5
-# M_ARENA_MAX, M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h.
-MALLOC = {-8: 1, -1: 64 << 20, -3: 32 << 20}
 # Seconds after `drain` for the 503s and for clients that read slowly.
 SECONDS_TO_ANSWER = 1
 # Seconds after `drain` for all of that and for the threads to end.
@@ -42,7 +40,7 @@ def serve(
     uds: the path of a Unix socket, in place of host and port. A second signal ends the process at once, with status
     130. Errors: BertcliError for an address that cannot be had, damaged weights.
     """
-    keep_memory()
+    keep_memory(arenas=1)
     sys.setswitchinterval(TURN)  # ten times as often as by itself: 4 % more texts a second
     for served in models:
         served.check()
@@ -90,17 +88,6 @@ def _after(seconds: float, function: object) -> None:
     timer = Timer(seconds, function)  # type: ignore[arg-type]
     timer.daemon = True
     timer.start()
-
-
-def keep_memory() -> None:
-    """Make glibc's allocator keep a batch's memory for the next batch, in one arena for all threads.
-
-    By default it returns memory after a batch and requests it again, which costs up to a tenth of the batch's time, and
-    each thread's arena grows to the largest part of a batch that the thread ever had.
-    """
-    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
-        for setting, size in MALLOC.items():
-            library.mallopt(setting, size)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -289,3 +290,34 @@ def test_process_loads_only_the_task_of_its_command() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=SECONDS)
     assert done.stdout.decode().splitlines()[-1] == "fill_mask"
+
+
+FAULTS = """
+import resource, sys
+from bertcli.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+import numpy as np
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def batch():
+    return [np.ones(4 << 20, np.uint8) for _ in range(8)]
+for _ in range(3): batch()
+before = faults()
+for _ in range(20): batch()
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_process_keeps_memory_from_batch_to_batch(model: Path) -> None:
+    # guide opens no model, so there the allocator is as it comes.
+    faults = {}
+    for words in (["fill-mask", "-m", str(model), "[MASK]"], ["guide"]):
+        done = subprocess.run(
+            [sys.executable, "-c", FAULTS, *words], capture_output=True, text=True, check=True, timeout=SECONDS
+        )
+        faults[words[0]] = int(done.stdout.splitlines()[-1])
+    assert faults["fill-mask"] < 20 < faults["guide"]

@@ -415,7 +415,7 @@ FAULTS = """
 import resource, sys
 from threading import Thread
 import numpy as np
-from bertcli.serve.run import keep_memory
+from bertcli.engine.memory import keep_memory
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 def several():
@@ -425,7 +425,7 @@ def batches():
     before = faults()
     for _ in range(20): several()
     print(faults() - before)
-if sys.argv[1] == "kept": keep_memory()
+if sys.argv[1] == "kept": keep_memory(arenas=1)
 thread = Thread(target=batches)
 thread.start()
 thread.join()
