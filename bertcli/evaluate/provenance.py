@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-import bertcli
+from bertcli._version import __version__
 from bertcli.engine import blas
 from bertcli.evaluate.bootstrap import DRAWS, SEED, Record
 from bertcli.evaluate.comparison import FLIPS
@@ -34,7 +34,7 @@ def model_of(model: Model) -> Record:
 def provenance(data: Labelled, models: Sequence[Record], options: Evaluate, command: str) -> Record:
     """The provenance of a record or a page."""
     return {
-        "bertcli": bertcli.__version__,
+        "bertcli": __version__,
         "numpy": numpy.__version__,
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": command,
