@@ -1,10 +1,17 @@
 """Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `onnx/`.
 
-    kernels   softmax, norms, activations, products packing   no padding; attention and batches in pieces for the cache
-    threads   how many, and how they share a pass   padded    batches as users pass them
-    blas      the library behind NumPy's products   positions where tokens stand, and how far apart
-    rope      rotary positions                      experts   feed-forward layers of experts
-    sliding_window   attention to what stands near  memory    kept from batch to batch
+    kernels          softmax, norms, activations, products
+    packing          batches without padding, and attention in blocks that fit the cache
+    padded_batch     batches as users pass them, checked and packed
+    threads          how many there are, and how they share a pass
+    blas             OpenBLAS: which of its kernels, how many of its threads
+    memory           freed memory, kept from batch to batch
+    positions        what the other families compute from positions: relative positions, windows, rotations
+    rope             the inverse frequencies of rotary positions
+    sliding_window   attention to tokens near by
+    experts, lstm    mixture of experts; LSTM over the words of a sentence
+    span_rows        the rows of words and labels that GLiNER's head reads
+    float64          products in float64 without BLAS's float64 kernels, which can crash
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

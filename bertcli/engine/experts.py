@@ -24,8 +24,8 @@ def mixture(x: Array, shares: Array, inner: Array, outer: Array, bias: Array, to
         (rows,) = np.nonzero((chosen == expert).any(axis=1))
         if not len(rows):
             continue
-        own = slice(expert * size, (expert + 1) * size)
-        hidden = product(x.T[:, rows].T, inner[own], None, activation)
-        result = product(hidden, outer[own].T, None, None)
+        weight_rows = slice(expert * size, (expert + 1) * size)
+        hidden = product(x.T[:, rows].T, inner[weight_rows], None, activation)
+        result = product(hidden, outer[weight_rows].T, None, None)
         out.T[:, rows] += result.T * shares[rows, expert]
     return out

@@ -36,8 +36,8 @@ def vector_product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     x, y = x.astype(np.float32, copy=False), y.astype(np.float32, copy=False)
     total = np.zeros(1)
     for begin in range(0, x.shape[-1], BLOCK):
-        some = slice(begin, begin + BLOCK)
-        total = total + x[..., some] @ y[..., some].swapaxes(-1, -2)
+        block = slice(begin, begin + BLOCK)
+        total = total + x[..., block] @ y[..., block].swapaxes(-1, -2)
     return total
 
 
@@ -54,19 +54,19 @@ def inverse(matrix: NDArray[Any]) -> NDArray[np.float64]:
     across = vector_product(first, c.T)  # B⁻¹ C
     last = inverse(d - vector_product(c.T, across.T))
     corner = -vector_product(across, last)
-    found = np.empty(matrix.shape)
-    found[:half, :half] = first - vector_product(corner, across)
-    found[:half, half:], found[half:, :half], found[half:, half:] = corner, corner.T, last
-    return found
+    result = np.empty(matrix.shape)
+    result[:half, :half] = first - vector_product(corner, across)
+    result[:half, half:], result[half:, :half], result[half:, half:] = corner, corner.T, last
+    return result
 
 
 def _inverse_by_rows(matrix: NDArray[Any]) -> NDArray[np.float64]:
     """Invert by Gauss-Jordan elimination without pivoting, which a positive definite matrix does not need."""
-    found = matrix.astype(np.float64)
-    for i in range(len(found)):
-        pivot, column = found[i, i], found[:, i].copy()
-        row = found[i] / pivot
-        found -= column[:, None] * row
-        found[i], found[:, i] = row, -column / pivot
-        found[i, i] = 1 / pivot
-    return found
+    result = matrix.astype(np.float64)
+    for i in range(len(result)):
+        pivot, column = result[i, i], result[:, i].copy()
+        row = result[i] / pivot
+        result -= column[:, None] * row
+        result[i], result[:, i] = row, -column / pivot
+        result[i, i] = 1 / pivot
+    return result

@@ -1,6 +1,7 @@
 """LSTM (Hochreiter & Schmidhuber 1997) over the words of packed sentences, in both directions at once.
 
-The op is `network.ops.lstm`; GLiNER reads its words with it. Weights and order of gates are those of torch.nn.LSTM.
+Called by the op `network.ops.lstm`, for GLiNER's head (network/spans.py). Weights and the order of gates are those of
+torch.nn.LSTM.
 """
 
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from bertcli.tracing.dispatch import Array, Integers
 
 
 class Direction(NamedTuple):
-    """The weights of one direction. Gates are those of input, forgetting, candidate and output, one below the other."""
+    """The weights of one direction. `4 half`: the rows of input gate, forget gate, candidate and output gate."""
 
     input: Array  # [4 half, hidden]
     recurrent: Array  # [4 half, half]
@@ -23,14 +24,13 @@ class Direction(NamedTuple):
 def read_both_ways(x: Array, left: Direction, right: Direction, offsets: Integers) -> Array:
     """Compute the op `lstm`: x [word, hidden] to [word, 2 half]; sentence i is the rows offsets[i] to offsets[i + 1].
 
-    All sentences take a step together. A shorter one ends earlier: sentences are in order of their length, and a step
-    is made of those that have a word left.
+    Step t reads word t of every sentence from the left, and word t from its end from the right. Sentences are sorted
+    by length, the longest first, so that those that still have a word are the first ones of each array.
     """
     half = left.recurrent.shape[1]
-    directions = (left, right)
-    # Of all words at once: only the product with the state before has to wait for it.
-    gates = np.stack([product(x, one.input, one.input_bias + one.recurrent_bias, None) for one in directions])
-    recurrent = np.stack([one.recurrent.T for one in directions])
+    # [direction, word, 4 half], of all words at once: only the product with the state before has to wait for it.
+    of_words = np.stack([product(x, one.input, one.input_bias + one.recurrent_bias, None) for one in (left, right)])
+    recurrent = np.stack([left.recurrent.T, right.recurrent.T])
     lengths = np.diff(offsets)
     order = np.argsort(-lengths, kind="stable")
     begins, ends, lengths = offsets[:-1][order], offsets[1:][order] - 1, lengths[order]
@@ -40,15 +40,15 @@ def read_both_ways(x: Array, left: Direction, right: Direction, offsets: Integer
     for step in range(int(lengths.max(initial=0))):
         count = int(np.searchsorted(-lengths, -step))  # sentences of more words than `step`
         rows = np.stack([begins[:count] + step, ends[:count] - step])
-        some = np.take_along_axis(gates, rows[:, :, None], axis=1)
-        some += hidden[:, :count] @ recurrent
-        entering, kept, candidate, given = np.split(some, 4, axis=2)
-        for gate in (entering, kept, given):
+        gates = np.take_along_axis(of_words, rows[:, :, None], axis=1)
+        gates += hidden[:, :count] @ recurrent
+        input_gate, forget_gate, candidate, output_gate = np.split(gates, 4, axis=2)
+        for gate in (input_gate, forget_gate, output_gate):
             activate(gate, "sigmoid")
         np.tanh(candidate, out=candidate)
-        cell[:, :count] *= kept
-        cell[:, :count] += entering * candidate
-        np.multiply(given, np.tanh(cell[:, :count]), out=hidden[:, :count])
+        cell[:, :count] *= forget_gate
+        cell[:, :count] += input_gate * candidate
+        np.multiply(output_gate, np.tanh(cell[:, :count]), out=hidden[:, :count])
         out[rows[0], :half] = hidden[0, :count]
         out[rows[1], half:] = hidden[1, :count]
     return out

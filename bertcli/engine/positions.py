@@ -1,7 +1,7 @@
-"""Position arithmetic behind the ops of the families other than BERT.
+"""What families other than BERT compute from positions: the functions behind the ops in network/position_ops.py.
 
-RoBERTa's position ids, relative position buckets (T5, DeBERTa), window masks, rotary angles, convolutions. The ops that
-call these functions are in network/ops.py and network/position_ops.py.
+RoBERTa's position ids, the buckets of relative positions (T5's and DeBERTa's differ), masks of sliding windows, rotary
+angles, convolutions over neighboring tokens. The frequencies of rotary positions are in rope.py.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from bertcli.engine.kernels import product
 from bertcli.tracing.dispatch import Array, Integers
 
 PADDING = 16  # numbers: a line of the cache
-EXACT, FARTHEST, BUCKETS = 8, 128, 16  # of a direction: distances below EXACT have a bucket each, from FARTHEST on one
+# T5's buckets, for each direction: distances below EXACT have one each, those from FARTHEST on share the last.
+EXACT, FARTHEST, BUCKETS = 8, 128, 16
 
 
 def counted(ids: Integers, offsets: Integers, padding: int) -> Integers:
@@ -47,7 +48,7 @@ def _is_run(positions: Integers) -> bool:
     return bool((np.diff(positions) == 1).all())
 
 
-def bucket(distance: Integers) -> Integers:
+def t5_bucket(distance: Integers) -> Integers:
     """T5's bucket for each distance query - key: 16 in each direction, the wider the farther away.
 
     The logarithms are float32, as in the published code.
@@ -55,21 +56,21 @@ def bucket(distance: Integers) -> Integers:
     far = np.abs(distance)
     scale = np.float32(log(FARTHEST / EXACT))
     wide = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(EXACT)) / scale * np.float32(BUCKETS - EXACT)
-    within = np.where(far < EXACT, far, np.minimum(EXACT + wide.astype(np.intp), BUCKETS - 1))
-    return np.where(distance < 0, BUCKETS, 0) + within
+    of_direction = np.where(far < EXACT, far, np.minimum(EXACT + wide.astype(np.intp), BUCKETS - 1))
+    return np.where(distance < 0, BUCKETS, 0) + of_direction
 
 
 def add_to_scores(scores: Array, terms: Array) -> Array:
     """Add terms [..., head, query, key] to scores in place, key by key, which is the order of the scores in memory.
 
-    The terms are a strided view. Left to itself NumPy would walk both in the order of the axes, up to 40 times slower.
+    The terms are a strided view. Without this order NumPy would walk both by their axes, up to 40 times slower.
     """
     by_key = np.moveaxis(scores, -1, -3)
     np.add(by_key, np.moveaxis(terms, -1, -3), out=by_key)
     return scores
 
 
-def within(
+def mask_window(
     scores: Array, queries: Integers, keys: Integers, window_left: int | None, window_right: int | None
 ) -> Array:
     """Set scores [batch, head, query, key] to -∞, in place, where a key lies outside a query's window.
@@ -77,11 +78,13 @@ def within(
     Only the keys at both ends are looked at: every query sees those in the middle.
     """
     if len(queries) and window_left is not None:
-        some = slice(0, np.searchsorted(keys, queries[-1] - window_left))
-        _hide(scores[..., some], queries - keys[some, None] > window_left)
+        # Keys that at least the last query does not see.
+        first_keys = slice(0, np.searchsorted(keys, queries[-1] - window_left))
+        _hide(scores[..., first_keys], queries - keys[first_keys, None] > window_left)
     if len(queries) and window_right is not None:
-        some = slice(np.searchsorted(keys, queries[0] + window_right, "right"), len(keys))
-        _hide(scores[..., some], keys[some, None] - queries > window_right)
+        # Keys that at least the first query does not see.
+        last_keys = slice(np.searchsorted(keys, queries[0] + window_right, "right"), len(keys))
+        _hide(scores[..., last_keys], keys[last_keys, None] - queries > window_right)
     return scores
 
 
@@ -97,7 +100,8 @@ Frequencies = tuple[float, ...]  # rotary inverse frequencies, in radians a posi
 def angles(positions: Integers, inverse_frequencies: Frequencies, scaling: float = 1) -> tuple[Array, Array]:
     """Cosines and sines [size / 2, token] of position · inverse frequency, both multiplied by `scaling`."""
     longest = int(positions.max(initial=0)) + 1
-    cosines, sines = _turns(inverse_frequencies, 1 << (longest - 1).bit_length(), scaling)
+    # Up to the next power of two, so that texts of many lengths share a table.
+    cosines, sines = _angle_table(inverse_frequencies, 1 << (longest - 1).bit_length(), scaling)
     if len(positions) and _is_run(positions):
         rows = slice(int(positions[0]), longest)
         return cosines[:, rows], sines[:, rows]
@@ -105,20 +109,21 @@ def angles(positions: Integers, inverse_frequencies: Frequencies, scaling: float
 
 
 @lru_cache(maxsize=8)
-def _turns(inverse_frequencies: Frequencies, longest: int, scaling: float) -> tuple[Array, Array]:
-    turns = np.array(inverse_frequencies, dtype=np.float32)[:, None] * np.arange(longest, dtype=np.float32)
-    return np.cos(turns) * np.float32(scaling), np.sin(turns) * np.float32(scaling)
+def _angle_table(inverse_frequencies: Frequencies, count: int, scaling: float) -> tuple[Array, Array]:
+    """Cosines and sines [size / 2, position] for the positions 0 to count - 1."""
+    radians = np.array(inverse_frequencies, dtype=np.float32)[:, None] * np.arange(count, dtype=np.float32)
+    return np.cos(radians) * np.float32(scaling), np.sin(radians) * np.float32(scaling)
 
 
 def rotate(x: Array, cosines: Array, sines: Array, heads: int) -> Array:
     """Rotate x [token, head·size] in place: the halves (a, b) of each head become (a cos - b sin, b cos + a sin)."""
     for head in np.split(x.T, heads):  # [size, token], where each pair's tokens are adjacent
         a, b = np.split(head, 2)
-        turned = b * cosines
-        turned += a * sines
+        rotated_b = b * cosines
+        rotated_b += a * sines
         a *= cosines
         a -= np.multiply(b, sines, out=b)
-        b[...] = turned
+        b[...] = rotated_b
     return x
 
 
@@ -128,7 +133,8 @@ def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, fa
     values [batch, head, row, bucket] -> [batch, head, query, key]; rows are queries, or keys if `of_keys`.
     """
     if _is_run(queries) and _is_run(keys):
-        index = log_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
+        # Pick once per distance; the result is a strided view of that, in which each query's row is shifted by one.
+        index = deberta_bucket(_distances(queries, keys), buckets, values.shape[-1], farthest)
         # A row length that is a power of two would put all queries on the same cache lines.
         padded = np.append(index, index[:PADDING])
         spread = np.take(values, padded, axis=-1)[..., len(keys) - 1 :]
@@ -136,17 +142,18 @@ def by_bucket(values: Array, queries: Integers, keys: Integers, buckets: int, fa
         steps = (distance, row - distance) if of_keys else (row + distance, -distance)
         shape = (*spread.shape[:-2], len(queries), len(keys))
         return as_strided(spread, shape, (*spread.strides[:-2], *steps), writeable=False)
-    index = log_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
+    index = deberta_bucket(queries[:, None] - keys, buckets, values.shape[-1], farthest)
     if of_keys:
         return np.take_along_axis(values, index.T[None, None], axis=-1).swapaxes(-1, -2)
     return np.take_along_axis(values, index[None, None], axis=-1)
 
 
 def _distances(queries: Integers, keys: Integers) -> Integers:
+    """All distances query - key of two runs of positions, ascending."""
     return np.arange(queries[0] - keys[-1], queries[-1] - keys[0] + 1)
 
 
-def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> Integers:
+def deberta_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> Integers:
     """DeBERTa's bucket for each distance query - key, as a row of a table with `table` rows.
 
     Near distances have a bucket each, farther ones share; with `buckets` 0 every distance has its own. The logarithms
@@ -165,8 +172,9 @@ def log_bucket(distance: Integers, buckets: int, table: int, farthest: int) -> I
 def near_buckets(table: Array, max_distance: int, buckets: int, farthest: int) -> Array:
     """Cut a table with a row for each of DeBERTa's buckets to the rows that distances up to `max_distance` need."""
     middle = len(table) // 2
-    side = int(log_bucket(np.array(max_distance), buckets, len(table), farthest)) - middle + 1
-    return table if side == middle else table[middle - side : middle + side]
+    last = int(deberta_bucket(np.array(max_distance), buckets, len(table), farthest))
+    each_way = last - middle + 1
+    return table if each_way == middle else table[middle - each_way : middle + each_way]
 
 
 def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation: str | None) -> Array:
@@ -176,15 +184,16 @@ def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation:
     another.
     """
     width = weight.shape[-1]
+    middle = width // 2
     sentence = np.zeros(len(x), dtype=np.intp)
     sentence[first[1:]] = 1
-    sentence = np.cumsum(sentence)
-    y = product(x, weight[..., width // 2], bias, None)
-    for place in range(width):
-        move = place - width // 2
-        if move == 0:
+    sentence = np.cumsum(sentence)  # the number of each token's sentence
+    y = product(x, weight[..., middle], bias, None)
+    for tap in range(width):
+        offset = tap - middle
+        if offset == 0:
             continue
-        here = np.arange(max(0, -move), len(x) - max(0, move))
-        here = here[sentence[here] == sentence[here + move]]
-        y.T[:, here] += product(x.T[:, here + move].T, weight[..., place], None, None).T
+        rows = np.arange(max(0, -offset), len(x) - max(0, offset))
+        rows = rows[sentence[rows] == sentence[rows + offset]]
+        y.T[:, rows] += product(x.T[:, rows + offset].T, weight[..., tap], None, None).T
     return kernels.activate(y, activation)

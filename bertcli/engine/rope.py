@@ -40,21 +40,22 @@ class Rope:
 
         positions: max_position_embeddings.
         """
-        trained, factor = self._stretch(positions)
+        trained, factor = self._extension(positions)
         base = self.rope_theta * factor if self.rope_type == "ntk" else self.rope_theta
         periods: Array = (base ** (np.arange(0, size, 2) / size)).astype(np.float32)
-        rates: Array = np.reciprocal(periods)  # θ^(-2j/D) for every pair j
+        frequencies: Array = np.reciprocal(periods)  # θ^(-2j/D) for every pair j
         if self.rope_type == "linear":
-            rates = rates / np.float32(factor)
+            frequencies = frequencies / np.float32(factor)
         elif self.rope_type == "ntk":
-            rates = rates / np.float32(factor ** (2 / size))
+            frequencies = frequencies / np.float32(factor ** (2 / size))
         elif self.rope_type == "yarn":
-            rates = self._yarn(rates, np.reciprocal(np.float32(factor) * periods), size, trained)
-        return tuple(rates.tolist())
+            slowed = np.reciprocal(np.float32(factor) * periods)
+            frequencies = self._yarn(frequencies, slowed, size, trained)
+        return tuple(frequencies.tolist())
 
     def scaling(self, positions: int) -> float:
         """The factor on cosines and sines: transformers' attention_scaling."""
-        _, factor = self._stretch(positions)
+        _, factor = self._extension(positions)
         if self.rope_type != "yarn":
             return 1.0
         if self.attention_factor is not None:
@@ -67,25 +68,31 @@ class Rope:
 
     def longest(self, positions: int) -> int:
         """The largest number of tokens in a text."""
-        trained, factor = self._stretch(positions)
-        return max(positions, int(factor * trained)) if self.rope_type == "yarn" else positions
+        if self.rope_type != "yarn":
+            # The other types have an embedding for as many positions as config.json says, whatever the factor.
+            return positions
+        trained, factor = self._extension(positions)
+        return max(positions, int(factor * trained))
 
-    def _stretch(self, positions: int) -> tuple[int, float]:
+    def _extension(self, positions: int) -> tuple[int, float]:
         """Return the number of positions in training, and the factor by which they are extended."""
         trained = self.original_max_position_embeddings or positions
-        return trained, positions / trained if self.factor is None else self.factor
+        factor = positions / trained if self.factor is None else self.factor
+        return trained, factor
 
-    def _yarn(self, rates: Array, slow: Array, size: int, trained: int) -> Array:
+    def _yarn(self, frequencies: Array, slowed: Array, size: int, trained: int) -> Array:
         """YaRN (Peng et al. 2023): keep high frequencies, slow low ones down, and blend linearly between the two.
 
         A pair is high if it turns more than `beta_fast` times within the trained positions, low if fewer than
         `beta_slow`; 32 and 1 are the paper's.
         """
-        turns = (self.beta_fast or 32, self.beta_slow or 1)
-        ends = [size * log(trained / (often * 2 * pi)) / (2 * log(self.rope_theta)) for often in turns]
-        low, high = (floor(ends[0]), ceil(ends[1])) if self.truncate else ends
-        low, high = max(low, 0), min(high, size - 1)
+        rotations = (self.beta_fast or 32, self.beta_slow or 1)
+        # The pair (a real number) that turns so many times within the trained positions.
+        pair_of = [size * log(trained / (count * 2 * pi)) / (2 * log(self.rope_theta)) for count in rotations]
+        first, last = (floor(pair_of[0]), ceil(pair_of[1])) if self.truncate else pair_of
+        first, last = max(first, 0), min(last, size - 1)
         pairs = np.arange(size // 2, dtype=np.float32)
-        seldom = np.clip((pairs - np.float32(low)) / np.float32(high - low or 0.001), 0, 1)
-        passed: Array = slow * seldom + rates * (1 - seldom)
-        return passed
+        # 0 for the pairs that keep their frequency, 1 for those that are slowed down.
+        share = np.clip((pairs - np.float32(first)) / np.float32(last - first or 0.001), 0, 1)
+        blended: Array = slowed * share + frequencies * (1 - share)
+        return blended

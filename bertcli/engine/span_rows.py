@@ -30,17 +30,23 @@ class SpanRows(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[Integers], labels: Sequence[Integers], longest: int) -> "SpanRows":
-        """Make the rows of sentences, each with its rows of words and of labels; spans have up to `longest` words."""
+        """Make the rows of sentences, each with its rows of words and of labels; spans have up to `longest` words.
+
+        A sentence of three words has, with `longest` 2, the spans 0-0, 0-1, 1-1, 1-2 and 2-2.
+        """
         counts = np.array([len(rows) for rows in words], np.intp)
         offsets = np.cumsum(np.append(0, counts))
-        last = np.repeat(offsets[1:] - 1, counts)  # of each word the last word of its sentence
-        starts = np.arange(offsets[-1])
-        lengths = np.minimum(longest, last - starts + 1)
-        firsts = np.repeat(starts, lengths)
-        before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-        ends = firsts + np.arange(len(firsts)) - before
-        sentences = np.repeat(np.repeat(np.arange(len(counts)), counts), lengths)
-        return cls(np.concatenate(words), np.concatenate(labels), offsets, firsts, ends, sentences)
+        # For each word: its number in the batch, its sentence, the last word of that, and how many spans begin with it.
+        numbers = np.arange(offsets[-1])
+        sentence_of_word = np.repeat(np.arange(len(counts)), counts)
+        last_of_sentence = offsets[1:][sentence_of_word] - 1
+        span_counts = np.minimum(longest, last_of_sentence - numbers + 1)
+        # For each span: its first word, and how many spans of that word come before it, which is its length less 1.
+        starts = np.repeat(numbers, span_counts)
+        first_spans = np.repeat(np.cumsum(span_counts) - span_counts, span_counts)
+        ends = starts + np.arange(len(starts)) - first_spans
+        sentences = np.repeat(sentence_of_word, span_counts)
+        return cls(np.concatenate(words), np.concatenate(labels), offsets, starts, ends, sentences)
 
 
 def rows_of_pass(ids: Integers, offsets: Integers, mark: int, longest: int) -> SpanRows:

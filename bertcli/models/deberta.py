@@ -252,7 +252,8 @@ PUBLISHED: dict[str, Any] = {
     "share_att_key": True, "pos_att_type": ("p2c", "c2p"),
 }  # fmt: skip
 LAYER_N = r"encoder\.layers\.(\d+)\."
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed              | token embedding        | Token embeddings     | E_tok
   Embeddings.position embed           | position embedding     | Position embeddings  | E_pos

@@ -66,7 +66,8 @@ class DistilBertConfig(Config):
         return renamed({**data, "layer_norm_eps": None, "hidden_act": None, "intermediate_size": None}, cls.names)
 
 
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed    | a) token embedding     | Token embeddings    | E_tok
   Embeddings.position embed | b) position embedding  | Position embeddings | E_pos

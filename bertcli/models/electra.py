@@ -73,7 +73,8 @@ class ElectraConfig(BertConfig):
     title: ClassVar[str] = "ELECTRA"
 
 
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.projection linear | g) projection     | Encoder input        | W_e
 Replaced tokens

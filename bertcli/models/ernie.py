@@ -56,7 +56,8 @@ FAMILY = Family(
         ),
     },
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.task add_row | g) the one task's embedding | Embedding sum 3 | E_task
 """

@@ -133,7 +133,8 @@ FAMILY = Family(
         "esm2-15b": EsmConfig.sized(48, 5120, num_attention_heads=40),
     },
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed      | a) token embedding | Token embeddings | E_tok
   Embeddings.token drop_masks | b) token dropout   | Embedding output

@@ -112,7 +112,8 @@ FAMILY = Family(
         "eurobert-2.1b": EuroBertConfig.sized(32, 2304, intermediate_size=6144, **GROUPED),
     },
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Masked language model
   MaskedLM.decoder linear | decode | Vocabulary logits | Decoder
 """

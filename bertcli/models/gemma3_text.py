@@ -154,7 +154,8 @@ FAMILY = Family(
         ),
     },
 )  # fmt: skip
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed                         | token embedding   | Token embeddings | E_tok
   Embeddings.token scale                         | scale             | Embedding output

@@ -138,7 +138,8 @@ class JinaBertConfig(BertConfig):
 
 
 STEM = r"encoder\.layers\.(\d+)\."
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 1 Multi-head attention
   Projection.norm norm of Query (Q) | layer normalization      | Query norm
   Projection.norm norm of Key (K)   | layer normalization      | Key norm

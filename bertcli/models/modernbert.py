@@ -150,7 +150,8 @@ class ModernBertConfig(LocalConfig):
 
 
 LAYER = r"encoder\.layers\.(\d+)\."
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed        | token embedding     | Token embeddings  | E_tok
   Embeddings.norm new_norm      | layer normalization | Embedding output

@@ -261,7 +261,8 @@ FAMILY = Family(
     },
     prompts=("search_query: ", "search_document: "),
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed   | a) token embedding     | Token embeddings   | E_tok
   Embeddings.segment embed | b) segment embedding   | Segment embeddings | E_type

@@ -137,7 +137,8 @@ attention.key_norm          self_attn.k_norm
         "classifier": "Qwen3 ranks without one if modules.json lists LogitScore, as newer revisions of rerankers do.",
     },
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Next token
   NextToken.decoder linear | decode | Next-token logits | Decoder
 """

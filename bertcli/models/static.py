@@ -70,7 +70,8 @@ FAMILY = Family(
     names=((r"embeddings\.token", "embedding.weight"),),
     variants={},
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed   | token embedding | Embedding output | E_tok
   Static.embeddings gather | rows            | Rows asked for

@@ -194,7 +194,8 @@ FAMILY = Family(
         ),
     },
 )
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Relative positions
   Encoder.relative relative_bias       | bias of distances     | Bias                | T
 1 Multi-head attention

@@ -137,7 +137,8 @@ class TextbookConfig(BertConfig):
     title: ClassVar[str] = "the textbook model"
 
 
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 Embeddings
   Embeddings.token embed            | a) token embedding     | T                 | E_tok
   Embeddings.position embed         | b) position embedding  | P                 | E_pos

@@ -1,6 +1,6 @@
 """Ops that depend on positions, beyond those in ops.py: relative biases, RoPE, windows, convolutions. BERT uses none.
 
-engine/positions.py computes them.
+The arithmetic is in engine/positions.py; here is what a trace knows of it: shapes and costs.
 """
 
 from math import sqrt
@@ -23,7 +23,7 @@ def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: in
 @op("bucket head, query, key -> head query key", work=1, beside=-1)
 def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
     """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
-    return positions.by_distance(lambda distance: table.T.take(positions.bucket(distance), axis=1), queries, keys)
+    return positions.by_distance(lambda distance: table.T.take(positions.t5_bucket(distance), axis=1), queries, keys)
 
 
 @op("batch head query key, head query key -> batch head query key", work=1, over="x")
@@ -35,10 +35,9 @@ def add_bias(x: Array, bias: Array) -> Array:
 @op("batch head query key, query, key -> batch head query key", work=2, over="x")
 def add_alibi(x: Array, queries: Integers, keys: Integers, *, slopes: tuple[float, ...]) -> Array:
     """x_ij - slope_h |i - j| for the positions of queries and keys, written over x (Press et al. 2021)."""
-    rates = -np.array(slopes, np.float32)[:, None]
-    return positions.add_to_scores(
-        x, positions.by_distance(lambda distance: rates * np.abs(distance, dtype=np.float32), queries, keys)
-    )
+    falling = -np.array(slopes, np.float32)[:, None]
+    biases = positions.by_distance(lambda distance: falling * np.abs(distance, dtype=np.float32), queries, keys)
+    return positions.add_to_scores(x, biases)
 
 
 @op("batch head row size, bucket head size -> batch head row bucket", contracts=True, work=1)
@@ -75,4 +74,4 @@ def rotate(x: Array, where: Integers, *, heads: int, inverse_frequencies: Freque
 @op("batch head query key, query, key -> batch head query key", work=1, over="x")
 def within(x: Array, queries: Integers, keys: Integers, *, window_left: int | None, window_right: int | None) -> Array:
     """x where a key is at most `window_left` before a query, or `window_right` after it, else -∞, written over x."""
-    return positions.within(x, queries, keys, window_left, window_right)
+    return positions.mask_window(x, queries, keys, window_left, window_right)

@@ -58,8 +58,12 @@ class EncoderLayer(Module, abstract=True):
 
     def forward(self, x: Array, context: Array, batch: Packed, shared: Any) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]; `shared` is what attention needs beside them"""
-        keys = context if self.attention_norm is None else self.attention_norm(context)
-        queries = keys if x is context else x if self.attention_norm is None else self.attention_norm(x)
+        if self.attention_norm is None:
+            queries, keys = x, context
+        else:
+            keys = self.attention_norm(context)
+            # In all layers but a last one with few rows both are one array: norm it once.
+            queries = keys if x is context else self.attention_norm(x)
         x = add(x, self.attention(queries, keys, batch, shared))
         return add(x, self.feed_forward(self.feed_forward_norm(x)))
 
@@ -84,8 +88,11 @@ class Encoder(rotary.Layers, NormedLayers[Positions], abstract=True):
 
 
 class NormedNetwork(Network):
-    """A network whose encoder ends in a norm, with a classifier of the first token, of the last, of the mean of all
-    tokens, or of every token, whose logits are then averaged ("late")"""
+    """A network whose encoder ends in a norm; a head's `pooling` says which states it reads.
+
+    "last": the last token. "mean": the mean of all tokens. "late": every token, and then the mean of the logits.
+    Anything else: the first token.
+    """
 
     def final_norm(self, state: Array) -> Array:
         """A layer's output as heads read it: normed."""
@@ -118,7 +125,8 @@ class LastTokenClassifier(LinearPrediction):
     padding: int = setting("pad_token_id")
 
 
-WORDS = """
+# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+STEP_NAMES = """
 1 Multi-head attention
   EncoderLayer.attention_norm rms_norm    | RMS normalization   | Attention input
   EncoderLayer.attention_norm new_norm    | layer normalization | Attention input

@@ -1,4 +1,8 @@
-"""Make a model's twin, which a tracer runs instead of the model: the tree with traced parameters."""
+"""Make a model's twin, which a tracer runs instead of the model: the tree with traced parameters.
+
+A module runs its own fields, so its parameters can only be followed in a copy whose fields are traced values.
+tracing/tracer.py runs the twin; network/module.py describes the tree.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
@@ -17,8 +21,8 @@ def twins(
     In the twin a module that is used at several paths is a separate object at each.
     """
     other = _twin(module, path, names or {}, {})
-    for (place, item), (_, twin) in zip(walk(module, path, names), walk(other, path, names), strict=True):
-        yield place, item, twin
+    for (item_path, item), (_, twin) in zip(walk(module, path, names), walk(other, path, names), strict=True):
+        yield item_path, item, twin
 
 
 def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str]) -> M:
@@ -31,9 +35,8 @@ def _twin(module: M, path: str, names: Mapping[str, str], homes: dict[int, str])
             values[item.name] = value
         elif meta["kind"] == "parameter":
             weight = Weight(name, value.size, homes.setdefault(id(value), name))
-            values[item.name] = Traced(
-                value, named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape), Origins([weight])
-            )
+            axes = named_axes([names.get(axis, axis) for axis in meta["axes"]], value.shape)
+            values[item.name] = Traced(value, axes, Origins([weight]))
         elif meta["kind"] == "part":
             values[item.name] = _twin(value, name, renamed(meta["names"], names), homes)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine.positions import FARTHEST, bucket, log_bucket
+from bertcli.engine.positions import FARTHEST, deberta_bucket, t5_bucket
 from bertcli.onnx.graph import IDS, INT32, INT64, MASK, PLACES, ROWS, Band, Dim, Graph, OnnxValue, Operand
 
 FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a graph does not have
@@ -192,7 +192,7 @@ def convolve(
 def relative_bias(table: OnnxValue, queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
     """Gather of the table's rows by the bucket of each distance, a constant; beyond FARTHEST they are equal."""
     farthest = FARTHEST + 1
-    rows = _at(bucket(np.arange(-farthest, farthest + 1)), _distances(queries, keys), farthest)
+    rows = _at(t5_bucket(np.arange(-farthest, farthest + 1)), _distances(queries, keys), farthest)
     return table.graph.rows(table, rows).node("Transpose", perm=(2, 0, 1))
 
 
@@ -370,7 +370,7 @@ def _by_distance(values: OnnxValue, buckets: int, farthest: int, *, sign: int) -
     before, double = length - [1], length + length
     narrow = double - [1]
     columns = graph.node("Range", 0, double.node("Squeeze"), 1)
-    found = log_bucket(np.arange(-limit, limit + 1), buckets, table, farthest)
+    found = deberta_bucket(np.arange(-limit, limit + 1), buckets, table, farthest)
     of_distances = graph.rows(of_buckets, _at(found, (columns - before) * sign, limit)).permuted(1, 2, 0)
     spread = (OnnxValue(graph, rows) @ of_distances).node("Reshape", [0, 0, -1])
     shifted = spread.cut(2, before, before + length * narrow)

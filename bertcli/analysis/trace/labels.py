@@ -28,7 +28,7 @@ LAYER_INPUT = "Encoder input"
 HEAD_INPUT = "Encoder output"
 
 
-class Words(NamedTuple):
+class StepNames(NamedTuple):
     """The names of a step, of its result, and of the weights it reads."""
 
     group: str
@@ -37,29 +37,38 @@ class Words(NamedTuple):
     weights: tuple[str, ...] = ()
 
 
-def words_for(
+def names_for(
     keys: Iterable[StepKey], arguments: Mapping[str, Any], part: str, operands: Sequence[str]
-) -> Words | None:
-    """The words for the first key in `places` that has some, with the activation's name inserted; None if none has.
+) -> StepNames | None:
+    """The names for the first of the keys that has some, with the activation's name inserted; None if none has.
 
     `part` is the network's field in which the op ran, such as a prediction head. `operands` are the names of what the
-    op reads: a key may have other words for an operand of a certain name. A class without words of its own has those
+    op reads: a key may have other names for an operand of a certain name. A class without names of its own has those
     of its base class.
     """
-    for owner, field, op in keys:
-        classes = [("module", "")]
-        if owner is not None:
-            classes = [(base.__module__, base.__qualname__) for base in owner.__mro__]
-        entries = (
-            _words(module).get((name, field, op, operand)) for module, name in classes for operand in (*operands, "")
-        )
-        words = next(filter(None, entries), None)
-        if words is not None:
-            activation = arguments.get("activation")
-            title = "identity" if activation is None else ACTIVATIONS[activation].title
-            of_head = HEADS.get(part, {})
-            group, output, *weights = (of_head.get(word, word) for word in (words.group, words.output, *words.weights))
-            return Words(group, words.operation.format(act=title), output, tuple(weights))
+    found = next(filter(None, (_names_of(key, operands) for key in keys)), None)
+    if found is None:
+        return None
+    activation = arguments.get("activation")
+    title = "identity" if activation is None else ACTIVATIONS[activation].title
+    of_head = HEADS.get(part, {})
+    group = of_head.get(found.group, found.group)
+    output = of_head.get(found.output, found.output)
+    weights = tuple(of_head.get(weight, weight) for weight in found.weights)
+    return StepNames(group, found.operation.format(act=title), output, weights)
+
+
+def _names_of(key: StepKey, operands: Sequence[str]) -> StepNames | None:
+    """The names for one key: of the nearest base class that has some, those for one of the operands first."""
+    owner, field, op = key
+    classes = [("module", "")]
+    if owner is not None:
+        classes = [(base.__module__, base.__qualname__) for base in owner.__mro__]
+    for module, name in classes:
+        names = _table_of(module)
+        for operand in (*operands, ""):
+            if (name, field, op, operand) in names:
+                return names[name, field, op, operand]
     return None
 
 
@@ -68,7 +77,7 @@ def transposed(name: str) -> str:
     return f"{name.rpartition('(')[2].rstrip(')')}ᵀ"
 
 
-# Prediction heads that share a class with another head: their words in place of that head's.
+# Prediction heads that share a class with another head: their names in place of that head's.
 HEADS = {
     "nsp": {"Classifier": "Next sentence", "W_c": "W_nsp", "Label logits": "Next-sentence logits"},
     "sop": {"Classifier": "Sentence order", "W_c": "W_sop", "Label logits": "Sentence-order logits"},
@@ -78,8 +87,8 @@ HEADS = {
 
 # By the file in network/ that defines a class: groups, and below each lines of
 #     class.field op | operation | result | weights
-# `of NAME` behind an op: only for a step one of whose operands has this name. A family's own words are the constant
-# WORDS in its file in models/.
+# `of NAME` behind an op: only for a step one of whose operands has this name. A family's own names, and those of the
+# newer files in network/, are the constant STEP_NAMES in the file that defines the class.
 TABLES = {
     "module": """
 Pooler
@@ -133,10 +142,10 @@ Token classifier
   TokenClassifier.output linear      | linear                 | Label logits      | W_c
 """,
     "spans": """
-Words and labels
+StepNames and labels
   SpanScores.projection linear       | projection              | Projected states | W
-  SpanScores gather                  | first pieces            | Words
-  Lstm.input lstm                    | LSTM in both directions | Words in context | W, U, W_r, U_r
+  SpanScores gather                  | first pieces            | StepNames
+  Lstm.input lstm                    | LSTM in both directions | StepNames in context | W, U, W_r, U_r
   SpanScores.from_end gather         | marks                   | Labels
   Projection.inner linear of Labels  | label: linear 1 + {act} | Label inner      | W_1
   Projection.output linear of Label inner | label: linear 2    | Label vectors    | W_2
@@ -157,26 +166,28 @@ Dense
 
 
 @cache
-def _words(module: str) -> dict[tuple[str, ...], Words]:
-    """The words for the classes of a module, by class, field, op, and the name of an operand ("" for any)."""
+def _table_of(module: str) -> dict[tuple[str, ...], StepNames]:
+    """The names for the classes of a module, by class, field, op, and the name of an operand ("" for any)."""
     table = TABLES.get(module.rpartition(".")[2])
-    return dict(_read(getattr(sys.modules[module], "WORDS", "") if table is None else table))
+    if table is None:
+        table = getattr(sys.modules[module], "STEP_NAMES", "")
+    return dict(_read(table))
 
 
-def _read(table: str) -> Iterator[tuple[tuple[str, ...], Words]]:
-    """Parse a table of words.
+def _read(table: str) -> Iterator[tuple[tuple[str, ...], StepNames]]:
+    """Parse a table of names.
 
     A line is the name of a group, or `Class.field op of operand | operation | output | weights`.
     """
     group = ""
     for line in table.strip().splitlines():
-        key, *words = (cell.strip() for cell in line.split("|"))
-        if not words:
+        key, *cells = (cell.strip() for cell in line.split("|"))
+        if not cells:
             group = key
             continue
-        operation, output, *weights = words
+        operation, output, *weights = cells
         step, _, operand = key.partition(" of ")
         path, _, op = step.rpartition(" ")
         owner, _, field = path.partition(".")
         names = tuple(name for cell in weights for name in cell.split(", "))
-        yield (owner, field, op, operand), Words(group, operation, output, names)
+        yield (owner, field, op, operand), StepNames(group, operation, output, names)

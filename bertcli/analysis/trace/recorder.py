@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, Words, transposed, words_for
+from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, StepNames, names_for, transposed
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.errors import BertcliError
@@ -53,7 +53,7 @@ def trace(
 
 
 class Trace(Tracer, Account):
-    """What a model did, printed as a table: `steps`, one per op; `calls`, one per module; `totals`; kept `arrays`."""
+    """The trace of a pass, printed as a table: `steps`, one an op; `calls`, one per module; `totals`; kept `arrays`."""
 
     def __init__(
         self,
@@ -105,10 +105,10 @@ class Trace(Tracer, Account):
         operands = [operand for operand in ran.operands if operand is not None]
         weights = [operand.weight for operand in operands if operand.weight is not None]
         untied = self._first_uses(weights)
-        # Before the words, which depend on the field that this notes in the frame.
+        # Before the names, which depend on the field that this notes in the frame.
         path = self._path(op, weights)
-        words = self._words(ran, operands)
-        result = show(words.output, output.axes)
+        names = self._step_names(ran, operands)
+        result = show(names.output, output.axes)
         size = prod(result.shape)
         macs = _macs(ran)
         work = op.work(ran.arguments)
@@ -119,9 +119,9 @@ class Trace(Tracer, Account):
         step = Step(
             index=len(self.steps),
             path=path,
-            group=words.group,
-            operation=words.operation,
-            inputs=tuple(self._inputs(ran, words.weights, untied)),
+            group=names.group,
+            operation=names.operation,
+            inputs=tuple(self._inputs(ran, names.weights, untied)),
             output=result,
             params=sum(weight.size for weight in untied),
             macs=macs,
@@ -152,12 +152,12 @@ class Trace(Tracer, Account):
             self._used.add(weight.home)
         return untied
 
-    def _words(self, ran: Ran, operands: Sequence[Traced]) -> Words:
-        """What the table calls an op and its values."""
+    def _step_names(self, ran: Ran, operands: Sequence[Traced]) -> StepNames:
+        """The names of an op and its values in the table: labels.py's, or the op's own where that has none."""
         part = self.frame.path.partition(".")[0] if self.frame else ""
-        names = [self._name(operand) for operand in operands]
-        words = words_for(self._keys(ran.op), ran.arguments, part, names)
-        return words or Words("", ran.op.name, ran.op.name)
+        operand_names = [self._name(operand) for operand in operands]
+        names = names_for(self._keys(ran.op), ran.arguments, part, operand_names)
+        return names or StepNames("", ran.op.name, ran.op.name)
 
     def _settings(self, ran: Ran) -> dict[str, Any]:
         """The arguments of an op that are no arrays; True for each optional parameter that it has."""
@@ -174,11 +174,11 @@ class Trace(Tracer, Account):
                 settings[name] = True
         return settings
 
-    def _inputs(self, ran: Ran, words: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
+    def _inputs(self, ran: Ran, weight_names: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
         """The matrices that an op reads, data before parameters, each with its name.
 
-        `words` are the names of the weights; if there are more words than weights, the first ones name the inputs of
-        the pass that the op reads.
+        `weight_names` are the names of the weights; if there are more of them than weights, the first ones name the
+        inputs of the pass that the op reads.
         """
         data, matrices = [], []
         for number, operand in enumerate(ran.operands):
@@ -188,8 +188,8 @@ class Trace(Tracer, Account):
                 data.append((number, operand))
             elif operand.ndim > 1:
                 matrices.append((number, operand))
-        names = iter(words)
-        words_name_inputs = len(words) > len(matrices)
+        names = iter(weight_names)
+        inputs_have_names = len(weight_names) > len(matrices)
         for number, operand in data + matrices:
             name, weight = self._name(operand), operand.weight
             axes = multiplied(ran.signature, number, operand.axes) if ran.op.contracts else operand.axes
@@ -198,7 +198,7 @@ class Trace(Tracer, Account):
                 if weight not in untied:
                     name += " (tied)"
             elif _last_step(operand) is None:
-                name = next(names, name) if words_name_inputs else name
+                name = next(names, name) if inputs_have_names else name
             elif axes != operand.axes:
                 name = transposed(name)
             yield show(name, axes)
@@ -247,7 +247,7 @@ class Trace(Tracer, Account):
         return path if count == 1 else f"{path}_{count}"
 
     def _keys(self, op: Op[Any]) -> list[StepKey]:
-        """The keys under which labels.py may have words for an op, the most specific first."""
+        """The keys under which labels.py may have names for an op, the most specific first."""
         frame = self.frame
         if frame is None:
             return [(None, "", op.name)]
@@ -263,7 +263,10 @@ def pooled(layer: int) -> str:
 
 
 def _macs(ran: Ran) -> int:
-    """The multiplications of an op: by its own formula, else for a product that of its axes' sizes."""
+    """The multiply-accumulates of an op: by its own formula, else of a product the product of its axes' sizes.
+
+    Axes, `contracts`, `macs` and `work` stand with each op, in network/ops.py and network/position_ops.py.
+    """
     sizes = ran.signature.sizes(ran.operands)
     if ran.op.macs:
         return ran.op.macs(sizes, ran.arguments)
@@ -271,7 +274,7 @@ def _macs(ran: Ran) -> int:
 
 
 def _sources(operands: Sequence[Traced]) -> tuple[int | str, ...]:
-    """What made the operands, each once: numbers of steps, and paths of parameters. Inputs of the pass are left out."""
+    """The origins of operands, each once: numbers of steps, paths of parameters. Inputs of the pass are left out."""
     sources: dict[int | str, None] = {}
     for operand in operands:
         for origin in operand.source:
