@@ -48,7 +48,7 @@ LABELLED = {
 }
 
 
-# Of a use that is no task's name, the task. "entities" is tag with labels of one's own.
+# Uses over HTTP that are not named after a task: the task of each. "entities" is tag with labels of one's own.
 TASK_OF_USE = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
 # The options by which a use is asked of its task.
 OPTIONS_OF_USE: dict[str, dict[str, Any]] = {
@@ -102,8 +102,8 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
         task = spec(TASK_OF_USE.get(use, use))
         assert task is not None
         # A model of spans has no labels but those that a request names.
-        asked = "entities" if use == "tag" and "spans" in model.heads else use
-        options = task.options(**OPTIONS_OF_USE.get(asked, {}))
+        needs_labels = use == "tag" and "spans" in model.heads
+        options = task.options(**OPTIONS_OF_USE.get("entities" if needs_labels else use, {}))
         return accepts(lambda: compute(task).plan(model, options).limit)
 
     return tuple(use for use in dict.fromkeys(_stated_uses(model)) if runs(use))
@@ -185,7 +185,12 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
     has_result = reads and (labels or fills or encodes)
 
     masked = [f"She poured a cup of hot {subject.mask_token}."]
-    explained = text_to_classify(subject) if labels else masked if fills else [CAT, "--versus", DOG]
+    if labels:
+        explained = text_to_classify(subject)
+    elif fills:
+        explained = masked
+    else:
+        explained = [CAT, "--versus", DOG]
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
     has_mask = reads and model.tokenizer.special_id("mask") is not None
     pools = bool(subject.sentence and subject.sentence.pooling) and not subject.is_sentence_model("ranks")

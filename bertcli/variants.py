@@ -43,12 +43,13 @@ def build_variant(
 
         settings, name = read_config(file), str(config)
     changed: dict[str, Any] = renamed(sizes or {}, settings.names)
-    counted = [item.name for item in fields(settings) if isinstance(getattr(settings, item.name), int)]
+    size_names = [item.name for item in fields(settings) if isinstance(getattr(settings, item.name), int)]
     for key in changed:
-        if key not in counted:
-            kind = settings.model_type
-            keys = ", ".join(map(settings.key, counted))
-            raise BertcliError(f"{quoted(settings.key(key))} is no size of a {kind} model: choose from {keys}.")
+        if key not in size_names:
+            keys = ", ".join(map(settings.key, size_names))
+            raise BertcliError(
+                f"{quoted(settings.key(key))} is no size of a {settings.model_type} model: choose from {keys}."
+            )
     if vocab_size is not None:
         changed["vocab_size"] = vocab_size
     if num_labels is not None:

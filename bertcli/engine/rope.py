@@ -69,7 +69,7 @@ class Rope:
     def longest(self, positions: int) -> int:
         """The largest number of tokens in a text."""
         if self.rope_type != "yarn":
-            # The other types have an embedding for as many positions as config.json says, whatever the factor.
+            # For the other types max_position_embeddings is the limit, whatever the factor.
             return positions
         trained, factor = self._extension(positions)
         return max(positions, int(factor * trained))

@@ -1,8 +1,8 @@
 """The base class of all configurations: config.json's keys as fields, read and checked.
 
-A family's configuration is a frozen dataclass whose fields are config.json's own keys with the defaults
-of the family's code. A field says which values it may have, and a size of which axis it is. Keys that are not fields
-are not read; older files lack most of them.
+A family's configuration is a frozen dataclass whose fields are config.json's own keys with the defaults of the family's
+code. A field says which values it may have, and a size of which axis it is. Keys that are not fields are not read;
+older files lack most of them. Which family a file belongs to is decided in registry.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from bertcli.errors import BertcliError, quoted
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
-AXES = "VHLADFPTCEKWQMUXIGJZY"  # as they are listed
+AXES = "VHLADFPTCEKWQMUXIGJZY"  # in the order in which sizes are listed; the glossary is in network/module.py
 
 
 def count(
@@ -215,10 +215,10 @@ class Config:
 
 
 def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """config.json's keys, older ones under their newer `names`, which count where both are there."""
-    stated = {key: value for key, value in data.items() if value is not None}
-    older = {newer: stated.pop(key) for key, newer in names.items() if key in stated}
-    return older | stated
+    """config.json's keys without nulls, older ones under their newer `names`; where both are there, the newer one."""
+    given = {key: value for key, value in data.items() if value is not None}
+    older = {newer: given.pop(key) for key, newer in names.items() if key in given}
+    return older | given
 
 
 def agreed(data: Mapping[str, Any], key: str, other: str) -> None:
@@ -238,8 +238,9 @@ def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-# By how a field is annotated: what its values are, and what that is called. Lists and mappings are checked elsewhere.
-KINDS: dict[type, tuple[type | tuple[type, ...], str]] = {
+# By a field's annotation: the types that its value in JSON may have, and their name in a message. Lists and mappings
+# are checked by the families that have them.
+JSON_TYPES: dict[type, tuple[type | tuple[type, ...], str]] = {
     int: (int, "a whole number"),
     float: ((int, float), "a number"),
     str: (str, "a text"),
@@ -253,18 +254,17 @@ def check_fields(record: Any, title: str, key: Callable[[str], str] = str) -> No
     `key` maps a field to its name in config.json.
     """
     for item in fields(record):
-        kind, value = (
-            next((kind for kind in KINDS if item.type in (kind, kind | None)), None),
-            getattr(record, item.name),
-        )
-        if kind and value is not None:
-            _check(key(item.name), value, kind, item.metadata, title)
+        annotation = next((known for known in JSON_TYPES if item.type in (known, known | None)), None)
+        value = getattr(record, item.name)
+        if annotation is not None and value is not None:
+            _check(key(item.name), value, annotation, item.metadata, title)
 
 
-def _check(key: str, value: Any, kind: type, allowed: Mapping[str, Any], title: str) -> None:
-    """Raise BertcliError for a value that is not of its kind, or not among those that its field allows."""
-    types, words = KINDS[kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and kind is not bool):
+def _check(key: str, value: Any, annotation: type, allowed: Mapping[str, Any], title: str) -> None:
+    """Raise BertcliError for a value of another type than its field's, or not among those that the field allows."""
+    types, words = JSON_TYPES[annotation]
+    # In Python a bool is an int.
+    if not isinstance(value, types) or (isinstance(value, bool) and annotation is not bool):
         raise BertcliError(f"{key} is {quoted(value)}, which is not {words}.")
     least, most = allowed.get("range", (-(2**31), 2**31))
     if not isinstance(value, str) and not least <= value <= most:

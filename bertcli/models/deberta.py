@@ -64,7 +64,10 @@ class SelfAttention(encoder.SelfAttention[Relative]):
     farthest: int = setting("farthest")
 
     def forward(self, x: Array, context: Array, batch: Packed, shared: Relative) -> Array:
-        """x [query, hidden], context [key, hidden] -> [query, hidden]; without projections of its own, keys' serve."""
+        """x [query, hidden], context [key, hidden] -> [query, hidden].
+
+        Relative positions are projected as tokens are where they have no projections of their own.
+        """
         keys = (self.position_key or self.key)(shared.embeddings) if self.to_position else None
         queries = (self.position_query or self.query)(shared.embeddings) if self.to_content else None
         return super().forward(x, context, batch, shared._replace(keys=keys, queries=queries))
@@ -73,14 +76,14 @@ class SelfAttention(encoder.SelfAttention[Relative]):
         """The sum of the three terms: [batch, head, query, key]"""
         terms = 1 + self.to_position + self.to_content
         q_h, k_h = block.query_heads(q), block.key_heads(k)
-        stand = block.group.positions(relative.query_positions, relative.positions)
+        positions_of_block = block.group.positions(relative.query_positions, relative.positions)
         x = scores(q_h, k_h, terms=terms)
         if relative.keys is not None:
             by_query = bucket_scores(q_h, block.split(relative.keys), terms=terms)
-            x = add_by_query(x, by_query, *stand, buckets=self.buckets, farthest=self.farthest)
+            x = add_by_query(x, by_query, *positions_of_block, buckets=self.buckets, farthest=self.farthest)
         if relative.queries is not None:
             by_key = bucket_scores(k_h, block.split(relative.queries), terms=terms)
-            x = add_by_key(x, by_key, *stand, buckets=self.buckets, farthest=self.farthest)
+            x = add_by_key(x, by_key, *positions_of_block, buckets=self.buckets, farthest=self.farthest)
         return x
 
 

@@ -104,12 +104,16 @@ class JinaBertConfig(BertConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the defaults of JinaBERT's code; MosaicBERT has no keys for what is the same in all of its models."""
-        alike = {"position_embedding_type": "alibi", "feed_forward_type": "geglu"}
-        older = {"position_embedding_type": "absolute", "feed_forward_type": "original"}
-        stated = {key: value for key, value in data.items() if value is not None}
-        qk_norm = "qk-post-norm" in str(data.get("auto_map"))
-        return {**older, **stated, **(alike if "alibi_starting_size" in data else {}), "qk_norm": qk_norm}
+        """Add the defaults of JinaBERT's code; MosaicBERT has no keys for what is the same in all of its models."""
+        # JinaBERT's defaults, which do not run: a file without these keys is refused.
+        values: dict[str, Any] = {"position_embedding_type": "absolute", "feed_forward_type": "original"}
+        values |= {key: value for key, value in data.items() if value is not None}
+        is_mosaic = "alibi_starting_size" in data
+        if is_mosaic:
+            values |= {"position_embedding_type": "alibi", "feed_forward_type": "geglu"}
+        # JinaBERT for code is told by the name of its code, until the tensors are seen (`with_stored`).
+        values["qk_norm"] = "qk-post-norm" in str(data.get("auto_map"))
+        return values
 
     def with_stored(self, stored: Mapping[str, Any]) -> Self:
         return replace(self, qk_norm=any(name.endswith("self.layer_norm_q.weight") for name in stored))

@@ -124,9 +124,12 @@ class ModernBertConfig(LocalConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        key, default = cls.theta_keys[GLOBAL]
-        same = {"local_rope_theta": data.get(key, default)}  # of local layers, where it is null
-        return super().from_older_keys({**data, **(same if data.get("local_rope_theta", 0) is None else {})})
+        """Read a local_rope_theta of null as the θ of the other layers, not as the default."""
+        is_null = "local_rope_theta" in data and data["local_rope_theta"] is None
+        if is_null:
+            key, default = cls.theta_keys[GLOBAL]
+            data = {**data, "local_rope_theta": data.get(key, default)}
+        return super().from_older_keys(data)
 
     def check(self) -> None:
         super().check()

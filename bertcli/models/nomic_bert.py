@@ -89,8 +89,8 @@ class NomicLayer(Module):
     def forward(self, x: Array, context: Array, batch: Packed, positions: Positions) -> Array:
         """x [query, hidden], context [key, hidden], both at these positions -> [query, hidden]"""
         x = self.attention_norm(add(x, self.attention(x, context, batch, positions)))
-        within: Any = self.experts or self.plain or self.feed_forward
-        return self.feed_forward_norm(add(x, within(x)))
+        feed_forward: Any = self.experts or self.plain or self.feed_forward
+        return self.feed_forward_norm(add(x, feed_forward(x)))
 
 
 class NomicEncoder(rotary.Layers):
@@ -112,7 +112,7 @@ class NomicBert(Network):
     pooled: ClassVar = frozenset({"classifier"})
 
 
-TRAINED = 2048  # tokens; on longer texts implementations disagree
+TRAINED = 2048  # tokens of a text in training; on longer ones implementations disagree
 
 
 class NomicBertConfig(RotaryConfig):
@@ -156,14 +156,16 @@ class NomicBertConfig(RotaryConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Older files' keys under their newer names; an activation that is no gate's is that of plain layers."""
+        """Read older files' keys under their newer names; an activation that is no gate's is that of plain layers."""
         values = renamed(data, cls.names)
-        # The newer key is that of files whose layers are all gated, whatever an older key beside it says.
-        has_older = data.get("activation_function") is not None and data.get("hidden_act") is None
-        older = values.get("hidden_act") if has_older else "swiglu"
-        gates = {"swiglu": "silu", "geglu": "gelu"}
-        values["hidden_act"] = gates.get(str(values.get("hidden_act")), values.get("hidden_act"))
-        return super().from_older_keys({**values, "is_gated": older in gates})
+        activation = values.get("hidden_act")
+        # Older files say by the activation's name whether layers are gated. Files with the newer key have gated layers
+        # only, whatever an older key beside it says.
+        is_older = data.get("activation_function") is not None and data.get("hidden_act") is None
+        activation_of_gate = {"swiglu": "silu", "geglu": "gelu"}
+        values["is_gated"] = activation in activation_of_gate if is_older else True
+        values["hidden_act"] = activation_of_gate.get(str(activation), activation)
+        return super().from_older_keys(values)
 
     def check(self) -> None:
         super().check()

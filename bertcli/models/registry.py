@@ -1,7 +1,7 @@
-"""Find the family of a config.json, or of a variant's name.
+"""Find the family of a config.json, or of a variant's name, and the heads that a checkpoint has.
 
-Each file of this folder is a family. Files are imported one after the other until one has the model_type; no list names
-them.
+Each file of this folder that has a FAMILY is one. Files are imported one after the other until one has the model_type;
+no list names them. weights/loading.py reads the tensors that a family's table names.
 """
 
 import re
@@ -180,9 +180,10 @@ def _model_type(data: Mapping[str, Any]) -> Any:
         return "qwen3" if {"use_sliding_window", "max_window_layers"} & data.keys() else "eurobert"
     if model_type is not None or not classes:
         return "bert" if model_type is None else model_type
-    starts = {start: model_type for member in families() for model_type, start in member.types.items()}
-    matching = [start for start in starts if any(name.startswith(start) for name in classes)]
-    return starts[max(matching, key=len)] if matching else classes[0]
+    type_of_prefix = {prefix: model_type for member in families() for model_type, prefix in member.types.items()}
+    matching = [prefix for prefix in type_of_prefix if any(name.startswith(prefix) for name in classes)]
+    # The longest: a class DebertaV2Model begins with "Deberta", too.
+    return type_of_prefix[max(matching, key=len)] if matching else classes[0]
 
 
 def variants() -> dict[str, Config]:

@@ -1,6 +1,7 @@
-"""Configurations of families with rotary positions or windows: rope_parameters under older and newer keys, layer_types.
+"""Configurations of families with rotary positions or sliding windows, under config.json's older and newer keys.
 
-engine/rope.py has the formulas.
+Here is decided which rope types run, and how far each layer's window reaches. engine/rope.py has RoPE's formulas,
+network/rotary.py the attention.
 """
 
 from collections.abc import Mapping
@@ -13,26 +14,28 @@ from bertcli.engine.rope import Rope
 from bertcli.errors import BertcliError, quoted
 from bertcli.models.config import Config, check_fields, count, texts
 
-# Of each rope_type that runs the keys that it needs.
+# The rope types that run, and the keys that each needs.
 TYPES: Mapping[str, tuple[str, ...]] = {"default": (), "linear": ("factor",), "yarn": ()}
 # Those that transformers has, too; they ran up to version 0.7.
 WITHDRAWN = ("dynamic", "longrope", "llama3")
-GLOBAL, LOCAL = "full_attention", "sliding_attention"  # in layer_types and rope_parameters
+# Types of layers, as layer_types and rope_parameters call them: attention to all tokens, or in a sliding window.
+GLOBAL, LOCAL = "full_attention", "sliding_attention"
 
 
 class RotaryConfig(Config):
     """A configuration with rotary positions. position_embedding_type is not read: files have "absolute" or "rope".
 
-    A key has θ in older files, with a default; a family with several has a Rope for each type of layer.
+    rope_parameters: a Rope for each type of layer. theta_keys: by type of layer, the key that has θ in older files, and
+    its default; one entry is that of all layers. scaled: the types of layers that rope_scaling is about.
     """
 
     max_position_embeddings: int = count(8192, "P")
     rope_parameters: Mapping[str, Rope] = field(default_factory=dict)
 
     absolute: ClassVar[bool] = False
-    rope_types: ClassVar[Mapping[str, tuple[str, ...]]] = TYPES  # those that run
+    rope_types: ClassVar[Mapping[str, tuple[str, ...]]] = TYPES
     theta_keys: ClassVar[Mapping[str, tuple[str, float]]] = {GLOBAL: ("rope_theta", 10000.0)}
-    scaled: ClassVar[tuple[str, ...]] = (GLOBAL, LOCAL)  # the types of layers that rope_scaling is about
+    scaled: ClassVar[tuple[str, ...]] = (GLOBAL, LOCAL)
     window_left: ClassVar[Any] = None
     window_right: ClassVar[Any] = None
     score_terms: ClassVar[Any] = 1
@@ -40,25 +43,29 @@ class RotaryConfig(Config):
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Collect rope_parameters from the file's older or newer keys."""
-        stated, scaling = _object(data, "rope_parameters"), _object(data, "rope_scaling")
-        several, ropes = len(cls.theta_keys) > 1, {}
-        kind = stated.get("rope_type", stated.get("type"))
-        if several and kind not in (None, "default"):
-            raise BertcliError(f"rope_parameters has rope_type {quoted(kind)} for no type of layer.")
-        for layers, (key, default) in cls.theta_keys.items():
-            name, found = ("rope_scaling", scaling) if scaling else ("rope_parameters", stated)
-            if several:
-                name = f"rope_parameters.{layers}"
-                found = {**_object(stated, layers, name), **(scaling if layers in cls.scaled else {})}
-                found["truncate"] = stated.get("truncate")  # where transformers looks for it
-            elif any(isinstance(value, dict) for value in found.values()):
+        parameters, scaling = _object(data, "rope_parameters"), _object(data, "rope_scaling")
+        differ_by_type = len(cls.theta_keys) > 1
+        rope_type = parameters.get("rope_type", parameters.get("type"))
+        if differ_by_type and rope_type not in (None, "default"):
+            raise BertcliError(f"rope_parameters has rope_type {quoted(rope_type)} for no type of layer.")
+        ropes = {}
+        for layer_type, (theta_key, default) in cls.theta_keys.items():
+            # The settings in the file, and the key that a message names.
+            name, settings = ("rope_scaling", scaling) if scaling else ("rope_parameters", parameters)
+            if differ_by_type:
+                name = f"rope_parameters.{layer_type}"
+                settings = _object(parameters, layer_type, name)
+                if layer_type in cls.scaled:
+                    settings |= scaling
+                settings["truncate"] = parameters.get("truncate")  # where transformers looks for it
+            elif any(isinstance(value, dict) for value in settings.values()):
                 raise BertcliError(f"{name} is one for each type of layer; bertcli runs {cls.title} with one for all.")
             elif data.get("original_max_position_embeddings") is not None:
-                found = {**found, "original_max_position_embeddings": data["original_max_position_embeddings"]}
-            base = default if data.get(key) is None else data[key]
-            common = {"rope_theta": base, "partial_rotary_factor": data.get("partial_rotary_factor")}
-            own = {key: value for key, value in found.items() if value is not None}
-            ropes[layers] = _parsed({**common, **own}, name, cls.title, cls.rope_types)
+                settings = {**settings, "original_max_position_embeddings": data["original_max_position_embeddings"]}
+            theta = default if data.get(theta_key) is None else data[theta_key]
+            common = {"rope_theta": theta, "partial_rotary_factor": data.get("partial_rotary_factor")}
+            given = {key: value for key, value in settings.items() if value is not None}
+            ropes[layer_type] = _parse_rope({**common, **given}, name, cls.title, cls.rope_types)
         return {**data, "rope_parameters": ropes}
 
     def check(self) -> None:
@@ -82,17 +89,18 @@ class RotaryConfig(Config):
         return getattr(self, "num_key_value_heads", None) or self.num_attention_heads
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The type of each layer."""
+    def type_of_layers(self) -> tuple[str, ...]:
+        """The type of each layer, GLOBAL or LOCAL."""
         return (GLOBAL,) * self.num_hidden_layers
 
     @cached_property
     def ropes(self) -> tuple[Rope, ...]:
         """The RoPE settings of each layer."""
-        one, *_ = self.theta_keys
-        own = {kind: Rope(rope_theta=default) for kind, (_, default) in self.theta_keys.items()}
-        own |= dict(self.rope_parameters)
-        return tuple(own.get(kind) or own[one] for kind in self.kinds)
+        first, *_ = self.theta_keys
+        by_type = {layer_type: Rope(rope_theta=default) for layer_type, (_, default) in self.theta_keys.items()}
+        by_type |= dict(self.rope_parameters)
+        # A family with one θ has it in layers with windows, too.
+        return tuple(by_type.get(layer_type) or by_type[first] for layer_type in self.type_of_layers)
 
     @property
     def max_tokens(self) -> int:
@@ -118,7 +126,7 @@ class LocalConfig(RotaryConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With newer files' layer_types, which override the older keys."""
+        """Read newer files' layer_types, which override the older keys, and the fields of other `names`."""
         values = {**super().from_older_keys(data), "layer_types": texts(data, "layer_types")}
         return values | {name: data.get(key) for key, name in cls.names.items()}
 
@@ -126,9 +134,9 @@ class LocalConfig(RotaryConfig):
         super().check()
         if self.layer_types and len(self.layer_types) != self.num_hidden_layers:
             raise BertcliError(f"layer_types names {len(self.layer_types)} of {self.num_hidden_layers} layers.")
-        for kind in self.layer_types:
-            if kind not in (GLOBAL, LOCAL):
-                raise BertcliError(f"layer_types has {quoted(kind)}; known are '{GLOBAL}' and '{LOCAL}'.")
+        for layer_type in self.layer_types:
+            if layer_type not in (GLOBAL, LOCAL):
+                raise BertcliError(f"layer_types has {quoted(layer_type)}; known are '{GLOBAL}' and '{LOCAL}'.")
 
     def is_local(self, layer: int) -> bool:
         """True for a layer with a window, if the file has no layer_types."""
@@ -145,14 +153,14 @@ class LocalConfig(RotaryConfig):
         return False
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The type of each layer: global or local attention."""
+    def type_of_layers(self) -> tuple[str, ...]:
+        """The type of each layer, GLOBAL or LOCAL."""
         return self.layer_types or tuple(LOCAL if self.is_local(n) else GLOBAL for n in range(self.num_hidden_layers))
 
     @property
     def window_left(self) -> tuple[int | None, ...]:
         """The number of positions that a token sees before it, for each layer; None: all."""
-        return tuple(self.radius if kind == LOCAL else None for kind in self.kinds)
+        return tuple(self.radius if layer_type == LOCAL else None for layer_type in self.type_of_layers)
 
     @property
     def window_right(self) -> tuple[int | None, ...]:
@@ -160,28 +168,29 @@ class LocalConfig(RotaryConfig):
         return tuple(0 if self.causal else distance for distance in self.window_left)
 
 
-def _parsed(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, tuple[str, ...]]) -> Rope:
+def _parse_rope(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, tuple[str, ...]]) -> Rope:
     """A Rope from the object called `name` in config.json; BertcliError for a rope_type that is not among `types`."""
-    kind = data.get("rope_type", data.get("type", "default"))
-    if kind in WITHDRAWN:
+    rope_type = data.get("rope_type", data.get("type", "default"))
+    if rope_type in WITHDRAWN:
         raise BertcliError(
-            f"{name} has rope_type {quoted(kind)}, which bertcli no longer runs; it runs {title} with "
+            f"{name} has rope_type {quoted(rope_type)}, which bertcli no longer runs; it runs {title} with "
             f"{', '.join(types)}. Use transformers for this model."
         )
-    if not isinstance(kind, str) or kind not in types:
-        raise BertcliError(f"{name} has rope_type {quoted(kind)}; bertcli runs {title} with {', '.join(types)}.")
-    missing = [key for key in types[kind] if data.get(key) is None]
+    if not isinstance(rope_type, str) or rope_type not in types:
+        raise BertcliError(f"{name} has rope_type {quoted(rope_type)}; bertcli runs {title} with {', '.join(types)}.")
+    missing = [key for key in types[rope_type] if data.get(key) is None]
     if missing:
-        raise BertcliError(f"{name} has rope_type {quoted(kind)} without {', '.join(missing)}.")
+        raise BertcliError(f"{name} has rope_type {quoted(rope_type)} without {', '.join(missing)}.")
     if (data.get("partial_rotary_factor") or 1) != 1:
         raise BertcliError(f"{name} has a partial_rotary_factor; bertcli runs {title} without one.")
     values = {item.name: data[item.name] for item in fields(Rope) if data.get(item.name) is not None}
-    rope = Rope(**values | {"rope_type": kind})
+    rope = Rope(**values | {"rope_type": rope_type})
     check_fields(rope, title)
     return rope
 
 
 def _object(data: Mapping[str, Any], key: str, name: str = "") -> dict[str, Any]:
+    """A copy of an object in config.json, empty without it; BertcliError, by `name`, for a value of another type."""
     value = data.get(key) or {}
     if not isinstance(value, dict):
         raise BertcliError(f"{name or key} is {quoted(value)}, which is not an object.")

@@ -114,13 +114,15 @@ class T5Config(Config):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With feed_forward_proj taken apart, and without what config.json says of the decoder."""
+        """Divide feed_forward_proj ("relu", "gated-gelu") in two; leave out what config.json says of the decoder."""
         values = renamed(data, cls.names)
-        form = values.get("feed_forward_proj", "relu" if values.get("model_type") == "t5" else "gated-gelu")
-        *before, activation = form.split("-") if isinstance(form, str) else [form]
+        projection = values.get("feed_forward_proj", "relu" if values.get("model_type") == "t5" else "gated-gelu")
+        *before, activation = projection.split("-") if isinstance(projection, str) else [projection]
         if before not in ([], ["gated"]):
-            activation = form  # refused as an activation that there is none of
-        if form == "gated-gelu":
+            # No activation has this name, so that the check of hidden_act refuses it.
+            activation = projection
+        if projection == "gated-gelu":
+            # As transformers reads it: GELU by tanh, whatever the name says.
             activation = "gelu_new"
         return {**values, "hidden_act": activation, "is_gated": bool(before), "is_encoder_decoder": False}
 
