@@ -11,7 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from bertcli.errors import damaged
 
-Answer = Any  # what JSON has, and arrays of float32, whole numbers and bytes
+# Values of JSON, and arrays of float32, whole numbers and bytes.
+Answer = Any
 # Values written at a time: orjson holds the interpreter's lock for less than a millisecond.
 TOGETHER = 2000
 # Bytes of an answer that are sent at a time.
@@ -31,7 +32,7 @@ class LongResponse(Response):
 
 
 def written(answer: Answer) -> bytes:
-    """Write an answer as JSON, in pieces, between which other threads can run.
+    """The bytes of an answer as JSON, written in pieces, between which other threads can run.
 
     Errors: BertcliError for a number that is not finite, which orjson would write as null.
     """
@@ -42,17 +43,22 @@ def _pieces(value: Answer) -> Iterator[bytes]:
     if isinstance(value, dict) and _size(value) > TOGETHER:
         yield b"{"
         for number, (key, one) in enumerate(value.items()):
-            yield (b"," if number else b"") + orjson.dumps(str(key)) + b":"
+            if number:
+                yield b","
+            yield orjson.dumps(str(key)) + b":"
             yield from _pieces(one)
         yield b"}"
     elif isinstance(value, list | tuple) and _size(value) > TOGETHER:
         yield b"["
-        for number, some in enumerate(_groups(value)):
-            yield b"," if number else b""
-            if len(some) == 1:
-                yield from _pieces(some[0])
+        for number, group in enumerate(_groups(value)):
+            if number:
+                yield b","
+            if len(group) == 1:
+                (large_value,) = group
+                yield from _pieces(large_value)
             else:
-                yield _dumped(some)[1:-1]
+                # Without the brackets that orjson puts around the group.
+                yield _dumped(group)[1:-1]
         yield b"]"
     else:
         yield _dumped(value)
@@ -63,12 +69,12 @@ def _groups(values: Any) -> Iterator[list[Any]]:
     group: list[Any] = []
     size = 0
     for value in values:
-        own = _size(value)
-        if group and size + own > TOGETHER:
+        value_size = _size(value)
+        if group and size + value_size > TOGETHER:
             yield group
             group, size = [], 0
         group.append(value)
-        size += own
+        size += value_size
     if group:
         yield group
 
@@ -81,16 +87,18 @@ def _size(value: Answer) -> int:
         return 1 + len(value) // 16
     if not isinstance(value, dict | list | tuple):
         return 1
+    entries = value.values() if isinstance(value, dict) else value
     size = len(value)
-    for one in value.values() if isinstance(value, dict) else value:
+    for entry in entries:
         if size > TOGETHER:
             break
-        size += _size(one)
+        size += _size(entry)
     return size
 
 
 def _dumped(value: Answer) -> bytes:
     content = orjson.dumps(value, _plain, OPTIONS)
+    # orjson writes NaN and infinity as null.
     if b"null" in content and not _is_finite(value):
         raise damaged()
     return content
@@ -103,7 +111,9 @@ def _is_finite(value: Answer) -> bool:
         return bool(np.isfinite(value).all())
     if isinstance(value, dict):
         return all(map(_is_finite, value.values()))
-    return not isinstance(value, list | tuple) or all(map(_is_finite, value))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    return True
 
 
 def _plain(value: Any) -> Any:
@@ -111,4 +121,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         contiguous = np.ascontiguousarray(value)
         return contiguous if contiguous is not value else value.tolist()
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"JSON has no {type(value).__name__}")

@@ -1,6 +1,6 @@
 """The application: key, body, timeout, errors and log of every request.
 
-The routes are in `api/`, a file for each API.
+It has no routes of its own: they are in `api/`, a file for each API.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Scope
 
-from bertcli.errors import BertcliError, damaged, number_of
+from bertcli.errors import BertcliError, damaged, number_of, quoted
 from bertcli.serve.answers import CHUNK, Answer, LongResponse, written
 from bertcli.serve.door import Door
 from bertcli.serve.exchange import Exchange, busy
@@ -29,45 +29,54 @@ from bertcli.serve.served import Served
 from bertcli.serve.service import BODIES_HELD, Limits, Service
 from bertcli.serve.stream import Abandoned
 
-TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
-ENDING = Refusal(503, "The server is ending: ask another one.", code="draining")
-# Share of the timeout for which what is being computed at its end may take longer: all of its work is done by then.
+# OpenAI's types of errors, by status; others are invalid_request_error.
+ERROR_TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+SHUTTING_DOWN = Refusal(503, "The server is shutting down: send the request again later.", code="draining")
+# Share of the timeout that a request has beyond it if its last batch is being computed: nearly all of its work is done.
 GRACE = 0.2
+# Between two looks at whether that batch is still computed.
 SECONDS_BETWEEN_LOOKS = 0.02
-OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")  # how a message names what is for the command line
+# In messages that are written for the command line: "(--option …)", and the dashes of other options.
+COMMAND_LINE_OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")
 
 
 def joined(chunks: list[bytes]) -> bytes:
-    """Join the chunks of a body, and forget them: a long body would be there twice."""
+    """Join the chunks of a body, and free them, so that a long body is not in memory twice."""
     body = b"".join(chunks)
     chunks.clear()
     return body
 
 
 class Server(Service):
-    """The application (`app`) and the state that its requests share (`service`)."""
+    """The application (`app`), with the state that its requests share (`Service`)."""
 
     def __init__(self, models: Sequence[Served], limits: Limits, ready: Callable[[], None] = lambda: None) -> None:
         """ready: called when requests can be answered."""
         super().__init__(models, limits)
         self._ready = ready
-        self._deadlines: set[asyncio.Timeout] = set()  # of the requests that are being answered
+        # Of the requests that are being answered.
+        self._deadlines: set[asyncio.Timeout] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = False
-        cors = Middleware(
-            CORSMiddleware, allow_origins=limits.cors, allow_methods=["*"], allow_headers=["*"],
-            expose_headers=["X-Truncated"],
-        )  # fmt: skip
-        door = Middleware(Door, hosts=limits.hosts, origins=limits.cors, refusal=self._at_the_door)
+        middleware = [Middleware(Door, hosts=limits.hosts, origins=limits.cors, refusal=self._at_the_door)]
+        if limits.cors:
+            cors = Middleware(
+                CORSMiddleware,
+                allow_origins=limits.cors,
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=["X-Truncated"],
+            )
+            middleware.append(cors)
         self.app = Starlette(
-            routes=[self._at(path, route) for route in all_routes() for path in route.paths],
-            middleware=[door, *[cors] * bool(limits.cors)],
+            routes=[self._endpoint(path, route) for route in all_routes() for path in route.paths],
+            middleware=middleware,
             exception_handlers={HTTPException: self._no_route},
             lifespan=self._lifespan,
         )
 
     def abort(self) -> None:
-        """Answer what is not done with 503. Called from any thread."""
+        """Answer every unfinished request with 503. Called from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._end_all)
 
@@ -83,14 +92,15 @@ class Server(Service):
         yield
         self.end()
 
-    def _at(self, path: str, route: Route) -> StarletteRoute:
+    def _endpoint(self, path: str, route: Route) -> StarletteRoute:
         async def endpoint(request: Request) -> Response:
             exchange = Exchange(self, request)
             self.metrics.count("te_request_count", path)
             try:
                 response = await self._in_time(exchange, route)
                 self.metrics.count("te_request_success", path)
-            except Exception as error:  # whatever goes wrong with one request, the others are answered
+            # Whatever goes wrong with one request, the others are answered.
+            except Exception as error:
                 response = self._refusal(path, error)
             finally:
                 self.bytes_held -= exchange.bytes_held
@@ -98,12 +108,13 @@ class Server(Service):
             self._log(exchange, response)
             return response
 
-        return StarletteRoute(path, endpoint, methods=["GET" if route.request is None else "POST"])
+        method = "GET" if route.request is None else "POST"
+        return StarletteRoute(path, endpoint, methods=[method])
 
     async def _in_time(self, exchange: Exchange, route: Route) -> Response:
-        """The answer to a request within the timeout, or a little later if it is being computed then.
+        """Answer a request within the timeout, or a little later if its last batch is being computed then.
 
-        Errors: TimeoutError; Busy for a request that nothing was computed for.
+        Errors: TimeoutError; Refusal (429) for a request that nothing was computed for.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + self.limits.timeout
@@ -123,7 +134,8 @@ class Server(Service):
 
     def _expire(self, exchange: Exchange, deadline: asyncio.Timeout, end: float) -> None:
         """End a request whose time is over; one that is being computed has some more time."""
-        if deadline not in self._deadlines:  # it has been answered
+        # It has been answered.
+        if deadline not in self._deadlines:
             return
         loop = asyncio.get_running_loop()
         more = GRACE * self.limits.timeout if exchange.is_nearly_done else 0.0
@@ -138,32 +150,41 @@ class Server(Service):
         if route.request is None:
             answer = await route.answer(exchange)
         else:
-            chunks = await self._body(exchange)
-            long = sum(map(len, chunks)) > LONG_BODY
-            body = await exchange.in_thread(lambda: parse_json(joined(chunks), self.limits.max_values), whether=long)
-            exchange.body = {**body, **exchange.request.path_params}
-            exchange.keep(body, exchange.body)
-            del body
-            answer = await exchange.answer(route, exchange.body, in_thread=long)
+            answer = await self._posted(exchange, route)
         if isinstance(answer, Response):
             return answer
+        headers: dict[str, str] = {}
         cuts = exchange.cuts
-        headers = {"X-Truncated": ",".join(str(cut["index"]) for cut in cuts)} if cuts else None
-        if cuts and isinstance(answer, dict):
-            answer = {**answer, "truncated": cuts}
+        if cuts:
+            headers["X-Truncated"] = ",".join(str(cut["index"]) for cut in cuts)
+            if isinstance(answer, dict):
+                answer = {**answer, "truncated": cuts}
         exchange.keep(answer)
-        content = await exchange.in_thread(written, answer, whether=not exchange.is_short)
-        made = Response if len(content) <= CHUNK else LongResponse
-        return made(content, headers=headers, media_type="application/json")
+        content = await exchange.in_thread(written, answer, unless=exchange.is_short)
+        response_type = Response if len(content) <= CHUNK else LongResponse
+        return response_type(content, headers=headers, media_type="application/json")
+
+    async def _posted(self, exchange: Exchange, route: Route) -> Answer:
+        """Read the body of a POST, and call its route."""
+        chunks = await self._body(exchange)
+        long = sum(map(len, chunks)) > LONG_BODY
+        body = await exchange.in_thread(lambda: parse_json(joined(chunks), self.limits.max_values), unless=not long)
+        exchange.body = {**body, **exchange.request.path_params}
+        exchange.keep(body, exchange.body)
+        # Only `exchange` holds it now: it frees it in another thread.
+        del body
+        return await exchange.answer(route, exchange.body, in_thread=long)
 
     async def _body(self, exchange: Exchange) -> list[bytes]:
-        """The bytes of a request's body, in chunks. Errors: Refused."""
+        """Read the bytes of a request's body, in chunks. Errors: Refusal."""
         if self.draining:
-            raise ENDING
+            raise SHUTTING_DOWN
         headers = exchange.request.headers
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media_type != "application/json" or headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refusal(415, "Send application/json, not compressed (Content-Type, Content-Encoding).", code="type")
+        encoding = headers.get("content-encoding", "identity").lower()
+        if media_type != "application/json" or encoding != "identity":
+            why = "The body must be JSON, not compressed: send Content-Type: application/json, no Content-Encoding."
+            raise Refusal(415, why, code="type")
         most = self.limits.max_body * 1_000_000
         chunks: list[bytes] = []
         async for chunk in exchange.request.stream():
@@ -171,74 +192,88 @@ class Server(Service):
             exchange.bytes_held += len(chunk)
             self.bytes_held += len(chunk)
             if exchange.bytes_held > most:
-                raise Refusal(413, f"The body has more than {self.limits.max_body} MB.", code="too_large")
+                why = f"The body has more than {self.limits.max_body} MB (--max-body): send fewer texts at once."
+                raise Refusal(413, why, code="too_large")
             if self.bytes_held > BODIES_HELD * most:
                 raise busy(1)
         return chunks
 
     def _check_key(self, request: Request) -> None:
-        """Refuse a request without the key, if one is asked for."""
+        """Refuse a request without the key, if the server has one. Errors: Refusal."""
         key = self.limits.api_key
+        if key is None:
+            return
         given = request.headers.get("authorization", request.headers.get("x-api-key", ""))
         given = re.sub("^bearer ", "", given, flags=re.IGNORECASE).strip()
-        if key is not None and not hmac.compare_digest(given.encode("latin-1"), key.encode()):
-            raise Refusal(
-                401, "The key is missing or wrong (Authorization: Bearer, or x-api-key).", code="unauthorized"
-            )
+        # In a time that does not depend on how many characters are right.
+        if not hmac.compare_digest(given.encode("latin-1"), key.encode()):
+            why = "The API key is missing or wrong: send the header Authorization: Bearer KEY, or x-api-key: KEY."
+            raise Refusal(401, why, code="unauthorized")
 
-    # ----------------------------------------------------------------------------------------------- what is refused
+    # ----------------------------------------------------------------------------------------------------------- errors
 
     async def _no_route(self, request: Request, error: Exception) -> Response:
-        """The answer for a path or a method that there is none of."""
+        """The error answer for a path that does not exist, or a method that the path does not take."""
         response = self._refusal(request.scope["path"], error)
         response.headers.update(getattr(error, "headers", None) or {})
         self._log(Exchange(self, request), response)
         return response
 
     def _at_the_door(self, scope: Scope, error: Exception) -> Response:
-        """The error answer to a request that reached no route, or whose route raised."""
+        """The error answer to a request that the door refused, or that failed outside of a route."""
         response = self._refusal(scope["path"], error)
         self._log(Exchange(self, Request(scope)), response)
         return response
 
     def _refusal(self, path: str, error: Exception) -> Response:
-        """The error as the answer that a route's clients can read: OpenAI's shape, or that of TEI."""
+        """Write an error as an answer, in the shape of OpenAI or of text-embeddings-inference."""
         refused = self._refused(path, error)
         self.metrics.count("te_request_failure", refused.code or str(refused.status))
-        kind = TYPES.get(refused.status, "invalid_request_error")
-        answer: Answer = {"error": refused.why, "error_type": refused.code or kind}
+        error_type = ERROR_TYPES.get(refused.status, "invalid_request_error")
+        answer: Answer = {"error": refused.why, "error_type": refused.code or error_type}
         if has_openai_errors(path):
-            answer = {"error": {"message": refused.why, "type": kind, "param": refused.param, "code": refused.code}}
-        headers = {**refused.headers, **({"WWW-Authenticate": "Bearer"} if refused.status == 401 else {})}
+            described = {"message": refused.why, "type": error_type, "param": refused.param, "code": refused.code}
+            answer = {"error": described}
+        headers = refused.headers
+        if refused.status == 401:
+            headers = {**headers, "WWW-Authenticate": "Bearer"}
         return Response(written(answer), refused.status, headers, "application/json")
 
     def _refused(self, path: str, error: Exception) -> Refusal:
-        """The refusal for an error: status, message, word for programs."""
+        """Make a refusal of any error: status, message, code."""
         match error:
             case Refusal():
                 return error
             case BertcliError() if str(damaged()) in str(error):
                 return Refusal(500, str(error), code="not_finite")
             case BertcliError():
-                return Refusal(422, OPTIONS.sub("", str(error)), code="unusable")
+                return Refusal(422, COMMAND_LINE_OPTIONS.sub("", str(error)), code="unusable")
+            case TimeoutError() if self._ended:
+                return SHUTTING_DOWN
             case TimeoutError():
-                why = f"It was not done within {self.limits.timeout:g} seconds."
-                return ENDING if self._ended else Refusal(504, why, code="timeout")
+                why = f"The request was not done within --timeout {self.limits.timeout:g} seconds"
+                return Refusal(504, f"{why}: send fewer or shorter texts at once.", code="timeout")
             case ClientDisconnect() | Abandoned():
-                return Refusal(499, "The client has left.", code="gone")
+                return Refusal(499, "The client has closed the connection.", code="gone")
             case HTTPException(status_code=404):
-                return Refusal(404, "There is no such route; /openapi.json lists them.", code="not_found")
+                why = f"There is no route {quoted(path)}: GET /openapi.json lists the routes."
+                return Refusal(404, why, code="not_found")
             case HTTPException():
-                return Refusal(error.status_code, "This route has another method.", code="method_not_allowed")
+                allowed = (error.headers or {}).get("Allow", "another method")
+                why = f"The route {quoted(path)} does not take this method: use {allowed}."
+                return Refusal(error.status_code, why, code="method_not_allowed")
         self.note(f"{path}: {type(error).__name__}: {error}")
-        return Refusal(500, "Something went wrong here; the log says what.", code="internal")
+        return Refusal(500, "The server failed on this request: its log has the error.", code="internal")
 
     def _log(self, exchange: Exchange, response: Response) -> None:
-        took = monotonic() - exchange.begun
-        self.metrics.observe("te_request_duration", took)
-        if not self.limits.quiet:
-            texts, tokens = number_of(exchange.texts, "text"), number_of(exchange.tokens, "token")
-            counts = f" {texts} {tokens}" if exchange.texts else ""
-            # Not request.url, which fails for a Host that is no address.
-            path = exchange.request.scope["path"]
-            self.note(f"{exchange.request.method} {path} {response.status_code}{counts} {1000 * took:.1f} ms")
+        """Count a request's time, and write its line in the log."""
+        seconds = monotonic() - exchange.begun
+        self.metrics.observe("te_request_duration", seconds)
+        if self.limits.quiet:
+            return
+        counts = ""
+        if exchange.texts:
+            counts = f" {number_of(exchange.texts, 'text')} {number_of(exchange.tokens, 'token')}"
+        # Not request.url, which fails for a Host that is not an address.
+        path = exchange.request.scope["path"]
+        self.note(f"{exchange.request.method} {path} {response.status_code}{counts} {1000 * seconds:.1f} ms")

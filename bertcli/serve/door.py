@@ -6,22 +6,29 @@ that a page sends must come from our own page, or from an origin that `--cors` n
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bertcli.serve.requests import Refusal
 
+# Names of this machine, by which a request may call the server whatever it is bound to.
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
+# In `hosts` or `origins`: all are allowed.
 ANY = "*"
-# The one GET that computes something: it is checked like a POST.
-DRAWN = "/pass"
+# The one GET that computes something: its origin is checked, as that of a POST.
+PASS_PAGE = "/pass"
+# A Host header: a name or a bracketed IPv6 address, and perhaps a port.
 HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",  # a page has a policy of its own
 }
+
+
+# Values by lower-case name.
+Headers = Mapping[bytes, str]
 
 
 class Door:
@@ -34,8 +41,9 @@ class Door:
         origins: Sequence[str],
         refusal: Callable[[Scope, Exception], Response],
     ) -> None:
-        """hosts: further names of this server, or "*". origins: whose pages may ask. refusal: answers an error."""
-        self._app, self._origins, self._refusal = app, origins, refusal
+        """hosts: further names of this server, or "*". origins: of allowed pages. refusal: makes an error's answer."""
+        self._app, self._refusal = app, refusal
+        self._origins = {*origins}
         self._hosts = {*LOCAL, *(_bracketed(host.lower()) for host in hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +62,9 @@ class Door:
             await send(message)
 
         try:
-            self._check(scope)
+            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            self._check_host(scope, headers)
+            self._check_origin(scope, headers)
             await self._app(scope, receive, with_headers)
         except Exception as error:
             if begun:
@@ -62,32 +72,45 @@ class Door:
                 raise
             await self._refusal(scope, error)(scope, receive, with_headers)
 
-    def _check(self, scope: Scope) -> None:
-        """Check Host and Origin. Errors: Refused for a Host not of this server, and requests of other sites' pages."""
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host = headers.get(b"host", "").lower()
-        name = _without_port(host)
-        known = b"host" not in headers or ANY in self._hosts  # every browser sends a Host
-        if not known and name not in {*self._hosts, *_own_address(scope)}:
-            why = f"This server is not called {name!r}: start it with --allowed-host {name or 'NAME'} if it is."
-            raise Refusal(421, why, code="wrong_host")
-        drawn = scope["path"].startswith(DRAWN)
-        if scope["method"] != "POST" and not drawn:
+    def _check_host(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request whose Host is not a name of this server. Errors: Refusal."""
+        # Every browser sends a Host: a request without one is not from a page.
+        if b"host" not in headers or ANY in self._hosts:
+            return
+        name = _without_port(headers[b"host"].lower())
+        if name in self._hosts or name == _bound_address(scope):
+            return
+        why = f"The host {name!r} is not a name of this server. If it should be, start the server with"
+        raise Refusal(421, f"{why} --allowed-host {name or 'NAME'}.", code="wrong_host")
+
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request that a page of another site sends. Errors: Refusal."""
+        is_pass_page = scope["path"].startswith(PASS_PAGE)
+        if (scope["method"] != "POST" and not is_pass_page) or ANY in self._origins:
             return
         origin = headers.get(b"origin")
-        own = origin is None or origin.lower().partition("://")[2] == host
-        # A browser sends no Origin with a GET of an image or a link, but says that another site's page is behind it.
-        elsewhere = drawn and headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none")
-        if (not own or (elsewhere and origin is None)) and not {origin, ANY} & {*self._origins}:
-            where = f"the origin {origin!r}" if origin else "another site"
-            raise Refusal(403, f"Pages of {where} may not ask here (--cors lets them).", code="wrong_origin")
+        if origin is not None:
+            host = headers.get(b"host", "").lower()
+            if origin.lower().partition("://")[2] == host or origin in self._origins:
+                return
+            page, option = f"the origin {origin!r}", f"--cors {origin}"
+        elif is_pass_page and headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
+            # A browser sends no Origin with the GET of an image or a link, but Sec-Fetch-Site.
+            page, option = "another site", "--cors ORIGIN"
+        else:
+            return
+        why = f"Pages of {page} may not send requests to this server. To allow them, start it with {option}."
+        raise Refusal(403, why, code="wrong_origin")
 
 
-def _own_address(scope: Scope) -> Iterator[str]:
-    """The address that the connection came to, which is what it is bound to, or one of many with 0.0.0.0."""
-    server = scope.get("server")
-    if server and server[1] is not None:
-        yield _bracketed(server[0].removeprefix("::ffff:"))  # of IPv4 at a socket for both
+def _bound_address(scope: Scope) -> str | None:
+    """The address that the connection came to, as a Host header has it: the bound one, or with 0.0.0.0 one of many."""
+    address, port = scope.get("server") or ("", None)
+    # A Unix socket has a path and no port.
+    if port is None:
+        return None
+    # A socket for both versions of IP has IPv4 addresses in this form.
+    return _bracketed(str(address).removeprefix("::ffff:"))
 
 
 def _bracketed(host: str) -> str:

@@ -1,4 +1,4 @@
-"""Exchange: one request, from its limits and its tokens through the stream to the counts of its answer."""
+"""Exchange: one request, its limits, tokens, values from the stream, and the counts of its answer."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.serve.answers import Answer
-from bertcli.serve.requests import LONG_BODY, MOST_CHARACTERS, Refusal, TruncatingRequest, validate
+from bertcli.serve.requests import LONG_BODY, MOST_CHARACTERS, Refusal, TruncatingRequest, too_many_texts, validate
 from bertcli.serve.routes import Route
 from bertcli.serve.served import Served, spec_of_use
 from bertcli.serve.service import Service
@@ -25,14 +25,14 @@ from bertcli.tasks.options import Windows
 T = TypeVar("T")
 # Characters that take as long to tokenize as a small model takes to compute one token.
 CHARACTERS_OF_COST = 32
-# Characters that are tokenized at a time, which bounds the tokenizer's memory.
+# Characters that are tokenized at a time: this bounds the tokenizer's memory.
 CHARACTERS_TOGETHER = 250_000
-# Share of the timeout after which the time that tokenizing all texts takes is estimated.
+# Share of the timeout that tokenizing must have taken before its total time is estimated from it.
 TELLING_SHARE = 0.05
 # Tokens that take about a millisecond to tokenize or write, which may hold up the event loop.
 FEW_TOKENS = 1024
-# Options with several values, each of which is computed.
-SEVERAL = ("candidates", "targets", "choices")
+# Options that are lists. A text is computed once for each candidate or choice, and scored once for each target.
+LISTS = ("candidates", "targets", "choices")
 
 
 class Usage(TypedDict):
@@ -44,16 +44,16 @@ class Usage(TypedDict):
 
 @dataclass(eq=False)
 class Exchange:
-    """One request, and the model that answers it; a route's function gets it as its first argument.
+    """One request, and the model that answers it. A route's function gets it as its first argument.
 
-    cuts: the texts that were cut. texts, tokens, predictions: numbers of what was computed. over: it has been answered,
+    cuts: the texts that were cut. texts, tokens, predictions: counts of what was computed. over: it has been answered,
     or its client has left, so that nothing more is computed for it.
     """
 
     service: Service
     request: Request
     served: Served = field(init=False)
-    use: str = field(init=False)  # of the model
+    use: str = field(init=False)  # of the model, for this request
     body: dict[str, Any] = field(default_factory=dict)
     cuts: list[dict[str, int]] = field(default_factory=list)
     texts: int = 0
@@ -63,7 +63,7 @@ class Exchange:
     begun: float = field(default_factory=monotonic)
     over: bool = False
     _call: QueuedTask | None = None  # what the stream computes for it
-    _kept: list[Any] = field(default_factory=list)  # which `end` frees
+    _kept: list[Any] = field(default_factory=list)  # values that `end` frees
 
     @property
     def usage(self) -> Usage:
@@ -71,23 +71,23 @@ class Exchange:
         return {"prompt_tokens": self.tokens, "total_tokens": self.tokens}
 
     async def answer(self, route: Route, body: dict[str, Any], *, in_thread: bool = False) -> Answer:
-        """What a route gives for a request's body. Errors: Refused."""
+        """Call a route's function with a request's body. Errors: Refusal."""
         assert route.request is not None
         most = self.service.limits.max_inputs
-        request = await self.in_thread(validate, route.request, body, most, whether=in_thread)
+        request = await self.in_thread(validate, route.request, body, most, unless=not in_thread)
         self.keep(request)
         self.served, self.use = self.service.choose(route.uses, request.model)
         return await route.answer(self, request)
 
-    async def in_thread(self, function: Callable[..., T], *arguments: Any, whether: bool = True) -> T:
-        """What a function gives that takes a while: in another thread, unless it is known to be short."""
-        if not whether:
+    async def in_thread(self, function: Callable[..., T], *arguments: Any, unless: bool = False) -> T:
+        """Call a function in another thread, unless it is known to be short, and return its result."""
+        if unless:
             return function(*arguments)
         return await self.service.in_thread(function, *arguments)
 
     @property
     def is_short(self) -> bool:
-        """True if the answer is written in less than a millisecond, and so may be in the event loop."""
+        """True if writing the answer takes less than a millisecond, so that the event loop may do it."""
         return self.tokens + self.predictions <= FEW_TOKENS
 
     @property
@@ -96,7 +96,7 @@ class Exchange:
         return self._call is not None and self._call.is_nearly_done
 
     def check_begun(self) -> None:
-        """Refuse a request for too much that waits, if its turn has not come. Errors: Refused."""
+        """Refuse a request whose turn has not come when its time is over. Errors: Refusal."""
         if self._call is not None and not self._call.taken:
             raise busy(self.service.stream.give_up(self._call))
 
@@ -111,102 +111,120 @@ class Exchange:
         ids: Sequence[Sequence[int]] | None = None,
         **options: Any,
     ) -> list[Value]:
-        """What the task with these options gives for each text; an option that is None is not given.
+        """Compute the result of a task for each text; an option that is None counts as not given.
 
-        length: cut texts to so many tokens, -1: as many as the model reads. reported: it is said which were cut.
-        ids: what the texts are made of, without special tokens; the texts are then empty.
-        Errors: Refused for too many texts, a full queue, a text that cannot be used, damaged weights.
+        length: cut texts to this many tokens; -1: to the most that the model reads. reported: list the texts that were
+        cut in the answer. ids: token ids without special tokens, one list a text; the texts are then empty.
+        Errors: Refusal for too many texts, a full queue, a text that cannot be used; BertcliError for damaged weights.
         """
         service, limits = self.service, self.service.limits
         self.listed(texts)
-        cut = {"max_length": None if length == -1 else length}
-        given = {name: value for name, value in {**cut, **options}.items() if value is not None}
-        several = self._check_sizes(texts, given)
-        estimate = sum(3 + (len(text.text) + len(text.pair or "")) // CHARACTERS_A_TOKEN for text in texts)
-        most = len(texts) * self.served.model.config.max_tokens
-        if not issubclass(spec_of_use(task).options, Windows):  # else they are cut
-            estimate = min(estimate, most)
-        estimate += sum(map(len, ids or ()))
+        options.setdefault("max_length", None if length == -1 else length)
+        given = {name: value for name, value in options.items() if value is not None}
+        has_lists = self._check_sizes(texts, given)
+        may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
+        if length is not None:
+            may_cut = True
+        estimate = self._estimate(task, texts) + sum(map(len, ids or ()))
         self._wait_for(estimate)
 
-        may_cut = (limits.truncation == "auto" if request.truncate is None else request.truncate) or length is not None
-
         def prepare() -> QueuedTask:
-            made = self.served.plan(task, request.truncation_direction, **given)
+            planned = self.served.plan(task, request.truncation_direction, **given)
             if ids is None:
-                items, costs = self._tokenized(made, texts)
+                items, costs = self._tokenized(planned, texts)
             else:
-                items = self.served.items_of_ids(made, ids)
-                costs = self._costs(made, items)
-            self._note(items, may_cut, reported)
-            return QueuedTask(made, items, costs, self.served.speed, self.begun + limits.timeout)
+                items = self.served.items_of_ids(planned, ids)
+                costs = self._costs(planned, items)
+            self._count(items, may_cut, reported)
+            return QueuedTask(planned, items, costs, self.served.speed, self.begun + limits.timeout)
 
         leaving = asyncio.ensure_future(self._leave())
         try:
-            call = await self.in_thread(prepare, whether=several or estimate > FEW_TOKENS)
+            call = await self.in_thread(prepare, unless=not has_lists and estimate <= FEW_TOKENS)
             service.waiting += call.left - estimate
             estimate = call.left
             service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
             return await self._computed(call)
         except TooLarge as error:
-            why = f"It takes about {error.seconds} seconds, which --timeout {limits.timeout:g} does not allow"
-            raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
+            why = (
+                f"The request takes about {number_of(error.seconds, 'second')}, more than --timeout {limits.timeout:g}"
+            )
+            raise Refusal(422, f"{why} allows: send fewer texts at once.", code="too_many_tokens") from None
         finally:
             leaving.cancel()
             service.waiting -= estimate
 
     def listed(self, value: Any) -> list[Any]:
-        """Make a list of one input or several. Errors: Refused for none, an empty text alone, or too many."""
+        """Make a list of an input, or of several. Errors: Refusal for none, an empty text alone, or too many."""
         if value in ("", []):
-            raise Refusal(400, "There is no text: the input is empty.", code="empty")
+            raise Refusal(400, "The input is empty: send at least one text.", code="empty")
         values: list[Any] = value if isinstance(value, list) else [value]
         most = self.service.limits.max_inputs
         if len(values) > most:
-            raise Refusal(422, f"There are {len(values):,} texts, more than {most:,}.", code="too_many")
+            raise too_many_texts(len(values), most)
         return values
 
     def keep(self, *values: Any) -> None:
-        """Keep values until the end, when another thread frees them."""
+        """Keep values until `end`, when another thread frees them."""
         self._kept += values
 
     def end(self) -> None:
-        """Let go of what was kept. Nothing more is computed."""
+        """Free the kept values. Nothing more is computed for this request."""
         self.over = True
         self.body = {}
-        kept, self._kept, self._call = self._kept, [], None
+        self._call = None
+        kept, self._kept = self._kept, []
         if self.bytes_held > LONG_BODY or not self.is_short:
             self.service.drop(kept)
 
-    # ----------------------------------------------------------------------------------------------- what it may cost
+    # -------------------------------------------------------------------------------------------------------- limits
+
+    def _estimate(self, task: str, texts: Sequence[Text]) -> int:
+        """About how many tokens the texts have, before they are tokenized."""
+        special_tokens = 3
+        estimate = sum(special_tokens + _length(text) // CHARACTERS_A_TOKEN for text in texts)
+        # A task that reads long texts in windows cuts nothing.
+        if issubclass(spec_of_use(task).options, Windows):
+            return estimate
+        return min(estimate, len(texts) * self.served.model.config.max_tokens)
 
     def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> bool:
-        """Refuse what would cost too much, before anything is tokenized; return True if an option has several values.
+        """Refuse what would cost too much, before anything is tokenized; return True if an option is a list.
 
-        Errors: Refused.
+        Errors: Refusal.
         """
         limits = self.service.limits
-        counts = {name: len(_listed(options[name])) for name in SEVERAL if name in options}
-        most = max(counts.values(), default=0)
+        lengths = {name: len(_names(options[name])) for name in LISTS if name in options}
+        most = max(lengths.values(), default=0)
         if most > limits.max_candidates:
-            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)."
-            raise Refusal(422, why, code="too_many_candidates")
-        self.check_texts([side for text in texts for side in (text.text, text.pair or "")], sides=2)
-        copies = max(counts.get("candidates", 1), counts.get("choices", 1))  # a text is read with each of them
-        characters = copies * sum(len(text.text) + len(text.pair or "") for text in texts)
+            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)"
+            raise Refusal(422, f"{why}: send fewer.", code="too_many_candidates")
+        sides: list[str] = []
+        for text in texts:
+            sides += (text.text, text.pair or "")
+        self.check_texts(sides, sides=2)
+        copies = max(lengths.get("candidates", 1), lengths.get("choices", 1))
+        characters = copies * sum(map(_length, texts))
         self._check_tokens(characters // CHARACTERS_OF_COST)
-        return bool(counts)
+        return bool(lengths)
 
     def check_texts(self, texts: Sequence[str], sides: int = 1) -> None:
-        """Refuse texts that take too much memory to tokenize; each has so many `sides`. Errors: Refused."""
+        """Refuse texts that take too much memory to tokenize. Errors: Refusal.
+
+        sides: how many consecutive ones are the sides of one text.
+        """
         for number, text in enumerate(texts):
             if len(text) > MOST_CHARACTERS:
-                why = f"Text {number // sides} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
+                index = number // sides
+                why = (
+                    f"The text at index {index} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
+                )
                 raise Refusal(422, why, code="too_long")
 
     def _tokenized(self, task: Task[Any], texts: Sequence[Text]) -> tuple[list[Item], list[int]]:
-        """The items of texts and their costs; CHARACTERS_TOGETHER characters are tokenized at a time.
+        """Tokenize texts, and return their items and costs; CHARACTERS_TOGETHER characters are tokenized at a time.
 
-        Errors: Abandoned if nobody waits any more; TooLarge if it takes too long; Refused for too many tokens, and for
+        Errors: Abandoned if nobody waits any more; TooLarge if it takes too long; Refusal for too many tokens, and for
         too large an answer.
         """
         items: list[Item] = []
@@ -219,18 +237,19 @@ class Exchange:
             expected = seconds * len(texts) / max(first, 1)
             if seconds > TELLING_SHARE * timeout and expected > SHARE_OF_TIME * timeout:
                 raise TooLarge(expected)
-            made = task.window(group, first).items
-            for item in made:
+            of_group = task.window(group, first).items
+            for item in of_group:
+                # Of a long text that was cut, the lost tokens would take more memory than the others.
                 if item.tokens.lost > len(item.tokens.ids):
                     item.tokens = item.tokens.without_lost()
-            items += made
-            costs += self._costs(task, made, sum(costs))
+            items += of_group
+            costs += self._costs(task, of_group, sum(costs))
         return items, costs
 
     def _costs(self, task: Task[Any], items: Sequence[Item], before: int = 0) -> list[int]:
-        """The tokens computed for each item, after so many for others.
+        """The tokens computed for each item. before: those computed for other items.
 
-        Errors: Refused for too many, and for too large an answer.
+        Errors: Refusal for too many, and for too large an answer.
         """
         costs = [*map(task.cost, items)]
         self._check_tokens(before + sum(costs))
@@ -238,21 +257,22 @@ class Exchange:
         return costs
 
     def count_predictions(self, count: int) -> None:
-        """Count predictions of the answer. Errors: Refused for more than it may have."""
+        """Count predictions of the answer. Errors: Refusal for more than it may have."""
         self.predictions += count
         most = self.service.limits.max_predictions
-        if self.predictions > most and self.use != "late":  # a ranking keeps no vectors of tokens
+        # A ranking by late interaction has token vectors, but not in its answer.
+        if self.predictions > most and self.use != "late":
             why = f"The answer would have at least {self.predictions:,} predictions, more than {most:,}"
             raise Refusal(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
 
     def _check_tokens(self, tokens: int) -> None:
         most = self.service.limits.max_request_tokens
         if tokens > most:
-            why = f"It takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens): ask for less."
-            raise Refusal(422, why, code="too_many_tokens")
+            why = f"The request takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens)"
+            raise Refusal(422, f"{why}: send fewer or shorter texts.", code="too_many_tokens")
 
     def _wait_for(self, tokens: int) -> None:
-        """Count tokens as waiting. Errors: Refused for more than may wait; if nothing waits, any number may."""
+        """Count tokens as waiting. Errors: Refusal for more than may wait; where nothing waits, any number may."""
         service = self.service
         excess = service.waiting + tokens - service.limits.max_queue_tokens
         if service.waiting and excess > 0:
@@ -261,24 +281,31 @@ class Exchange:
             raise busy(service.stream.turn_away(speed.seconds(excess), tokens, speed))
         service.waiting += tokens
 
-    def _note(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
-        """Count texts and tokens, and those that were cut. Errors: Refused, where none may be."""
+    def _count(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
+        """Count texts and tokens, and the texts that were cut. Errors: Refusal, if none may be cut."""
         metrics = self.service.metrics
         for item in items:
             kept, lost = len(item.tokens.ids), item.tokens.lost
             metrics.observe("te_request_input_length", kept)
-            self.texts, self.tokens = self.texts + 1, self.tokens + kept
-            if lost and not may_cut:
-                why = f"Text {item.index} has {kept + lost} tokens, more than {kept}: shorten it, or ask for it to be "
-                raise Refusal(422, f"{why}cut (truncate).", code="too_long")
-            if lost:
-                metrics.count("bertcli_truncated_total")
-                self.cuts += [{"index": item.index, "tokens": kept + lost, "kept": kept}] * reported
+            self.texts += 1
+            self.tokens += kept
+            if not lost:
+                continue
+            if not may_cut:
+                why = f"The text at index {item.index} has {kept + lost:,} tokens, more than {kept:,}"
+                raise Refusal(422, f"{why}: shorten it, or have it cut (field truncate).", code="too_long")
+            metrics.count("bertcli_truncated_total")
+            if reported:
+                self.cuts.append({"index": item.index, "tokens": kept + lost, "kept": kept})
 
     # ------------------------------------------------------------------------------------------------------ computing
 
     async def _computed(self, call: QueuedTask) -> list[Value]:
-        """The values of a call. Errors: Refused for what cannot be done in time; TooLarge, even if nothing waited."""
+        """Wait for the values of a call.
+
+        Errors: Refusal if it cannot be done in time; TooLarge if it could not even with nothing before it;
+        BertcliError for a text that failed, with its index.
+        """
         self._call = call
         self.keep(call.items, call.values)
         try:
@@ -289,14 +316,17 @@ class Exchange:
         self.service.metrics.observe("te_request_queue_duration", call.begun - call.arrived)
         self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
         for index, value in enumerate(values):
+            if isinstance(value, BertcliError):
+                raise BertcliError(f"The text at index {index}: {value}")
             if isinstance(value, Exception):
-                raise BertcliError(f"Text {index}: {value}") if isinstance(value, BertcliError) else value
+                raise value
         return values
 
     async def _leave(self) -> None:
-        """When the client leaves, its texts are dropped."""
-        while (await self.request.receive())["type"] != "http.disconnect":
-            pass
+        """Wait until the client leaves, and drop its texts."""
+        message_type = ""
+        while message_type != "http.disconnect":
+            message_type = (await self.request.receive())["type"]
         self.over = True
         if self._call is not None:
             with suppress(InvalidStateError):  # it has just been answered
@@ -304,25 +334,30 @@ class Exchange:
 
 
 def _grouped(texts: Sequence[Text]) -> Iterator[tuple[int, list[Text]]]:
-    """Group consecutive texts to about CHARACTERS_TOGETHER characters; with the number of the first of each group."""
+    """Group consecutive texts to about CHARACTERS_TOGETHER characters; yield the first one's index and the group."""
     group: list[Text] = []
     size = first = 0
-    for number, text in enumerate(texts):
-        length = len(text.text) + len(text.pair or "")
+    for index, text in enumerate(texts):
+        length = _length(text)
         if group and size + length > CHARACTERS_TOGETHER:
             yield first, group
-            group, size, first = [], 0, number
+            group, size, first = [], 0, index
         group.append(text)
         size += length
     yield first, group
 
 
+def _length(text: Text) -> int:
+    """The characters of a text, or of both sides of a pair."""
+    return len(text.text) + len(text.pair or "")
+
+
 def busy(seconds: int) -> Refusal:
-    """The refusal of a request that cannot be answered in time; a client may retry after `seconds`."""
-    why = f"Too much is waiting to be done in time: try again in {number_of(seconds, 'second')}."
+    """The refusal of a request that cannot be answered in time. seconds: until the client may send it again."""
+    why = f"Too many requests are waiting to answer this one in time: try again in {number_of(seconds, 'second')}."
     return Refusal(429, why, code="overloaded", retry_after=seconds)
 
 
-def _listed(names: str | Sequence[str]) -> Sequence[str]:
+def _names(names: str | Sequence[str]) -> Sequence[str]:
     """Make a list of names, which may be one text with commas."""
     return names.split(",") if isinstance(names, str) else names

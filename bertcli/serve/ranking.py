@@ -1,6 +1,6 @@
-"""Requests to rank documents, for the routes of every API: fields, the kind of model, the scores."""
+"""Fields and scores that the routes for ranking share, whatever their API; the routes are in `api/`."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,8 +13,10 @@ from bertcli.serve.requests import Listed, TruncatingRequest, either
 from bertcli.tasks.compute.batches import Numbers
 from bertcli.tasks.compute.rank import LOGIT
 from bertcli.tasks.compute.scores import sigmoid
+from bertcli.tracing.dispatch import Array
 
-RANKERS = {"rank": "cross-encoder", "late": "late interaction", "encode": "cosine"}  # the uses that can, best first
+# Uses of models that can rank, best first, with the words of /info for how they do.
+RANKERS = {"rank": "cross-encoder", "late": "late interaction", "encode": "cosine"}
 
 
 class RerankDocument(BaseModel):
@@ -27,58 +29,99 @@ class RerankDocument(BaseModel):
 Documents = Listed[str | RerankDocument]
 
 
+class RankedDocument(NamedTuple):
+    """A document in a ranking. document: its index in the request."""
+
+    document: int
+    score: float
+    text: str
+
+
 class RankingRequest(TruncatingRequest):
     """A request to rank documents."""
 
-    query: str = Field(description="What documents are ranked for.")
+    query: str = Field(description="The query for which the documents are ranked.")
     documents: Documents = Field(validation_alias=either("documents", "texts"), description="The documents.")
-    top_n: int | None = Field(None, ge=1, description="Only so many of the best.")
+    top_n: int | None = Field(None, ge=1, description="Return only this many documents, the best.")
     return_documents: bool = Field(
         False, validation_alias=either("return_documents", "return_text"),
-        description="Whether the answer has the documents' texts.",
+        description="Return the documents' texts, too.",
     )  # fmt: skip
-    raw_scores: bool = Field(False, description="The model's numbers as they are, not between 0 and 1.")
-    combine: dict[str, float] | None = Field(
-        None, description='Of bge-m3: weights of its scores, as in {"dense": 0.4, "sparse": 0.2, "late": 0.4}.'
+    raw_scores: bool = Field(
+        False, description="Return the model's own scores (logits, cosines), not numbers between 0 and 1."
     )
-    max_tokens_per_doc: int | None = Field(None, ge=3, description="Cut query and document to so many tokens.")
+    combine: dict[str, float] | None = Field(
+        None, description='Weights of bge-m3\'s scores, as in {"dense": 0.4, "sparse": 0.2, "late": 0.4}.'
+    )
+    max_tokens_per_doc: int | None = Field(
+        None, ge=3, description="Cut each document to this many tokens; for a cross-encoder they include the query's."
+    )
 
-    async def ranked(self, exchange: Exchange) -> list[tuple[int, float, str]]:
-        """Each document's number, score and text, best first; of equal ones the earlier first.
+    async def ranked(self, exchange: Exchange) -> list[RankedDocument]:
+        """Rank the documents, best first; of equal ones the earlier comes first.
 
-        A cross-encoder's logit, as a sigmoid; in late interaction the mean, over the query's tokens, of the largest
-        cosine with one of the document; else the cosine of query and document. Cosines below 0 are 0. raw_scores: as
-        they are. combine: the mean of bge-m3's scores, within 0 and 1, too, unless they are asked for raw.
+        The score of a cross-encoder is the sigmoid of its logit; of a late-interaction model the mean over the query's
+        tokens of the largest cosine with a token of the document; of other models the cosine of query and document.
+        combine: the mean of bge-m3's scores. Cosines and combined scores are clipped to 0 to 1. raw_scores: neither
+        sigmoid nor clipping.
         """
         exchange.listed(self.query)
-        texts = [one if isinstance(one, str) else one.text for one in exchange.listed(self.documents)]
-        crossed = exchange.use == "rank"
-        asked = crossed or self.combine is not None
-        numbers = await (self._logits(exchange, texts) if asked else self._cosines(exchange, texts))
-        scores = sigmoid(numbers) if crossed else np.clip(numbers, 0, 1)
-        given = (numbers if self.raw_scores else scores).tolist()
-        return [(int(index), given[index], texts[index]) for index in best_first(numbers, self.top_n)]
+        documents = exchange.listed(self.documents)
+        texts = [one if isinstance(one, str) else one.text for one in documents]
+        is_cross_encoder = exchange.use == "rank"
+        if is_cross_encoder or self.combine is not None:
+            raw = await self._pair_scores(exchange, texts)
+        else:
+            raw = await self._cosines(exchange, texts)
+        if self.raw_scores:
+            scores = raw
+        elif is_cross_encoder:
+            scores = sigmoid(raw)
+        else:
+            scores = np.clip(raw, 0, 1)
+        # By the raw scores, of which several may be clipped to the same number.
+        order = best_first(raw, self.top_n)
+        return [RankedDocument(int(index), float(scores[index]), texts[index]) for index in order]
 
-    async def _logits(self, exchange: Exchange, texts: list[str]) -> Numbers:
+    async def _pair_scores(self, exchange: Exchange, texts: list[str]) -> Numbers:
+        """The scores of the task rank, which reads query and document together: [document]."""
         pairs = [Text(self.query, text) for text in texts]
-        form: dict[str, Any] = {} if self.combine is None else {"combine": self.combine}
-        records = await exchange.values(self, "rank", pairs, length=self.max_tokens_per_doc, **form)
+        options: dict[str, Any] = {} if self.combine is None else {"combine": self.combine}
+        records = await exchange.values(self, "rank", pairs, length=self.max_tokens_per_doc, **options)
         return np.array([record[LOGIT] for record in records])
 
     async def _cosines(self, exchange: Exchange, texts: list[str]) -> Numbers:
+        """The cosine of each document with the query, by tokens in late interaction: [document]."""
         late = exchange.use == "late"
-        form: dict[str, Any] = {"pooling": "none"} if late else {"normalize": True}
+        options: dict[str, Any] = {"pooling": "none"} if late else {"normalize": True}
+        # A query that was cut is not reported, since cuts are listed by the documents' indices.
         (query,) = await exchange.values(
-            self, "encode", [Text(self.query)], prompt_name=prompt_of(exchange.served, "query"), reported=False, **form
+            self,
+            "encode",
+            [Text(self.query)],
+            prompt_name=prompt_of(exchange.served, "query"),
+            reported=False,
+            **options,
         )
         rows = await exchange.values(
-            self, "encode", [*map(Text, texts)], prompt_name=prompt_of(exchange.served, "document"),
-            length=self.max_tokens_per_doc, **form,
-        )  # fmt: skip
+            self,
+            "encode",
+            [Text(text) for text in texts],
+            prompt_name=prompt_of(exchange.served, "document"),
+            length=self.max_tokens_per_doc,
+            **options,
+        )
 
-        def compared() -> Numbers:
-            if not late:
-                return np.array([row.astype(np.float64) @ query for row in rows])
-            return np.array([(query @ row.T).max(axis=1).mean(dtype=np.float64) if len(row) else 0.0 for row in rows])
+        def compare() -> Numbers:
+            if late:
+                return np.array([_late_cosine(query, row) for row in rows])
+            return np.array([row.astype(np.float64) @ query for row in rows])
 
-        return await exchange.in_thread(compared)
+        return await exchange.in_thread(compare)
+
+
+def _late_cosine(query: Array, document: Array) -> float:
+    """The mean over the query's tokens of the largest cosine with a token of the document, both [token, hidden]."""
+    if not len(document):
+        return 0.0
+    return float((query @ document.T).max(axis=1).mean(dtype=np.float64))

@@ -29,34 +29,39 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 # Bytes of a body: a shorter one is parsed in a millisecond.
 LONG_BODY = 65_536
-# Bytes of a long body that are read at a time, which takes less than a millisecond.
+# Bytes of a long body that are parsed at a time, which takes less than a millisecond.
 STEP = 16_384
 # Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
 MOST_CHARACTERS = 500_000
-# So many values does a list or an object count as: the garbage collector visits each, perhaps in the event loop.
+# Values that a list or an object counts as: the garbage collector visits each, perhaps in the event loop.
 CONTAINER = 10
-# More than the digits that Python makes a whole number of.
+# Characters of a number: more than the digits that Python converts to a whole number.
 LONGEST_WORD = 5000
 SPACE = re.compile(rb"[ \t\n\r]+")
 # A number, or true, false, null.
 WORD = re.compile(rb"[-+.\w]{0,%d}" % LONGEST_WORD)
-# Short values of a list, with the commas behind them.
+# Consecutive strings, numbers and words of a list, with the commas after them.
 RUN = re.compile(rb'(?:(?:"[^"\\]*(?:\\.[^"\\]*)*"|[-+.\w]+)[ \t\n\r]*,[ \t\n\r]*)+', re.DOTALL)
-# A part of a string that ends neither within an escape nor within a surrogate pair.
-PIECE = re.compile(
+# A section of a string that ends neither within an escape nor within a surrogate pair.
+SECTION = re.compile(
     rb'(?:[^"\\]+|\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*',
     re.DOTALL,
 )
 # An escape that may be half a surrogate pair.
 HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
-WORDS = {  # how a message calls a type of JSON Schema
+# Words of messages for the types of JSON Schema.
+TYPE_WORDS = {
     "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
     "object": "an object", "array": "a list",
 }  # fmt: skip
 
 
 class Refusal(Exception):
-    """The error for a refused request: status, message (what is wrong, what to do), field, code, headers."""
+    """The error for a refused request.
+
+    why: the message, which says what is wrong and what to do. param: the field at fault. code: a word for programs.
+    retry_after: seconds until the client may send the request again.
+    """
 
     def __init__(
         self, status: int, why: str, param: str | None = None, code: str | None = None, retry_after: int | None = None
@@ -78,14 +83,16 @@ class JsonObject(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, body: Any) -> Any:
-        return {key: value for key, value in body.items() if value is not None} if isinstance(body, dict) else body
+        if not isinstance(body, dict):
+            return body
+        return {key: value for key, value in body.items() if value is not None}
 
 
 class RequestModel(JsonObject):
     """A request to a model."""
 
     model: str | None = Field(
-        None, description="The model's name. One that is not served means the model that fits, if only one does."
+        None, description="The model's name. Any other name is accepted if only one model fits the route."
     )
 
 
@@ -97,30 +104,31 @@ Side = Annotated[Literal["left", "right"], BeforeValidator(_lower)]
 class TruncatingRequest(RequestModel):
     """A request whose texts may be too long for the model."""
 
-    truncate: bool | None = Field(None, description="Whether a text that is too long is cut, or refused.")
-    truncation_direction: Side | None = Field(None, description="The side at which it is cut; right is the end.")
+    truncate: bool | None = Field(None, description="A text that is too long: true cuts it, false refuses it.")
+    truncation_direction: Side | None = Field(None, description="The side that is cut; right is the end of the text.")
 
 
 def either(*names: str) -> AliasChoices:
-    """The aliases of a field, since clients differ; OpenAPI's description has the first one."""
+    """Names under which a field may be sent, since clients differ. OpenAPI lists the first one."""
     return AliasChoices(*names)
 
 
 def parse_json(body: bytes, most_values: int) -> dict[str, Any]:
-    """The JSON object of a request's body, which may have so many values. Errors: Refused."""
+    """Parse a request's body, a JSON object of at most `most_values` values. Errors: Refusal."""
     try:
         value = _decoded(body) if len(body) <= LONG_BODY else _Reader(body, most_values).value()
-    except (ValueError, RecursionError) as error:  # of UTF-8, too
+    except (ValueError, RecursionError) as error:  # ValueError of UTF-8, too
         raise Refusal(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
         raise Refusal(422, f"The body must be a JSON object, not {quoted(value)}.", code="wrong_shape")
     return value
 
 
-def _decoded(some: bytes) -> Any:
-    """Decode a JSON text. Errors: ValueError; Refused for half a surrogate pair."""
-    value = _DECODER.decode(some.decode())
-    if HALF_PAIR.search(some):
+def _decoded(json_text: bytes) -> Any:
+    """Decode a JSON text. Errors: ValueError; Refusal for half a surrogate pair."""
+    value = _DECODER.decode(json_text.decode())
+    # json accepts half a pair, which no encoder, tokenizer or answer could write.
+    if HALF_PAIR.search(json_text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -129,7 +137,7 @@ def _decoded(some: bytes) -> Any:
 
 
 def _half_pair() -> Refusal:
-    why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character."
+    why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character: remove it."
     return Refusal(422, why, code="wrong_shape")
 
 
@@ -140,11 +148,14 @@ class _Reader:
     """
 
     def __init__(self, body: bytes, most_values: int) -> None:
-        self._body, self._most = body, most_values
-        self._at = self._count = 0
+        self._body = body
+        self._most_values = most_values
+        # Of the byte that is read next, and of the values read.
+        self._position = 0
+        self._count = 0
 
     def value(self) -> Any:
-        """The value of the whole text. Errors: ValueError; Refused for more than any request needs."""
+        """Read the value of the whole text. Errors: ValueError; Refusal for more than any request needs."""
         value = self._value()
         if self._peek():
             self._fail("Extra data")
@@ -168,23 +179,25 @@ class _Reader:
 
     def _list(self) -> list[Any]:
         values: list[Any] = []
-        self._at += 1
+        self._position += 1
         while self._peek() != b"]" or values:
+            # As many as a step holds at once: one by one would take several times as long.
             run = self._matched(RUN)
             if run:
-                some = _decoded(b"[" + run[: run.rindex(b",")] + b"]")
-                self._add(len(some))
-                values += some
+                without_last_comma = run[: run.rindex(b",")]
+                several = _decoded(b"[" + without_last_comma + b"]")
+                self._add(len(several))
+                values += several
             values.append(self._value())
             if self._peek() == b"]":
                 break
             self._expect(b",")
-        self._at += 1
+        self._position += 1
         return values
 
     def _object(self) -> dict[str, Any]:
         pairs: list[tuple[str, Any]] = []
-        self._at += 1
+        self._position += 1
         while self._peek() != b"}" or pairs:
             if self._peek() != b'"':
                 self._fail("Expecting a name in double quotes")
@@ -194,61 +207,67 @@ class _Reader:
             if self._peek() == b"}":
                 break
             self._expect(b",")
-        self._at += 1
+        self._position += 1
         return _each_name_once(pairs)
 
     def _string(self) -> str:
-        pieces: list[str] = []
+        sections: list[str] = []
         length = 0
-        self._at += 1
-        while self._body[self._at : self._at + 1] != b'"':
-            piece = self._matched(PIECE)
-            # The step may have ended within a character of several bytes.
-            rest = len(piece) - len(piece.decode(errors="ignore").encode()) if len(piece) == STEP else 0
-            piece = piece[: len(piece) - rest]
-            self._at -= rest
-            if not piece:
-                if HALF_PAIR.match(self._body, self._at):
+        self._position += 1
+        while self._body[self._position : self._position + 1] != b'"':
+            section = self._matched(SECTION)
+            if len(section) == STEP:
+                section = self._without_split_character(section)
+            if not section:
+                if HALF_PAIR.match(self._body, self._position):
                     raise _half_pair()
                 self._fail("A string has no end, or a wrong escape")
-            pieces.append(_decoded(b'"' + piece + b'"'))
-            length += len(pieces[-1])
+            text = _decoded(b'"' + section + b'"')
+            sections.append(text)
+            length += len(text)
             if length > MOST_CHARACTERS:
                 why = f"A text has more than {MOST_CHARACTERS:,} characters: split it."
                 raise Refusal(422, why, code="too_long")
-        self._at += 1
-        return "".join(pieces)
+        self._position += 1
+        return "".join(sections)
+
+    def _without_split_character(self, section: bytes) -> bytes:
+        """Give back the first bytes of a UTF-8 character whose others are in the next step."""
+        whole = section.decode(errors="ignore").encode()
+        self._position -= len(section) - len(whole)
+        return section[: len(whole)]
 
     def _peek(self) -> bytes:
-        """The first byte that is no space; none at the end."""
+        """Skip spaces, and return the next byte without taking it; b"" at the end."""
         while self._matched(SPACE):
             pass
-        return self._body[self._at : self._at + 1]
+        return self._body[self._position : self._position + 1]
 
     def _matched(self, pattern: re.Pattern[bytes]) -> bytes:
-        """Take what a pattern matches in the next STEP bytes."""
-        found = pattern.match(self._body, self._at, self._at + STEP)
+        """Take the bytes that a pattern matches within the next STEP bytes; b"" if it does not match."""
+        found = pattern.match(self._body, self._position, self._position + STEP)
         if found is None:
             return b""
-        self._at = found.end()
+        self._position = found.end()
         return found[0]
 
     def _expect(self, mark: bytes) -> None:
         if self._peek() != mark:
             self._fail(f"Expecting {mark.decode()!r}")
-        self._at += 1
+        self._position += 1
 
     def _add(self, values: int) -> None:
         self._count += values
-        if self._count > self._most:
-            raise Refusal(422, f"The body has more than {self._most:,} values: send less at once.", code="too_many")
+        if self._count > self._most_values:
+            why = f"The body has more than {self._most_values:,} values: send fewer texts at once."
+            raise Refusal(422, why, code="too_many")
 
     def _fail(self, why: str) -> NoReturn:
-        raise ValueError(f"{why} (byte {self._at:,})")
+        raise ValueError(f"{why} (byte {self._position:,})")
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -267,50 +286,66 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_n
 
 
 def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int) -> R:
-    """Check a JSON object and make a request of it, with lists of at most so many inputs.
+    """Check a JSON object, and make a request of it whose lists have at most `most_inputs` entries.
 
-    Errors: Refused, which names the field.
+    Errors: Refusal, which names the field.
     """
     # Before pydantic looks at each of them, during which no other thread runs.
     for name in _all_names_of(cls):
-        given = body.get(name)
-        if isinstance(given, list) and len(given) > most_inputs and not isinstance(given[0], int):
-            raise Refusal(422, f"There are {len(given):,} texts, more than {most_inputs:,}.", name, "too_many")
+        values = body.get(name)
+        if not isinstance(values, list) or len(values) <= most_inputs:
+            continue
+        # The ids of one text are limited as its tokens are.
+        if not isinstance(values[0], int):
+            raise too_many_texts(len(values), most_inputs, name)
     try:
         return cls.model_validate(body)
     except ValidationError as error:
         raise _refusal(cls, body, error) from None
 
 
+def too_many_texts(count: int, most: int, param: str | None = None) -> Refusal:
+    """The refusal of a request with more texts than `--max-inputs`."""
+    why = f"There are {count:,} texts, more than {most:,} (--max-inputs): send fewer at once."
+    return Refusal(422, why, param, "too_many")
+
+
 def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationError) -> Refusal:
     """The refusal for the first of pydantic's errors, in our words."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    root, prefix, path = _schema_of(cls), "", [str(part) for part in first["loc"]]
+    first, *_ = error.errors(include_url=False, include_context=False, include_input=False)
+    path = [str(key) for key in first["loc"]]
+    root = _schema_of(cls)
     schema = root
+    prefix = ""
     if path[:1] == ["parameters"] and len(path) > 1 and isinstance(body.get("parameters"), dict):
         # The one field in whose fields a mistake is named, since they are a task's options.
         (reference, _) = root["properties"]["parameters"]["anyOf"]
-        schema, body, prefix = _resolved(reference, root), body["parameters"], "parameters."
-        cls, path = _parameters_of(cls), path[1:]
+        schema = _resolved(reference, root)
+        body = body["parameters"]
+        cls = _parameters_of(cls)
+        prefix = "parameters."
+        path = path[1:]
     name = path[0] if path else ""
-    names = next((some for some in _names_of(cls) if name in some), (name,))
-    given = next((one for one in names if body.get(one) is not None), name)
     if first["type"] == "missing" and len(path) == 1:
         return Refusal(422, f"{prefix}{name} is missing.", prefix + name, "missing")
-    described = next((schema["properties"][one] for one in names if one in schema["properties"]), None)
-    expected = _words(described, root) if described else "as /openapi.json says"
-    why = f"{prefix}{given} must be {expected}, not {quoted(body.get(given))}."
-    return Refusal(422, why, prefix + given, "wrong_shape")
+    names = next((aliases for aliases in _names_of(cls) if name in aliases), (name,))
+    sent_name = next((one for one in names if body.get(one) is not None), name)
+    properties = schema["properties"]
+    described = next((properties[one] for one in names if one in properties), None)
+    expected = _words(described, root) if described else "as /openapi.json describes it"
+    why = f"{prefix}{sent_name} must be {expected}, not {quoted(body.get(sent_name))}."
+    return Refusal(422, why, prefix + sent_name, "wrong_shape")
 
 
-_schema_of = cache(lambda cls: cls.model_json_schema())
+@cache
+def _schema_of(cls: type[BaseModel]) -> Schema:
+    return cls.model_json_schema()
 
 
 def _parameters_of(cls: type[BaseModel]) -> type[JsonObject]:
-    """The class of a request's field `parameters`."""
-    found: type[JsonObject] = next(
-        one for one in get_args(cls.model_fields["parameters"].annotation) if one is not NoneType
-    )
+    """The class of a request's field `parameters`, which is annotated with it or None."""
+    (parameters,) = {*get_args(cls.model_fields["parameters"].annotation)} - {NoneType}
+    found: type[JsonObject] = parameters
     return found
 
 
@@ -322,27 +357,33 @@ def _names_of(cls: type[BaseModel]) -> list[tuple[str, ...]]:
 
 @cache
 def _all_names_of(cls: type[BaseModel]) -> frozenset[str]:
-    """The names by which a request may have the fields of a class."""
+    """The names under which the fields of a class may be sent."""
     return frozenset(cls.model_fields).union(*_names_of(cls))
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
-    """Follow a schema's $ref, if it is one."""
+    """Follow a schema's $ref into `root`; a schema without one is itself."""
     name = schema.get("$ref", "").rpartition("/")[2]
     found: Schema = root["$defs"][name] if name else schema
     return found
 
 
 def _words(schema: Schema, root: Schema) -> str:
-    """Describe a schema in a message: "a whole number of at least 1". root: has the definitions behind $ref."""
+    """Describe a schema for a message: "a whole number of at least 1". root: has the definitions behind $ref."""
     schema = _resolved(schema, root)
     if "anyOf" in schema:
-        return " or ".join(_words(one, root) for one in schema["anyOf"] if one.get("type") != "null")
-    if "enum" in schema or "const" in schema:
-        return " or ".join(map(json.dumps, schema.get("enum", [schema.get("const")])))
-    text = WORDS[schema["type"]]
+        # null is not offered: it counts as not given.
+        choices = [one for one in schema["anyOf"] if one.get("type") != "null"]
+        return " or ".join(_words(one, root) for one in choices)
+    if "enum" in schema:
+        return " or ".join(map(json.dumps, schema["enum"]))
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    text = TYPE_WORDS[schema["type"]]
     if schema.get("items"):
         return f"{text} whose entries are each {_words(schema['items'], root)}"
     if "properties" in schema:
         return f"{text} with {' and '.join(schema['properties'])}"
-    return f"{text} of at least {schema['minimum']}" if "minimum" in schema else text
+    if "minimum" in schema:
+        return f"{text} of at least {schema['minimum']}"
+    return text

@@ -30,7 +30,8 @@ class Route:
     public: bool = False
 
 
-ROUTES: list[Route] = []  # those that have been declared so far; `all_routes` gives all
+# The routes declared so far; `all_routes` gives all.
+ROUTES: list[Route] = []
 
 
 def route(
@@ -38,14 +39,22 @@ def route(
 ) -> Callable[[T], T]:
     """Declare that a function answers these paths. It is called by `Exchange.answer` and `app.Server`.
 
-    Its second argument, if there is one, is the request, of its type or of the one given here; its docstring's first
-    line is the summary.
+    Its second argument, if there is one, is the request, of its type or of the one given here. The first line of its
+    docstring is the route's summary in OpenAPI.
     """
 
     def declare(answer: T) -> T:
         hints = get_type_hints(answer, include_extras=True)
-        summary = (answer.__doc__ or "").partition("\n")[0]
-        ROUTES.append(Route(paths, answer, summary, request or hints.get("request"), hints.get("return"), uses, public))  # type: ignore[arg-type]
+        declared = Route(
+            paths=paths,
+            answer=answer,  # type: ignore[arg-type]
+            summary=(answer.__doc__ or "").partition("\n")[0],
+            request=request or hints.get("request"),
+            response=hints.get("return"),
+            uses=uses,
+            public=public,
+        )
+        ROUTES.append(declared)
         return answer
 
     return declare
@@ -60,13 +69,14 @@ def all_routes() -> list[Route]:
 
 
 def route_at(path: str) -> Route:
-    """Find the route of a path; None if there is none."""
+    """Find the route that is declared with this path, which must exist."""
     return next(one for one in ROUTES if path in one.paths)
 
 
 def paths_for(served: Served) -> list[str]:
-    """The paths that a model can answer."""
-    return [one.paths[0] for one in ROUTES if {*one.uses} & {*served.uses}]
+    """The first path of each route that a model can answer."""
+    able = (one for one in ROUTES if {*one.uses} & {*served.uses})
+    return [first for first, *_ in (one.paths for one in able)]
 
 
 def has_openai_errors(path: str) -> bool:

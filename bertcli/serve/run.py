@@ -21,11 +21,13 @@ from bertcli.serve.app import Server
 from bertcli.serve.served import Served
 from bertcli.serve.service import Limits
 
+# The status of a process that Ctrl-C ended.
 INTERRUPTED = 130
-# Seconds until a thread that waits for the interpreter gets it: requests are read between a batch's products.
-TURN = 0.0005
-# Seconds: on Windows a signal is handled only when the main thread stops waiting.
-HEED = 0.5
+# Until a thread that waits for the interpreter gets it: requests are read between a batch's matrix products. Python's
+# default is ten times as long, which costs 4 % of the texts a second.
+SWITCH_SECONDS = 0.0005
+# Of one wait for the server's thread: on Windows a signal is handled only when the main thread stops waiting.
+WAIT_SECONDS = 0.5
 # Seconds after `drain` for the 503s and for clients that read slowly.
 SECONDS_TO_ANSWER = 1
 # Seconds after `drain` for all of that and for the threads to end.
@@ -35,34 +37,48 @@ SECONDS_TO_END = 1.5
 def serve(
     models: Sequence[Served], limits: Limits, host: str, port: int, drain: float, uds: Path | None = None
 ) -> None:
-    """Serve until a signal comes; then answer what was accepted, for at most `drain` seconds, and the rest with 503.
+    """Serve until a signal comes; then answer accepted requests for at most `drain` seconds, and the rest with 503.
 
     uds: the path of a Unix socket, in place of host and port. A second signal ends the process at once, with status
-    130. Errors: BertcliError for an address that cannot be had, damaged weights.
+    130. Errors: BertcliError for an address that is not free, damaged weights.
     """
     keep_memory(arenas=1)
-    sys.setswitchinterval(TURN)  # ten times as often as by itself: 4 % more texts a second
+    sys.setswitchinterval(SWITCH_SECONDS)
     for served in models:
         served.check()
-    bound = listening(host, port) if uds is None else listening_at(uds)
-    address = f"unix:{uds}" if uds else f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}"
+    if uds is None:
+        bound = listening(host, port)
+        _, bound_port, *_ = bound.getsockname()
+        address = f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
+    else:
+        bound = listening_at(uds)
+        address = f"unix:{uds}"
 
     def ready() -> None:
         for served in models:
             print(f"Serving {served.short} ({served.summary}) at {address}", file=sys.stderr, flush=True)
 
-    # Errors are in our own log. uvicorn's would have tracebacks of what it cancels at the end.
+    # Errors are in our own log. uvicorn's would have tracebacks of the requests that it cancels at the end.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn").propagate = False
     server = Server(models, limits, ready)
+    # Models and modules stay until the end: the garbage collector need not visit them again and again.
     gc.collect()
-    gc.freeze()  # what is there now stays: the garbage collector need not go through it again and again
+    gc.freeze()
     config = uvicorn.Config(
-        server.app, log_config=None, access_log=False, server_header=False, lifespan="on", loop="asyncio", http="h11",
-        ws="none", proxy_headers=False, timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER,
-    )  # fmt: skip
+        server.app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        proxy_headers=False,
+        timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER,
+    )
     running = uvicorn.Server(config)
-    # In a thread of its own, since in the main thread it would handle signals, and end the process by them.
+    # Not in the main thread, where uvicorn would handle the signals, and end the process by them.
     thread = Thread(target=running.run, args=([bound],), name="bertcli_serve")
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -70,16 +86,18 @@ def serve(
             os._exit(INTERRUPTED)
         server.draining = running.should_exit = True
         _after(drain, server.abort)
-        _after(drain + SECONDS_TO_END, lambda: os._exit(0))  # a client that never reads, a batch that takes minutes
+        # In case that a client never reads its answer, or a batch takes minutes.
+        _after(drain + SECONDS_TO_END, lambda: os._exit(0))
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     thread.start()
     while thread.is_alive():
-        thread.join(HEED)
+        thread.join(WAIT_SECONDS)
     if uds is not None:
         uds.unlink(missing_ok=True)
-    if server.is_computing:  # Python would wait for the threads
+    # Python would wait for the threads.
+    if server.is_computing:
         sys.stderr.flush()
         os._exit(0)
 
@@ -91,8 +109,8 @@ def _after(seconds: float, function: object) -> None:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Open a listening socket. Errors: BertcliError for an address that cannot be had."""
-    # asyncio sends small packets at once only where it sees that the protocol is TCP.
+    """Open a listening socket. Errors: BertcliError for an address that is not free."""
+    # asyncio sends small packets at once only if the socket names TCP as its protocol.
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # On Windows SO_REUSEADDR would let a second server take the same port.
@@ -110,7 +128,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def listening_at(path: Path) -> socket.socket:
-    """Open a listening Unix socket that only this user may use; a stale one of a dead server is replaced.
+    """Open a listening Unix socket that only this user may use; that of a server which is gone is replaced.
 
     Errors: BertcliError.
     """
@@ -122,6 +140,7 @@ def listening_at(path: Path) -> socket.socket:
         with suppress(FileNotFoundError):
             if stat.S_ISSOCK(path.stat().st_mode) and not _answers(path, family):
                 path.unlink()
+        # Set before the socket exists: a chmod afterwards would leave it open to others for a moment.
         mask = os.umask(0o177)
         try:
             bound.bind(str(path))

@@ -1,4 +1,4 @@
-"""Served: an open model with its names, the uses that it has, and a cache of tasks planned with given options."""
+"""Served: a loaded model with its names, its uses, and a cache of tasks by their options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,14 +18,19 @@ from bertcli.tasks.compute.task import Task
 from bertcli.tasks.options import Windows
 from bertcli.tasks.registry import TaskSpec, compute, spec
 
-WARM_WORDS = " and so on" * 40  # a text of about 128 tokens, from which the speed of the model is estimated
-MOST_PLANS = 64  # sets of options that are kept ready
-LABELS: dict[str, Any] = {"labels": ("person", "place")}  # with which a model of that use is checked
+# About 128 tokens, from which the speed of the model is estimated.
+WARM_WORDS = " and so on" * 40
+# Tasks that are kept, each with other options.
+MOST_PLANS = 64
+# Options with which a model for entities of one's own is checked.
+LABELS: dict[str, Any] = {"labels": ("person", "place")}
+# Words for the purpose of a model, by its first use; other uses are their own word.
+PURPOSES = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
 
 
 @cache
 def spec_of_use(use: str) -> TaskSpec:
-    """The spec of the task behind a use."""
+    """The spec of the task that computes a use; several uses may have one task."""
     found = spec(TASK_OF_USE.get(use, use))
     assert found is not None
     return found
@@ -33,12 +38,13 @@ def spec_of_use(use: str) -> TaskSpec:
 
 @dataclass(eq=False)
 class Served:
-    """An open model, and the name that was given for it."""
+    """A loaded model, and the name by which it was loaded."""
 
     model: Model
     name: str
     speed: Speed = field(default_factory=Speed)
-    _plans: dict[Any, Task[Any]] = field(default_factory=dict)  # those used longest ago first
+    # By task, side and options; those used longest ago first.
+    _plans: dict[Any, Task[Any]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     @property
@@ -52,80 +58,97 @@ class Served:
 
     @cached_property
     def sentence(self) -> SentenceConfig:
-        """The settings in its sentence-transformers files."""
+        """The settings of its sentence-transformers files."""
         return self.model.sentence if self.model.path else SentenceConfig()
 
     @cached_property
     def uses(self) -> tuple[str, ...]:
-        """Its uses (see capabilities.py), the one that it was made for first."""
+        """Its uses (see capabilities.py); the first is the one that it was trained for."""
         return capabilities.uses(self.model)
 
     @property
     def summary(self) -> str:
-        """Its purpose in a few words, for the log and /info."""
-        words = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
-        if self.uses[0] == "encode":
-            compared = (
-                ""
-                if self.sentence.compared == "cosine"
-                else f", ranked by cosine (its folder: {self.sentence.compared})"
-            )
-            return f"embedding, {self.width}, {'+'.join(self.sentence.pooling_or_default)}{compared}"
-        return words.get(self.uses[0], self.uses[0])
+        """Its purpose in a few words, for the line that the server prints."""
+        if self.main_use != "encode":
+            return PURPOSES.get(self.main_use, self.main_use)
+        words = f"embedding, {self.width}, {'+'.join(self.sentence.pooling_or_default)}"
+        # The routes rank by cosine whatever the model's folder has.
+        if self.sentence.compared != "cosine":
+            words += f", ranked by cosine (its folder: {self.sentence.compared})"
+        return words
+
+    @property
+    def main_use(self) -> str:
+        """The use that it was trained for."""
+        first, *_ = self.uses
+        return first
 
     @property
     def width(self) -> int | None:
         """The width of its vectors; None for a model without vectors."""
-        made: Any = self.plan("encode") if "encode" in self.uses else None
-        return None if made is None else int(made.width)
+        if "encode" not in self.uses:
+            return None
+        task: Any = self.plan("encode")
+        return int(task.width)
 
     def plan(self, task: str, side: Literal["left", "right"] | None = None, **options: Any) -> Task[Any]:
-        """Plan a task with these options; equal options give the same object, since the stream batches by it.
+        """Make a task with these options. Equal options give the same object, since the stream batches by it.
 
-        side: where texts are cut, if not where the folder says. Errors: BertcliError.
+        side: where texts are cut; None: as the model's folder has it. Errors: BertcliError.
         """
-        of_task, key = spec_of_use(task), (task, side, repr(sorted(options.items())))
-        if not issubclass(of_task.options, Windows):  # which cut nothing
-            options = {"truncation": "silent", **options}
+        key = (task, side, repr(sorted(options.items())))
         with self._lock:
-            made = self._plans.pop(key, None)
-            if made is None:
-                model = self.model
-                if side == "left" and model.tokenizer.chat is not None:
-                    raise BertcliError("truncation_direction: this model's chat template is not cut at its beginning.")
-                if side is not None:
-                    model = replace(model)
-                    vars(model)["tokenizer"] = self.model.tokenizer.cutting(side)
-                made = compute(of_task).plan(model, of_task.options(**options))
-            self._plans[key] = made
+            # Taken out and put back, so that it becomes the one used last.
+            plan = self._plans.pop(key, None)
+            if plan is None:
+                plan = self._new_plan(spec_of_use(task), side, options)
+            self._plans[key] = plan
             if len(self._plans) > MOST_PLANS:
-                del self._plans[next(iter(self._plans))]
-        return made
+                used_longest_ago = next(iter(self._plans))
+                del self._plans[used_longest_ago]
+        return plan
+
+    def _new_plan(self, spec: TaskSpec, side: Literal["left", "right"] | None, options: dict[str, Any]) -> Task[Any]:
+        # Cuts are reported in the answer, not as a warning. Tasks that read windows cut nothing.
+        if not issubclass(spec.options, Windows):
+            options = {"truncation": "silent", **options}
+        model = self.model
+        if side == "left" and model.tokenizer.chat is not None:
+            raise BertcliError(
+                "truncation_direction must be right: this model's chat template cannot be cut on the left."
+            )
+        if side is not None:
+            model = replace(model)
+            vars(model)["tokenizer"] = self.model.tokenizer.cutting(side)
+        return compute(spec).plan(model, spec.options(**options))
 
     def items_of_ids(self, task: Task[Any], ids: Sequence[Sequence[int]]) -> list[Item]:
-        """The items of texts that are given as ids of the vocabulary. Errors: BertcliError."""
+        """The items of texts that are sent as ids of the vocabulary. Errors: BertcliError."""
         if task.prompt:
-            raise BertcliError("A prompt belongs before each text, which ids cannot have: send texts.")
+            raise BertcliError("This model puts a prompt before each text, which is not possible with ids: send texts.")
         tokenizer = self.model.tokenizer
         items = [Item(index, Text(""), tokenizer.of_ids(one, task.limit)) for index, one in enumerate(ids)]
         for item in items:
             if not item.tokens.ids and not task.may_be_empty:
-                raise BertcliError(f"Text {item.index} has no ids.")
+                raise BertcliError(f"The text at index {item.index} has no ids: send at least one.")
             task.check(item)
         return items
 
     def check(self) -> None:
         """Compute a text, and measure how fast. Errors: BertcliError for damaged weights, or a model without a task."""
-        use = self.uses[0]
-        long = f"A {self.model.tokenizer.mask_token if use == 'fill-mask' else 'text'}.{WARM_WORDS}"
+        use = self.main_use
+        word = self.model.tokenizer.mask_token if use == "fill-mask" else "text"
+        long_text = f"A {word}.{WARM_WORDS}"
+        # In a pair the second text is the one that is cut, or read in windows.
+        reads_pairs = use in ("rank", "late", "answer")
+        text = Text("Which one?", long_text) if reads_pairs else Text(long_text)
         task = self.plan(use, **(LABELS if "entities" in self.uses else {}))
-        text = Text(long)
-        if use in ("rank", "late", "answer"):  # the second text is the one that is cut or read in windows
-            text = Text("Which one?", long)
         window = task.window([text], 0)
-        task.compute(window)  # reads the weights
+        # The first time it reads the weights from the disk.
+        task.compute(window)
         seconds: list[float] = []
-        for _ in range(2):  # one of them may be disturbed
+        # Twice, since one of them may be disturbed.
+        for _ in range(2):
             begun = perf_counter()
             task.compute(window)
             seconds.append(perf_counter() - begun)

@@ -1,4 +1,4 @@
-"""What all requests want computed, as one stream of texts: what arrived while a batch ran is the next batch.
+"""One stream of texts for all requests: those that arrived while a batch ran are the next batch.
 
 One thread computes, with all of NumPy's threads. A batch is of one task with one set of options. It has at most
 `batch_tokens` tokens and takes the texts of the oldest request first, so that requests are done in the order in which
@@ -23,7 +23,8 @@ from bertcli.files.texts import Item
 from bertcli.tasks.compute.batches import between_batches
 from bertcli.tasks.compute.task import START, Records, Task, Window
 
-Value = Any  # of one item: a record, a vector, vectors of tokens; or the exception that computing it raised
+# The result for one item: a record, a vector, vectors of tokens; or the exception that computing it raised.
+Value = Any
 # A request is accepted if it is expected to take at most this share of its timeout: speeds are estimates.
 SHARE_OF_TIME = 0.8
 # Share of `batch_tokens` from which a batch shows the model's speed; smaller ones are slower.
@@ -91,7 +92,7 @@ class Speed:
 
 @dataclass(eq=False)
 class QueuedTask:
-    """What a request wants of one task: in `future`, a value for each item. Once that is done, nobody waits for it."""
+    """A request's items for one task, and the `future` of their values. Once that is done, nobody waits for them."""
 
     task: Task[Any]
     items: Sequence[Item]
@@ -130,10 +131,11 @@ class QueuedTask:
 
     def take(self) -> "BatchItem":
         """Take the first item that no batch has."""
-        piece, self.begun = BatchItem(self, self.items[self.taken], self.next_cost), self.begun or monotonic()
-        self.left -= piece.cost
+        taken = BatchItem(self, self.items[self.taken], self.next_cost)
+        self.begun = self.begun or monotonic()
+        self.left -= taken.cost
         self.taken += 1
-        return piece
+        return taken
 
 
 class BatchItem(NamedTuple):
@@ -158,8 +160,9 @@ class Stream:
     """The calls that wait, and the thread that computes them, up to `batch_tokens` tokens at a time."""
 
     def __init__(self, batch_tokens: int, noted: Callable[[int, int], None] = lambda size, tokens: None) -> None:
-        """noted: is told of each batch how many items and tokens it has."""
-        self._batch_tokens, self._noted = batch_tokens, noted
+        """noted: called with the numbers of items and of tokens of each batch."""
+        self._batch_tokens = batch_tokens
+        self._noted = noted
         self._calls: list[QueuedTask] = []  # the one that has waited longest first
         self._large_had_turn = False  # whether the latest batch was a large call's: next is the turn of small ones
         self._running = Running(0.0, False)
@@ -193,9 +196,10 @@ class Stream:
             self._changed.notify()
 
     def turn_away(self, seconds: float, tokens: int, speed: Speed) -> int:
-        """When a request may try again that could be accepted in so many seconds, if no other one was refused before.
+        """The seconds after which a refused request may try again.
 
-        Those that were refused return one after another, each when those before it could be done.
+        seconds: until it could be accepted if no other request had been refused. Refused requests return one after
+        another, each when those before it could be done.
         """
         now = monotonic()
         chance = max(now + seconds, self._next_chance)
@@ -203,7 +207,7 @@ class Stream:
         return max(1, math.ceil(chance - now))
 
     def give_up(self, call: QueuedTask) -> int:
-        """When a request may try again whose time is over before its turn has come."""
+        """The seconds after which a request may try again whose time is over before its turn has come."""
         with self._changed:
             others = [one for one in self._calls if one.waits and one is not call]
             allowed = SHARE_OF_TIME * (call.deadline - call.arrived)
@@ -230,11 +234,14 @@ class Stream:
     def _seconds_until_done(self, call: QueuedTask, before: Sequence[QueuedTask]) -> float:
         """The seconds until a call is done after those before it; a small one has half of the time of large ones."""
         running = max(0.0, self._running.until - monotonic())
-        own, ahead = call.seconds_left, running + sum(one.seconds_left for one in before)
+        in_order = running + sum(one.seconds_left for one in before) + call.seconds_left
         if self._is_large(call):
-            return ahead + own
-        small = sum(one.seconds_left for one in before if not self._is_large(one))
-        return min(ahead + own, 2 * (small + own) + (0.0 if self._running.pauses else running))
+            return in_order
+        small_before = sum(one.seconds_left for one in before if not self._is_large(one))
+        sharing = 2 * (small_before + call.seconds_left)
+        if not self._running.pauses:
+            sharing += running
+        return min(in_order, sharing)
 
     def _next(self) -> Batch:
         """The next batch, as soon as there is one; empty at the end."""
@@ -282,7 +289,8 @@ class Stream:
                 self._refuse_late()
 
     def _compute(self, batch: Batch) -> None:
-        first, tokens = batch[0].call, sum(piece.cost for piece in batch)
+        first = batch[0].call
+        tokens = sum(one.cost for one in batch)
         self._noted(len(batch), tokens)
         begun, others = monotonic(), self._others_seconds
         # A single text may cost more than a batch.
@@ -291,15 +299,15 @@ class Stream:
         self._running = Running(begun + first.speed.seconds(tokens), alone)
         reset = between_batches.set((lambda: self._between(first)) if alone else None)
         try:
-            values = _values(first.task, [piece.item for piece in batch])
+            values = _values(first.task, [one.item for one in batch])
         finally:
             between_batches.reset(reset)
             self._running = before
         seconds = monotonic() - begun - (self._others_seconds - others)
         if not first.future.done():  # else it may have been stopped in its midst
             first.speed.observe(tokens, seconds, tokens >= FULL * self._batch_tokens)
-        for piece, value in zip(batch, values, strict=True):
-            call = piece.call
+        for one, value in zip(batch, values, strict=True):
+            call = one.call
             call.values.append(value)
             if len(call.values) == len(call.items):
                 with suppress(InvalidStateError):  # the client has just left
@@ -326,11 +334,12 @@ class Stream:
                 continue
             behind -= call.left
             # It is done when its whole batch is, in which there may be texts of those behind it.
-            own_batch = call.speed.seconds(max(0, min(behind, self._batch_tokens - call.left)))
-            done = now + self._seconds_until_done(call, before) + own_batch
-            # What has been begun is given up only if it cannot be done even at the best speed.
-            best = now + call.left / call.speed.best if call.speed.best else now
-            if (best if call.taken else done) > call.deadline:
+            rest_of_batch = max(0, min(behind, self._batch_tokens - call.left))
+            done = now + self._seconds_until_done(call, before) + call.speed.seconds(rest_of_batch)
+            if call.taken:
+                # What has been begun is given up only if it cannot be done even at the best speed.
+                done = now + call.left / call.speed.best if call.speed.best else now
+            if done > call.deadline:
                 with suppress(InvalidStateError):
                     call.future.set_exception(Busy(self.give_up(call)))
             else:
@@ -339,8 +348,13 @@ class Stream:
 
 def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:
     """Compute the value of each item; if that fails, each one alone, so that an error stays with its item."""
+    numbered = [replace(item, index=index) for index, item in enumerate(items)]
     try:
-        result = task.compute(Window([replace(item, index=index) for index, item in enumerate(items)], [], START))
+        result = task.compute(Window(numbered, [], START))
     except Exception as error:  # reported in the answer to the request
-        return [error] if len(items) == 1 else [value for item in items for value in _values(task, [item])]
-    return [*(result.records() if isinstance(result, Records) else result.vectors)]
+        if len(items) == 1:
+            return [error]
+        return [value for item in items for value in _values(task, [item])]
+    if isinstance(result, Records):
+        return [*result.records()]
+    return [*result.vectors]

@@ -161,7 +161,7 @@ def test_other_paths_and_methods(running: Running) -> None:
 def test_a_body_that_is_too_large_is_not_read_to_its_end(running: Running) -> None:
     answer = running.ask("/embed", {"inputs": "x" * 1_100_000})
     assert answer.status == 413
-    assert answer.body["error"] == "The body has more than 1 MB."
+    assert answer.body["error"] == "The body has more than 1 MB (--max-body): send fewer texts at once."
 
 
 def test_cut_texts_are_said(running: Running) -> None:
@@ -174,7 +174,7 @@ def test_cut_texts_are_said(running: Running) -> None:
     assert (plain.headers["x-truncated"], len(plain.body)) == ("0", 1)
     refused = running.ask("/embed", {"inputs": ["a", LONG], "truncate": False})
     assert (refused.status, refused.body["error_type"]) == (422, "too_long")
-    assert f"Text 1 has {total} tokens, more than 256" in refused.body["error"]
+    assert f"The text at index 1 has {total:,} tokens, more than 256" in refused.body["error"]
     fewer = running.ask("/v1/embeddings", {"input": [LONG], "truncate_prompt_tokens": 16})
     assert fewer.body["truncated"] == [{"index": 0, "tokens": total, "kept": 16}]
     most = running.ask("/v1/embeddings", {"input": [LONG], "truncate_prompt_tokens": -1, "truncate": False})
@@ -262,7 +262,7 @@ def test_damaged_weights_give_no_numbers(tmp_path: Path, made: Made) -> None:
     with serving([model]) as running:
         answer = running.ask("/v1/embeddings", {"input": ["a", "b"]})
         assert (answer.status, answer.body["error"]["code"]) == (500, "not_finite")
-        assert answer.body["error"]["message"].startswith("Text 0: ")
+        assert answer.body["error"]["message"].startswith("The text at index 0: ")
         assert running.given("/health") == {"status": "ok"}
 
 
@@ -314,7 +314,7 @@ def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_see
     with serving([sentence], Limits(quiet=True, timeout=10)) as running:
         answer = running.ask("/embed", {"inputs": ["tea " * 250] * 100})
     assert (answer.status, answer.body["error_type"]) == (422, "too_many_tokens")
-    assert "seconds, which --timeout 10 does not allow: send fewer texts at once." in answer.body["error"]
+    assert "seconds, more than --timeout 10 allows: send fewer texts at once." in answer.body["error"]
     assert len(groups) < 20
 
 

@@ -381,7 +381,7 @@ def test_a_request_gets_the_model_that_it_names_or_the_first_that_fits(
     refused = running.ask("/fill-mask", {"inputs": "x", "model": "bert-mini-sentiment"})
     assert refused.status == 422
     assert refused.body["error_type"] == "wrong_model"
-    assert "bert-mini-sentiment is no model for this route (fill-mask)" in refused.body["error"]
+    assert "The model bert-mini-sentiment cannot answer this route, which needs fill-mask." in refused.body["error"]
     assert "/classify" in refused.body["error"]
     folder = models["tag"].name
     entities = running.ask("/tag", {"inputs": "x", "model": Path(folder).name})

@@ -147,7 +147,7 @@ def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -
             with error:
                 answer = json.load(error)["error"]
             assert (error.code, error.headers["content-type"]) == (503, "application/json"), answer
-            assert (answer[key] if key else answer) == "The server is ending: ask another one."
+            assert (answer[key] if key else answer) == "The server is shutting down: send the request again later."
     assert "Traceback" not in "".join(lines)
 
 

@@ -17,10 +17,11 @@ from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Refusal
 from bertcli.serve.routes import route
 
-PASS_BOUND = 64 << 20  # bytes of the page of a pass
+# Most bytes of the page of a pass.
+PASS_BOUND = 64 << 20
 LEAD = (
-    "Try these models on your own text. Everything is computed on this server, and each result stands with the request "
-    "that gives it to a program."
+    "Try these models on your own text. Everything is computed on this server. Below each result is the request "
+    "with which a program gets it."
 )
 POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
 
@@ -31,15 +32,16 @@ class Health(TypedDict):
 
 @route("/health", public=True)
 async def health(exchange: Exchange) -> Health:
-    """Whether the process can answer."""
+    """The state of the process: 200 as long as it answers."""
     return {"status": "ok"}
 
 
 @route("/ready", public=True)
 async def ready(exchange: Exchange) -> JSONResponse:
-    """Whether it accepts requests."""
-    draining = exchange.service.draining
-    return JSONResponse({"status": "draining" if draining else "ready"}, 503 if draining else 200)
+    """The state of the server: 200 if it accepts requests, 503 once it is shutting down."""
+    if exchange.service.draining:
+        return JSONResponse({"status": "draining"}, 503)
+    return JSONResponse({"status": "ready"})
 
 
 @route("/metrics")
@@ -51,35 +53,44 @@ async def metrics(exchange: Exchange) -> PlainTextResponse:
 
 @route("/pass", "/pass/{model:path}")
 async def pass_page(exchange: Exchange) -> Response:
-    """The pass of `text` through `model` as a page, from which another text can be asked for."""
-    given = {name: value for name, value in exchange.request.query_params.items() if value}
-    name = exchange.request.path_params.get("model") or given.get("model")
-    served, _ = exchange.service.choose((), name)
+    """The forward pass of `text` through `model` as a page, with a form for another text."""
+    query = {name: value for name, value in exchange.request.query_params.items() if value}
+    model_name = exchange.request.path_params.get("model") or query.get("model")
+    served, _ = exchange.service.choose((), model_name)
     numbers: dict[str, Any] = {}
-    for name in given.keys() & {"layer", "head", "token"}:
-        if not given[name].removeprefix("-").isdecimal():
-            raise Refusal(422, f"{name} must be a whole number, not {quoted(given[name])}.", name, "wrong_shape")
-        numbers[name] = int(given[name])
+    for name in query.keys() & {"layer", "head", "token"}:
+        if not query[name].removeprefix("-").isdecimal():
+            raise Refusal(422, f"{name} must be a whole number, not {quoted(query[name])}.", name, "wrong_shape")
+        numbers[name] = int(query[name])
     options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
-    texts = given.get("text", ""), given.get("pair"), given.get("versus")
-    exchange.check_texts([text for text in texts if text])
+    text, pair, versus = query.get("text", ""), query.get("pair"), query.get("versus")
+    exchange.check_texts([one for one in (text, pair, versus) if one])
+
+    def draw() -> Response:
+        return page_response(page_of_text(served.model, text, pair, versus, options))
+
     async with exchange.service.drawing:
-        return await exchange.in_thread(lambda: drawn(page_of_text(served.model, *texts, options)))
+        return await exchange.in_thread(draw)
 
 
 @route("/", public=True)
 async def people_page(exchange: Exchange) -> Response:
-    """A box to type into, and what the models do with it: what `page.js` does."""
-    folder, keyed = files("bertcli.serve"), exchange.service.limits.api_key is not None
-    body, style, script = (folder.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
-    # With a key nothing is said of the models: the script asks /info for them with the key that is typed in.
-    models = [] if keyed else [{"model_id": one.name, "uses": [*one.uses]} for one in exchange.service.models]
+    """A page on which people try the models; `page.js` sends its requests and draws the answers."""
+    folder = files("bertcli.serve")
+    body, style, script = (folder.joinpath(name).read_text("utf-8") for name in ("page.html", "page.css", "page.js"))
+    keyed = exchange.service.limits.api_key is not None
+    models: list[dict[str, Any]] = []
+    # This page needs no key. With one, its script gets the models from /info, with the key that is typed in.
+    if not keyed:
+        models = [{"model_id": one.name, "uses": [*one.uses]} for one in exchange.service.models]
     data = {"models": models, "keyed": keyed}
-    return drawn(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
+    return page_response(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
 
 
-def drawn(html: str) -> Response:
-    """Answer with a page; its Content-Security-Policy is a header, too, and no other site may frame it."""
-    written = POLICY.search(html)
-    policy = f"{unescape(written[1])}; frame-ancestors 'none'" if written else "default-src 'none'"
+def page_response(html: str) -> Response:
+    """Answer with a page. Its Content-Security-Policy is also sent as a header, and no other site may frame it."""
+    in_page = POLICY.search(html)
+    policy = "default-src 'none'"
+    if in_page:
+        policy = f"{unescape(in_page[1])}; frame-ancestors 'none'"
     return LongResponse(html.encode(), headers={"Content-Security-Policy": policy}, media_type="text/html")

@@ -1,4 +1,4 @@
-"""Cohere's embeddings (version 2), and rerank, which is Jina's, too."""
+"""Cohere's embeddings (version 2) and rerank; Jina's rerank has the same route and fields."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired
@@ -22,51 +22,57 @@ EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 def _whole_numbers(vector: Array) -> Any:
     """Quantize a vector to int8, scaled so that its largest number is 127 or -127: scaling does not change cosines."""
     largest = float(np.abs(vector).max(initial=0.0))
-    return np.rint(vector * (127 / largest if largest else 0.0)).astype(np.int8)
+    scale = 127 / largest if largest else 0.0
+    return np.rint(vector * scale).astype(np.int8)
 
 
 def _signs(vector: Array) -> Any:
-    """A bit for each number, 1 above zero, the first one highest in its byte."""
+    """A bit for each number, 1 if it is above zero; the first one is the highest bit of its byte."""
     return np.packbits(vector > 0)
 
 
-FORMS: dict[EmbeddingType, Callable[[Array], Any]] = {
+# Cohere's embedding types, each with a function of a vector in float32.
+EMBEDDING_TYPES: dict[EmbeddingType, Callable[[Array], Any]] = {
     "float": lambda vector: vector,
     "int8": _whole_numbers,
     "uint8": lambda vector: (_whole_numbers(vector).astype(np.int16) + 128).astype(np.uint8),
-    "binary": lambda vector: (_signs(vector).astype(np.int16) - 128).astype(np.int8),  # as Cohere has it
+    # As Cohere has it: the byte of ubinary less 128, not the same bits read as int8.
+    "binary": lambda vector: (_signs(vector).astype(np.int16) - 128).astype(np.int8),
     "ubinary": _signs,
     "base64": in_base64,
 }
 
 
-def _truncate(value: object) -> object:
-    """NONE refuses a text that is too long; START and END say where it is cut."""
+def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
 class EmbedRequest(VectorRequest):
     texts: Listed[str] = Field(description="The texts.")
     embedding_types: Listed[EmbeddingType] = Field(
-        ["float"], description="In which forms vectors are given; int8 has the scale of each vector, binary its signs."
+        ["float"], description="Types of the vectors; int8 is scaled vector by vector, binary has the signs."
     )
-    truncate: Annotated[Literal["NONE", "START", "END"], BeforeValidator(_truncate)] = Field(  # type: ignore[assignment]
-        "END", description="Where a text that is too long is cut; NONE refuses it."
+    truncate: Annotated[Literal["NONE", "START", "END"], BeforeValidator(_upper)] = Field(  # type: ignore[assignment]
+        "END", description="The end at which a text that is too long is cut; NONE refuses it."
     )
-    output_dimension: int | None = Field(None, ge=1, description="As dimensions.")
-    max_tokens: int | None = Field(None, ge=1, description="As truncate_prompt_tokens.")
+    output_dimension: int | None = Field(None, ge=1, description="Another name of dimensions.")
+    max_tokens: int | None = Field(None, ge=1, description="Another name of truncate_prompt_tokens.")
 
     @property
     def plain(self) -> VectorRequest:
-        """The same with the names of the other APIs."""
-        given: dict[str, Any] = {
-            "truncate": self.truncate != "NONE" if "truncate" in self.model_fields_set else None,
-            "truncation_direction": "left" if self.truncate == "START" else None,
-            "dimensions": self.output_dimension or self.dimensions,
-            "truncate_prompt_tokens": self.max_tokens or self.truncate_prompt_tokens,
-        }
-        kept = {name: getattr(self, name) for name in ("model", "prompt_name", "input_type", "normalize")}
-        return VectorRequest(**{**kept, **given})
+        """This request with the fields' names of the other APIs."""
+        # Cohere's default is END. A request that does not say is cut or refused as `--truncation` says.
+        truncate = self.truncate != "NONE" if "truncate" in self.model_fields_set else None
+        return VectorRequest(
+            model=self.model,
+            prompt_name=self.prompt_name,
+            input_type=self.input_type,
+            normalize=self.normalize,
+            truncate=truncate,
+            truncation_direction="left" if self.truncate == "START" else None,
+            dimensions=self.output_dimension or self.dimensions,
+            truncate_prompt_tokens=self.max_tokens or self.truncate_prompt_tokens,
+        )
 
 
 class EmbeddingsByType(TypedDict, total=False):
@@ -120,18 +126,21 @@ class Ranking(WithCuts):
 
 @route("/v2/embed", uses=EMBEDDERS)
 async def embed(exchange: Exchange, request: EmbedRequest) -> Embedded:
-    """Vectors, as version 2 of Cohere's API gives them."""
-    rows = await request.plain.vectors_of(exchange, list(request.texts), None)
+    """Vectors, in the shape of version 2 of Cohere's API."""
+    vectors = await request.plain.vectors_of(exchange, list(request.texts), None)
 
-    def formed() -> EmbeddingsByType:
-        made: Any = {name: [*map(FORMS[name], rows)] for name in dict.fromkeys(request.embedding_types)}
-        typed: EmbeddingsByType = made
-        return typed
+    def convert() -> EmbeddingsByType:
+        by_type: Any = {}
+        # Each type once, however often the request names it.
+        for name in dict.fromkeys(request.embedding_types):
+            by_type[name] = [*map(EMBEDDING_TYPES[name], vectors)]
+        embeddings: EmbeddingsByType = by_type
+        return embeddings
 
     return {
         "id": str(uuid4()),
         "response_type": "embeddings_by_type",
-        "embeddings": await exchange.in_thread(formed, whether=not exchange.is_short),
+        "embeddings": await exchange.in_thread(convert, unless=exchange.is_short),
         "texts": request.texts,
         "meta": _meta(input_tokens=exchange.tokens),
     }
@@ -139,12 +148,13 @@ async def embed(exchange: Exchange, request: EmbedRequest) -> Embedded:
 
 @route("/v1/rerank", "/v2/rerank", uses=(*RANKERS,))
 async def rerank(exchange: Exchange, request: RankingRequest) -> Ranking:
-    """Documents, best first, as Jina and Cohere rank them."""
+    """Documents, best first, in the shape of Jina and Cohere."""
     results: list[Ranked] = []
     for index, score, text in await request.ranked(exchange):
-        results.append({"index": index, "relevance_score": score})
+        result: Ranked = {"index": index, "relevance_score": score}
         if request.return_documents:
-            results[-1]["document"] = {"text": text}
+            result["document"] = {"text": text}
+        results.append(result)
     return {
         "id": str(uuid4()),
         "model": exchange.served.name,

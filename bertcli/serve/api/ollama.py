@@ -1,4 +1,4 @@
-"""Ollama's embeddings."""
+"""Ollama's embeddings; its other routes do not exist here."""
 
 from time import perf_counter_ns
 
@@ -11,25 +11,26 @@ from bertcli.serve.routes import route
 
 
 class OllamaRequest(VectorRequest):
-    input: Inputs = Field(validation_alias=either("input", "inputs"), description="A text, or several.")
+    input: Inputs = Field(validation_alias=either("input", "inputs"), description="A text, or a list of texts.")
 
 
 class OllamaEmbeddings(WithCuts):
     model: str
     embeddings: list[Vector]
-    total_duration: int  # nanoseconds
+    # Nanoseconds.
+    total_duration: int
     load_duration: int
     prompt_eval_count: int
 
 
 @route("/api/embed", uses=EMBEDDERS)
 async def embed(exchange: Exchange, request: OllamaRequest) -> OllamaEmbeddings:
-    """Vectors, as Ollama gives them."""
+    """Vectors, in the shape of Ollama."""
     begun = perf_counter_ns()
-    rows = await request.vectors_of(exchange, request.input, True)
+    vectors = await request.vectors_of(exchange, request.input, True)
     return {
         "model": exchange.served.name,
-        "embeddings": rows,
+        "embeddings": vectors,
         "total_duration": perf_counter_ns() - begun,
         "load_duration": 0,
         "prompt_eval_count": exchange.tokens,

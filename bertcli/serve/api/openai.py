@@ -18,7 +18,7 @@ from bertcli.tracing.dispatch import Array
 class EmbeddingsRequest(VectorRequest):
     input: Inputs = Field(
         validation_alias=either("input", "inputs"),
-        description="A text, or several; with serve --token-ids also as ids of the model's vocabulary.",
+        description="A text or a list of texts; with serve --token-ids also as ids of the model's vocabulary.",
     )
     encoding_format: Literal["float", "base64"] = Field("float", description="base64: float32, little-endian.")
 
@@ -50,31 +50,35 @@ class ListedModels(TypedDict):
 
 @route("/v1/embeddings", "/embeddings", uses=EMBEDDERS)
 async def embeddings(exchange: Exchange, request: EmbeddingsRequest) -> Embeddings:
-    """Vectors, as OpenAI gives them."""
+    """Vectors, in the shape of OpenAI."""
     vectors = await request.vectors_of(exchange, request.input, None)
-    rows: list[Any] = [*map(in_base64, vectors)] if request.encoding_format == "base64" else [*vectors]
-    data = [Embedding(object="embedding", index=index, embedding=row) for index, row in enumerate(rows)]
+    encoded: list[Any] = [*vectors]
+    if request.encoding_format == "base64":
+        encoded = [*map(in_base64, vectors)]
+    data = [Embedding(object="embedding", index=index, embedding=one) for index, one in enumerate(encoded)]
     return {"object": "list", "data": data, "model": exchange.served.name, "usage": exchange.usage}
 
 
 def in_base64(vector: Array) -> str:
-    """A vector as base64 of float32, little-endian, which openai-python asks for by default."""
+    """A vector as base64 of float32, little-endian. openai-python sends for this by default."""
     return b64encode(vector.astype("<f4").tobytes()).decode("ascii")
 
 
 @route("/v1/models")
 async def models(exchange: Exchange) -> ListedModels:
-    """The models, as OpenAI lists them."""
+    """The models, in the shape of OpenAI."""
     return {"object": "list", "data": [_listed(exchange, served) for served in exchange.service.models]}
 
 
 @route("/v1/models/{model:path}")
 async def one_model(exchange: Exchange) -> ListedModel:
-    """One of them."""
+    """One model, in the shape of OpenAI."""
     name = exchange.request.path_params["model"]
     for served in exchange.service.named(name):
         return _listed(exchange, served)
-    raise Refusal(404, f"No model {quoted(name)} is served; /v1/models lists them.", "model", "not_found")
+    raise Refusal(
+        404, f"The model {quoted(name)} is not served: GET /v1/models lists the models.", "model", "not_found"
+    )
 
 
 def _listed(exchange: Exchange, served: Served) -> ListedModel:

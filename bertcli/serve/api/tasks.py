@@ -1,7 +1,7 @@
 """A route for each task, made from its spec in `bertcli/tasks`: POST /fill-mask, /tag, /answer …
 
-It takes texts with the options of the command, by Python's names or by those of transformers' pipelines, and gives each
-record in the shape that the spec has for it, which is the pipeline's. A new task has its route without a line here.
+A route takes texts and the options of the task's command, by their names in Python or in transformers' pipelines. It
+answers in the shape of the pipeline, which is in the task's spec. A new task has its route without a line here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,11 +20,13 @@ from bertcli.serve.served import spec_of_use
 from bertcli.tasks.options import declared, kinds_of
 from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 
-SYNONYMS = {  # what transformers' pipelines call our options
+# Our options by their names in transformers' pipelines.
+PIPELINE_NAMES = {
     "candidate_labels": "candidates", "hypothesis_template": "template", "function_to_apply": "activation",
     "aggregation_strategy": "aggregation", "ignore_labels": "ignore", "max_answer_len": "max_answer_length",
     "handle_impossible_answer": "no_answer", "doc_stride": "stride", "max_seq_len": "max_length",
 }  # fmt: skip
+# Options of the command alone: the server decides these.
 NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 
 
@@ -32,16 +34,19 @@ class TextsRequest(TruncatingRequest):
     """Texts, and a task's options by their names in Python or in transformers' pipelines."""
 
     inputs: str | Listed[str] | dict[str, Any] | Listed[dict[str, Any]] | Listed[Listed[str]] = Field(
-        description="A text, or several; {question, context} for answer, {text, text_pair} for a pair."
+        description="A text or a list of texts; {question, context} for answer, {text, text_pair} for a pair."
     )
     parameters: Any = Field(None, description="Options of the task.")
-    raw_scores: bool = Field(False, description="The numbers before the softmax or sigmoid.")
+    raw_scores: bool = Field(False, description="Return logits: the scores before softmax or sigmoid.")
 
     def options(self, use: str) -> dict[str, Any]:
-        """The options that the request gives. Errors: Refused, if candidates are missing."""
+        """The options that the request gives. Errors: Refusal, if candidates are missing."""
         parameters: JsonObject | None = self.parameters
         given = {} if parameters is None else parameters.model_dump(exclude_unset=True)
-        options = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        options: dict[str, Any] = {}
+        for name, value in given.items():
+            # Hashable, as options on the command line are.
+            options[name] = tuple(value) if isinstance(value, list) else value
         if self.raw_scores and use == "classify":
             options.setdefault("activation", "none")
         if use == "zero-shot" and "candidates" not in options:
@@ -57,67 +62,84 @@ def request_model(use: str) -> type[TextsRequest]:
     for item in declared(task.options):
         if item.name in NOT_OF_A_REQUEST:
             continue
-        names = (item.name, *(theirs for theirs, ours in SYNONYMS.items() if ours == item.name))
+        pipeline_names = [theirs for theirs, ours in PIPELINE_NAMES.items() if ours == item.name]
         described: Any = Field(
-            None if item.default is MISSING else item.default, ge=item.metadata["least"],
-            description=item.metadata["settings"]["help"], validation_alias=either(*names),
-        )  # fmt: skip
-        fields[item.name] = (_read_type(item.type) | None, described)
+            None if item.default is MISSING else item.default,
+            ge=item.metadata["least"],
+            description=item.metadata["settings"]["help"],
+            validation_alias=either(item.name, *pipeline_names),
+        )
+        fields[item.name] = (_json_type(item.type) | None, described)
     title = "".join(word.title() for word in use.split("-"))
     parameters = create_model(f"{title}Parameters", __base__=JsonObject, **fields)
     field: Any = parameters | None, Field(None, description="Options of the task.")
     return create_model(f"{title}Request", __base__=TextsRequest, parameters=field)
 
 
-def _read_type(hint: Any) -> Any:
-    """The type of an option as JSON has it: a list for what may be gone through."""
-    read = [
-        Listed[get_args(kind)[0]] if get_origin(kind) in (Iterable, Sequence) else kind  # type: ignore[misc]
-        for kind in kinds_of(hint)
-        if kind is not NoneType
-    ]
-    return Union[tuple(read)]  # noqa: UP007 (of as many as there are)
+def _json_type(hint: Any) -> Any:
+    """The type of an option in JSON: a list in place of a sequence."""
+    types: list[Any] = []
+    for type_ in kinds_of(hint):
+        if get_origin(type_) in (Iterable, Sequence):
+            (entry,) = get_args(type_)
+            types.append(Listed[entry])  # type: ignore[valid-type]
+        elif type_ is not NoneType:
+            types.append(type_)
+    return Union[tuple(types)]  # noqa: UP007 (of as many as there are)
 
 
 async def answer_texts(exchange: Exchange, request: TextsRequest) -> Any:
-    """The records in the shape of transformers' pipeline: of a single text, what is in the list of several."""
+    """The answers in the shape of transformers' pipeline: a list for several texts, its entry for a single one."""
     options = request.options(exchange.use)
     texts = [_text(value, index) for index, value in enumerate(exchange.listed(request.inputs))]
     task = spec_of_use(exchange.use)
     records = await exchange.values(request, task.name, texts, **options)
 
-    def shaped() -> list[Any]:
+    def shape() -> list[Any]:
         return [task.shape(record, options) for record in records]
 
-    answers = await exchange.in_thread(shaped, whether=not exchange.is_short)
-    return answers if isinstance(request.inputs, list) else answers[0]
+    answers = await exchange.in_thread(shape, unless=exchange.is_short)
+    if isinstance(request.inputs, list):
+        return answers
+    (answer,) = answers
+    return answer
 
 
 def _text(value: Any, index: int) -> Text:
-    """A text, or a pair of texts. Errors: Refused."""
+    """Make a text, or a pair of texts. Errors: Refusal."""
     if isinstance(value, dict):
-        value = [value.get("text", value.get("question")), value.get("text_pair", value.get("context"))]
+        first = value.get("text", value.get("question"))
+        second = value.get("text_pair", value.get("context"))
+        value = [first, second]
     match value:
         case str():
             return Text(value)
         case [str(), None | str()] | [str()]:
             return Text(*value)
-    raise Refusal(422, f"inputs[{index}] is neither a text nor a pair of texts.", "inputs", "wrong_shape")
+    raise Refusal(422, f"inputs[{index}] must be a text or a pair of texts.", "inputs", "wrong_shape")
 
 
 def has_route(task: TaskSpec) -> bool:
-    """True if a task gets a route here; vectors and rankings have routes in the files of several APIs."""
+    """True if a task gets a route here; vectors and rankings have theirs in the files of several APIs."""
     return not task.vectors and task.reads is not DOCUMENTS
 
 
 def declare_tasks() -> None:
-    """Declare the route of every task, and that of candidates of one's own."""
-    summaries = {
-        task.name: (task.options.__doc__ or task.name).partition("\n")[0] for task in filter(has_route, specs())
-    }
-    summaries["zero-shot"] = "How far a text entails each of your labels."
+    """Declare the route of every task, and that of zero-shot classification, a use of another task."""
+    summaries: dict[str, str] = {}
+    for task in filter(has_route, specs()):
+        summaries[task.name] = (task.options.__doc__ or task.name).partition("\n")[0]
+    summaries["zero-shot"] = "Zero-shot classification: the scores of your own labels, which need no training."
     for use, summary in summaries.items():
-        ROUTES.append(Route((f"/{use}",), answer_texts, summary, request_model(use), spec_of_use(use), (use,)))
+        declared_route = Route(
+            paths=(f"/{use}",),
+            answer=answer_texts,
+            summary=summary,
+            request=request_model(use),
+            response=spec_of_use(use),
+            uses=(use,),
+        )
+        ROUTES.append(declared_route)
 
 
 declare_tasks()

@@ -1,4 +1,4 @@
-"""The routes of text-embeddings-inference."""
+"""The routes of text-embeddings-inference (TEI): vectors, rankings, labels, tokens, /info."""
 
 from typing import Any, NotRequired
 
@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from bertcli._version import __version__
+from bertcli.errors import quoted
 from bertcli.serve.api.cohere import Ranking, rerank
 from bertcli.serve.api.tasks import TextsRequest, answer_texts, request_model
 from bertcli.serve.embedding import EMBEDDERS, Inputs, TokenVectors, Vector, VectorRequest, cosines
@@ -17,23 +18,29 @@ from bertcli.serve.served import Served
 from bertcli.serve.stream import Abandoned
 from bertcli.tokens import Tokens
 
+# The keys of /info that TEI has; the others are of bertcli.
 TEI_KEYS = ("model_id", "model_sha", "model_dtype", "served_model_name", "model_type", "max_input_length")
 
 
+# Entries of sparse vectors: as many are converted in less than a millisecond, which may hold up the event loop.
+FEW_ENTRIES = 256
+
+
 class TeiEmbedRequest(VectorRequest):
-    inputs: Inputs = Field(validation_alias=either("inputs", "input"), description="A text, or several.")
+    inputs: Inputs = Field(validation_alias=either("inputs", "input"), description="A text, or a list of texts.")
 
 
 class RerankRequest(RankingRequest):
     documents: Documents = Field(validation_alias=either("texts", "documents"), description="The texts.")
     return_documents: bool = Field(
-        False, validation_alias=either("return_text", "return_documents"),
-        description="Whether the answer has the texts.",
-    )  # fmt: skip
+        False,
+        validation_alias=either("return_text", "return_documents"),
+        description="Return the texts, too.",
+    )
 
 
 class Sentences(BaseModel):
-    """A sentence, and those that it is compared with."""
+    """A sentence, and the sentences with which it is compared."""
 
     model_config = ConfigDict(strict=True, frozen=True)
     source_sentence: str
@@ -41,7 +48,7 @@ class Sentences(BaseModel):
 
 
 class SimilarityRequest(VectorRequest):
-    inputs: Sentences = Field(description="A sentence and others.")
+    inputs: Sentences = Field(description="A sentence, and others to compare with it.")
 
 
 class SparseEntry(TypedDict):
@@ -64,14 +71,14 @@ class Token(TypedDict):
 
 
 class TokenizeRequest(RequestModel):
-    inputs: str | Listed[str] = Field(description="A text, or several.")
-    add_special_tokens: bool = Field(True, description="Whether [CLS], [SEP] and their like are among them.")
-    prompt_name: str | None = Field(None, description="The model's prompt of this name is put before each text.")
+    inputs: str | Listed[str] = Field(description="A text, or a list of texts.")
+    add_special_tokens: bool = Field(True, description="List special tokens such as [CLS] and [SEP], too.")
+    prompt_name: str | None = Field(None, description="Put the model's prompt of this name before each text.")
 
 
 class DecodeRequest(RequestModel):
-    ids: Listed[int] | Listed[Listed[int]] = Field(description="Ids of the vocabulary, of one text or of several.")
-    skip_special_tokens: bool = Field(True, description="Whether [CLS], [SEP] and their like are left out.")
+    ids: Listed[int] | Listed[Listed[int]] = Field(description="Token ids of one text, or a list of them for several.")
+    skip_special_tokens: bool = Field(True, description="Leave out special tokens such as [CLS] and [SEP].")
 
 
 # ---------------------------------------------------------------------------------------------------------- vectors
@@ -79,7 +86,7 @@ class DecodeRequest(RequestModel):
 
 @route("/embed", uses=EMBEDDERS)
 async def embed(exchange: Exchange, request: TeiEmbedRequest) -> list[Vector]:
-    """Vectors, as text-embeddings-inference gives them."""
+    """Vectors, in the shape of text-embeddings-inference."""
     return [*await request.vectors_of(exchange, request.inputs, True)]
 
 
@@ -91,28 +98,29 @@ async def embed_all(exchange: Exchange, request: TeiEmbedRequest) -> list[TokenV
 
 @route("/embed_sparse", uses=("encode-sparse",))
 async def embed_sparse(exchange: Exchange, request: TeiEmbedRequest) -> list[list[SparseEntry]]:
-    """The weights of the vocabulary's entries."""
-    rows = await request.values_of(exchange, request.inputs, "encode-sparse")
-    entries = sum(len(row.indices) for row in rows)
-    limit = 10 * exchange.service.limits.max_predictions  # an entry is two numbers
+    """Sparse vectors: the entries of the vocabulary with a weight above 0."""
+    vectors = await request.values_of(exchange, request.inputs, "encode-sparse")
+    entries = sum(len(vector.indices) for vector in vectors)
+    # An entry is small beside a label, which has a name.
+    limit = 10 * exchange.service.limits.max_predictions
     if entries > limit:
-        raise Refusal(
-            422, f"The vectors have {entries:,} entries, more than {limit:,}: ask for fewer.", code="too_many"
-        )
+        why = f"The vectors have {entries:,} entries, more than {limit:,} (10 times --max-predictions)"
+        raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many")
     exchange.predictions += entries
 
-    def named() -> list[list[SparseEntry]]:
-        return [
-            [{"index": index, "value": value} for index, value in zip(row.indices.tolist(), row.values, strict=True)]
-            for row in rows
-        ]
+    def convert() -> list[list[SparseEntry]]:
+        answers: list[list[SparseEntry]] = []
+        for vector in vectors:
+            pairs = zip(vector.indices.tolist(), vector.values, strict=True)
+            answers.append([{"index": index, "value": value} for index, value in pairs])
+        return answers
 
-    return await exchange.in_thread(named, whether=entries > 256)
+    return await exchange.in_thread(convert, unless=entries <= FEW_ENTRIES)
 
 
 @route("/similarity", uses=EMBEDDERS)
 async def similarity(exchange: Exchange, request: SimilarityRequest) -> list[float]:
-    """The cosine of a sentence with each of others."""
+    """The cosine of a sentence with each of the others."""
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     first, *others = await request.values_of(exchange, texts, normalize=True)
     return cosines(first, others)
@@ -123,22 +131,24 @@ async def similarity(exchange: Exchange, request: SimilarityRequest) -> list[flo
 
 @route("/rerank", uses=(*RANKERS,))
 async def rerank_texts(exchange: Exchange, request: RerankRequest) -> list[TeiRankedText] | Ranking:
-    """Texts, best first, as text-embeddings-inference ranks them; `documents`, as Jina does."""
-    if "documents" in exchange.body:  # Jina's clients ask there, too
+    """Texts, best first, in the shape of text-embeddings-inference; of Jina for a request with `documents`."""
+    if "documents" in exchange.body:
         return await rerank(exchange, request)
     results: list[TeiRankedText] = []
     for index, score, text in await request.ranked(exchange):
-        results.append({"index": index, "score": score})
+        result: TeiRankedText = {"index": index, "score": score}
         if request.return_documents:
-            results[-1]["text"] = text
+            result["text"] = text
+        results.append(result)
     return results
 
 
 @route("/predict", uses=("classify",), request=request_model("classify"))
 async def predict(exchange: Exchange, request: TextsRequest) -> Any:
-    """All labels, best first, as text-embeddings-inference has them."""
+    """All labels, best first, in the shape of text-embeddings-inference."""
     match request.inputs:
-        case [str(first), str(second)]:  # a pair
+        # Two texts are a pair here; a list of texts is a list of lists.
+        case [str(first), str(second)]:
             request = request.model_copy(update={"inputs": {"text": first, "text_pair": second}})
     return await answer_texts(exchange, request)
 
@@ -148,63 +158,65 @@ async def predict(exchange: Exchange, request: TextsRequest) -> Any:
 
 @route("/tokenize")
 async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[Token]]:
-    """The tokens of texts."""
-    prompts, tokenizer = exchange.served.sentence.prompts, exchange.served.model.tokenizer
-    if request.prompt_name and request.prompt_name not in prompts:
-        names = ", ".join(prompts) or "none"
-        raise Refusal(422, f"prompt_name: the model has no such prompt; it has {names}.", "prompt_name", "unusable")
-    prompt = prompts[request.prompt_name] if request.prompt_name else ""
+    """The tokens of texts, with their places in the text as characters."""
+    prompts = exchange.served.sentence.prompts
+    prompt = ""
+    if request.prompt_name:
+        if request.prompt_name not in prompts:
+            names = ", ".join(prompts) or "none"
+            why = f"prompt_name: the model has no prompt {quoted(request.prompt_name)}; it has {names}."
+            raise Refusal(422, why, "prompt_name", "unusable")
+        prompt = prompts[request.prompt_name]
     texts = [prompt + text for text in exchange.listed(request.inputs)]
     exchange.check_texts(texts)
 
     def answer() -> list[list[Token]]:
+        tokenizer = exchange.served.model.tokenizer
         answers: list[list[Token]] = []
         for text in texts:
             if exchange.over:
                 raise Abandoned
             (tokens,) = tokenizer.encode([text])
             exchange.count_predictions(len(tokens.ids))
-            answers.append(described(tokens))
+            answers.append(_described(tokens, request.add_special_tokens))
         return answers
-
-    def described(tokens: Tokens) -> list[Token]:
-        found: list[Token] = []
-        for id, piece, side, (start, stop) in zip(tokens.ids, tokens.pieces, tokens.sides, tokens.offsets, strict=True):
-            if side is None and not request.add_special_tokens:
-                continue
-            special = side is None
-            found.append(
-                {
-                    "id": id,
-                    "text": piece,
-                    "special": special,
-                    "start": None if special else start,
-                    "stop": None if special else stop,
-                }
-            )
-        return found
 
     return await exchange.in_thread(answer)
 
 
+def _described(tokens: Tokens, with_special: bool) -> list[Token]:
+    described: list[Token] = []
+    for id, piece, side, (start, stop) in zip(tokens.ids, tokens.pieces, tokens.sides, tokens.offsets, strict=True):
+        # A token of neither text is special.
+        if side is not None:
+            described.append({"id": id, "text": piece, "special": False, "start": start, "stop": stop})
+        elif with_special:
+            described.append({"id": id, "text": piece, "special": True, "start": None, "stop": None})
+    return described
+
+
 @route("/decode")
 async def decode(exchange: Exchange, request: DecodeRequest) -> list[str]:
-    """The texts of tokens."""
+    """The texts of token ids."""
     tokenizer, ids = exchange.served.model.tokenizer, request.ids
-    every: list[Any] = [*ids] if ids and isinstance(ids[0], list) else [ids]
-    roles = ("mask", "cls", "sep", "pad", "unk") if request.skip_special_tokens else ()
-    left_out = {tokenizer.special_id(role) for role in roles}
+    texts_ids: list[Any] = [*ids] if ids and isinstance(ids[0], list) else [ids]
+    left_out: set[int | None] = set()
+    if request.skip_special_tokens:
+        left_out = {tokenizer.special_id(role) for role in ("mask", "cls", "sep", "pad", "unk")}
 
-    def texts() -> list[str]:
-        if not all(0 <= id < tokenizer.vocab_size for ids in every for id in ids):
-            raise Refusal(422, f"ids: there are ids from 0 to {tokenizer.vocab_size - 1}.", "ids", "wrong_shape")
-        return [tokenizer.spelled([tokenizer.piece(id) for id in ids if id not in left_out]) for ids in every]
+    def spell() -> list[str]:
+        texts: list[str] = []
+        for text_ids in texts_ids:
+            if not all(0 <= id < tokenizer.vocab_size for id in text_ids):
+                raise Refusal(422, f"ids must be from 0 to {tokenizer.vocab_size - 1}.", "ids", "wrong_shape")
+            texts.append(tokenizer.spelled([tokenizer.piece(id) for id in text_ids if id not in left_out]))
+        return texts
 
-    exchange.count_predictions(sum(map(len, every)))
-    return await exchange.in_thread(texts)
+    exchange.count_predictions(sum(map(len, texts_ids)))
+    return await exchange.in_thread(spell)
 
 
-# ------------------------------------------------------------------------------------------------- what is served
+# ------------------------------------------------------------------------------------------- the models and limits
 
 
 class ModelAbout(TypedDict):
@@ -239,32 +251,36 @@ class About(ModelAbout):
 @route("/info")
 async def info(exchange: Exchange) -> About:
     """Models, limits, version."""
-    limits, models = exchange.service.limits, [*map(about, exchange.service.models)]
-    first = {key: value for key, value in models[0].items() if key in TEI_KEYS}
-    shared = {
-        "max_concurrent_requests": limits.max_queue_tokens, "max_batch_tokens": limits.batch_tokens,
-        "max_batch_requests": None, "max_client_batch_size": limits.max_inputs,
-        "auto_truncate": limits.truncation == "auto", "tokenization_workers": 2, "version": __version__,
-    }  # fmt: skip
-    told: Any = {**first, **shared, "models": models}
-    answer: About = told
-    return answer
+    limits = exchange.service.limits
+    models = [about(served) for served in exchange.service.models]
+    first, *_ = models
+    answer: Any = {
+        **{key: value for key, value in first.items() if key in TEI_KEYS},
+        "max_concurrent_requests": limits.max_queue_tokens,
+        "max_batch_tokens": limits.batch_tokens,
+        "max_batch_requests": None,
+        "max_client_batch_size": limits.max_inputs,
+        "auto_truncate": limits.truncation == "auto",
+        # TEI's key; no client is known that reads it.
+        "tokenization_workers": 2,
+        "version": __version__,
+        "models": models,
+    }
+    typed: About = answer
+    return typed
 
 
 def about(served: Served) -> ServedAbout:
-    """The record of `/info` about a model, with the keys of text-embeddings-inference first."""
-    model, sentence, use = served.model, served.sentence, served.uses[0]
-    labels = {str(i): label for i, label in enumerate(model.config.labels)}
-    by_labels = {"id2label": labels, "label2id": {label: int(i) for i, label in labels.items()}}
-    pooling = {"encode": "+".join(sentence.pooling_or_default), "late": "none", "encode-sparse": "splade"}
-    kind = {"rank": "reranker", "classify": "classifier"}.get(use, use)
-    path = model.path
+    """The record of `/info` about a model, with TEI's keys first."""
+    model, sentence = served.model, served.sentence
+    # In the Hub's cache the folder of a snapshot is called like its commit.
+    is_snapshot = model.path is not None and model.path.parent.name == "snapshots"
     return {
         "model_id": served.name,
-        "model_sha": path.name if path is not None and path.parent.name == "snapshots" else None,
+        "model_sha": model.path.name if model.path is not None and is_snapshot else None,
         "model_dtype": model.engine.precision,
         "served_model_name": served.name,
-        "model_type": {"embedding": {"pooling": pooling[use]}} if use in pooling else {kind: by_labels},
+        "model_type": _model_type(served),
         "max_input_length": served.plan("encode", pooling="mean").limit,
         "uses": [*served.uses],
         "routes": paths_for(served),
@@ -273,3 +289,15 @@ def about(served: Served) -> ServedAbout:
         "prompts": dict(sentence.prompts),
         "dimensions": served.width,
     }
+
+
+def _model_type(served: Served) -> dict[str, Any]:
+    """TEI's `model_type`: the type of model, with its pooling or its labels."""
+    use = served.main_use
+    pooling = {"encode": "+".join(served.sentence.pooling_or_default), "late": "none", "encode-sparse": "splade"}
+    if use in pooling:
+        return {"embedding": {"pooling": pooling[use]}}
+    name = {"rank": "reranker", "classify": "classifier"}.get(use, use)
+    labels = {str(index): label for index, label in enumerate(served.model.config.labels)}
+    indices = {label: int(index) for index, label in labels.items()}
+    return {name: {"id2label": labels, "label2id": indices}}
