@@ -58,6 +58,16 @@ def test_memory_of_attention_is_what_is_allocated(name: str, batch: int) -> None
     assert estimated.ours.activations == pytest.approx(allocated(model, batch, 512), rel=0.15)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2)])
+@pytest.mark.parametrize("name", ["tiny", "albert-base", "modernbert-base", "t5-small"])
+def test_memory_counts_weights_that_are_shared_once(name: str, dtype: Any, size: int) -> None:
+    heads = None if name == "t5-small" else "mlm"  # whose decoder is the embeddings
+    model = bertcli.variant(name, heads=heads, sizes={"num_hidden_layers": 2})
+    summary = bertcli.params(model, batch_size=1, seq_len=8, dtype=dtype)
+    assert summary.memory is not None
+    assert summary.memory.ours.weights == summary.memory.padded.weights == size * summary.total_params
+
+
 def test_memory_of_attention_holds_what_its_ops_need_beside_their_results() -> None:
     sizes = {"num_hidden_layers": 1, "intermediate_size": 64}
     found = bertcli.params(bertcli.variant("base", heads="none", sizes=sizes), batch_size=1, seq_len=64).memory

@@ -1,5 +1,6 @@
 """explain, lens, heads and diff on every family, each with its own kind of tokenizer: they know none of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import bertcli
 from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
 from bertcli.model import Model
+from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.views.compute.diff import Diff
 from bertcli.views.compute.heads import silencing
@@ -75,6 +77,24 @@ def test_views_of_families_lens_ends_with_the_answer(masks: Model) -> None:
     assert mask.layers[-1].score == pytest.approx(best[0]["score"], abs=1e-6)
     assert len(mask.layers) == masks.config.num_hidden_layers + 1
     assert mask.layers[0].kl > 0
+
+
+def test_views_of_families_lens_sees_a_layer_as_if_it_were_the_last(masks: Model) -> None:
+    """A network without its last layer answers what the lens says of the layer before."""
+    text = f"the king drank hot {masks.tokenizer.mask_token}"
+    (mask,) = bertcli.lens(masks, text)[0].masks
+    *_, before, _ = mask.layers
+    fewer = replace(masks.config, num_hidden_layers=before.layer)
+    weights = {one.path: one.array for one in parameters(masks.network)}
+    kept = {one.path for one in parameters(bertcli.variant(config=fewer, heads="mlm").network)}
+    shorter = bertcli.variant(
+        config=fewer, heads="mlm", weights={path: weights[path] for path in weights if path in kept}
+    )
+    logits = shorter.outputs([tokens_of(masks, text).ids]).mlm
+    assert logits is not None
+    values = np.asarray(logits[0, mask.position], np.float64)
+    shares = np.exp(values - np.logaddexp.reduce(values))
+    assert [one.score for one in before.predictions] == pytest.approx(np.sort(shares)[::-1][:3].tolist(), rel=1e-4)
 
 
 def test_views_of_families_heads_are_silenced_from_their_layer_on(labels: Model) -> None:

@@ -281,6 +281,15 @@ def test_search_files_index_reads_a_renamed_file_as_its_new_ending_says(folder: 
     assert [(record["line"], record["text"]) for record in found] == [(2, "a dog barks"), (3, "a cat sleeps")]
 
 
+def test_search_files_index_of_one_column_is_made_anew_for_another(made: Made, folder: Path) -> None:
+    Path("kept.csv").write_text("said,meant\nthe cat sat,a dog\nhot tea,the cat sat\n", encoding="utf-8")
+    search = ("search", "cat", "-i", "kept.csv", "-m", made(seed=7), "--format", "jsonl")
+    for column in ("said", "meant"):
+        found = bertcli(*search, "--column", column, "--index", "kept.index")
+        assert "2 texts of 1 file encoded in" in found.err
+        assert found.out == bertcli(*search, "--column", column).out
+
+
 def test_search_files_index_of_another_model_or_way_is_one_line(made: Made, folder: Path) -> None:
     search = ("search", "dog", "-i", "notes.txt", "--index", "notes.index")
     assert bertcli(*search).status == 0

@@ -161,6 +161,13 @@ def test_second_texts_are_read(made: Made) -> None:
     assert alone.record != paired.record
 
 
+def test_control_task_tells_pairs_of_one_first_text_apart(made: Made) -> None:
+    texts, labels = (some[:24] for some in labelled())
+    found = library.probe(model_of(made), ["tea"] * len(texts), labels, texts, folds=3)
+    assert len({*texts}) == 24
+    assert all(layer["control"] < 0.9 for layer in found.record["layers"]), "pairs have labels of their own"
+
+
 def test_a_static_model_has_one_layer(tmp_path: Path) -> None:
     write_static(tmp_path, "root")
     found = library.probe(library.load(tmp_path), *labelled(), folds=3).record

@@ -216,6 +216,10 @@ def test_merge_names_what_is_wrong_and_writes_nothing(model: Path, made: Made, s
     second.write_bytes(content[:-1] + b"?")
     assert f"{second} or its list of errors has changed: run shard 1/3 again" in refusal(pattern)
     second.write_bytes(content)
+    listed = Path(f"{second}.errors.jsonl")
+    listed.write_text("{}\n")
+    assert f"{second} or its list of errors has changed: run shard 1/3 again" in refusal(pattern)
+    listed.unlink()
     known = note.read_bytes()
     for damage, what in ((b"{}", "is damaged"), (b"{", "is damaged"), (None, "is not a whole shard")):
         note.unlink() if damage is None else note.write_bytes(damage)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from reference import task_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.hub import sample
 from bertcli.model import Model
 from bertcli.serve.answers import written
 
@@ -46,6 +48,20 @@ def models(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mo
 def running(models: dict[str, Model]) -> Iterator[Running]:
     with serving([*models.values()]) as server:
         yield server
+
+
+Prompted = tuple[Model, Running]
+
+
+@pytest.fixture(scope="module")
+def prompted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prompted]:
+    """A model with prompts for queries and documents, and a server that has it alone."""
+    folder = copytree(sample("bert-mini-sentence"), tmp_path_factory.mktemp("prompted") / "model")
+    prompts = {"prompts": {"query": "tea ", "document": "hot "}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
+    model = bertcli.load(folder)
+    with serving([model]) as running:
+        yield model, running
 
 
 def test_openai_embeddings(running: Running, models: dict[str, Model]) -> None:
@@ -186,6 +202,29 @@ def test_a_query_takes_its_own_way_to_a_sparse_vector(tmp_path: Path) -> None:
             assert [one["index"] for one in row] == vector.indices.tolist()
             np.testing.assert_allclose([one["value"] for one in row], vector.values, rtol=1e-5)
         assert running.given("/info")["model_type"] == {"embedding": {"pooling": "splade"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"max_tokens": 5}, {"max_length": 5, "truncation": "silent"}),
+        ({"truncate_prompt_tokens": 5}, {"max_length": 5, "truncation": "silent"}),
+        ({"output_dimension": 8}, {"truncate_dim": 8, "normalize": True}),
+        ({"dimensions": 8}, {"truncate_dim": 8, "normalize": True}),
+        ({"normalize": False}, {"normalize": False}),
+        ({"prompt_name": "query"}, {"prompt_name": "query"}),
+        ({"input_type": "search_document"}, {"prompt_name": "document"}),
+    ],
+)
+def test_cohere_heeds_each_option(given: dict[str, Any], options: dict[str, Any], prompted: Prompted) -> None:
+    model, running = prompted
+    answer = running.given("/v2/embed", {"texts": TEXTS, **given})
+    vectors = model.encode(TEXTS, **options)
+    np.testing.assert_allclose(answer["embeddings"]["float"], vectors, atol=1e-6)
+    plain = model.encode(TEXTS)
+    assert vectors.shape != plain.shape or np.abs(vectors - plain).max() > 1e-3, "an option that changes nothing"
+    kept = [cut["kept"] for cut in answer.get("truncated", ())]
+    assert kept == ([5, 5, 5] if "max_length" in options else [])
 
 
 def test_ollama(running: Running, models: dict[str, Model]) -> None:
@@ -445,6 +484,19 @@ def test_metrics_count_what_was_served(running: Running) -> None:
     assert int(lines["te_request_input_length_count"]) >= len(TEXTS)
     assert int(lines["process_resident_memory_bytes"]) > 10_000_000
     assert lines["te_queue_size"] == "0"
+
+
+def test_metrics_count_a_length_within_the_bound_that_equals_it(running: Running, models: dict[str, Model]) -> None:
+    def within() -> list[int]:
+        lines = running.given("/metrics").splitlines()
+        counts = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return [int(counts[f'te_request_input_length_bucket{{le="{bound}"}}']) for bound in (8, 16, "+Inf")]
+
+    texts = ["tea " * (count - 2) for count in (8, 9, 16, 17)]
+    assert [len(tokens.ids) for tokens in models["embed"].tokenizer.encode(texts)] == [8, 9, 16, 17]
+    before = within()
+    running.given("/embed", {"inputs": texts})
+    assert [after - earlier for after, earlier in zip(within(), before, strict=True)] == [1, 3, 4]
 
 
 def test_openapi_is_valid_and_describes_answers(running: Running) -> None:

@@ -71,6 +71,24 @@ def test_answer_by_logits_compares_windows(reader: Model) -> None:
     assert empty == {"score": 0.0, "start": 0, "end": 0, "answer": ""}
 
 
+def test_no_answer_of_a_context_is_as_likely_as_in_the_window_where_it_is_least(reader: Model) -> None:
+    windows = ["the queen drank hot tea with", "a cat and the rain the"]
+    question = "river"
+    around = len(reader.tokenizer.encode([question], [""])[0].ids)
+
+    def none_in(context: str) -> float:
+        (record,) = reader.answer(
+            [question], context, no_answer=True, top_k=500, max_length=around + 6, stride=0, max_answer_length=6
+        )
+        (empty,) = (one for one in record["answers"] if not one["answer"])
+        return float(empty["score"])
+
+    alone = [*map(none_in, windows)]
+    assert max(alone) > 1.05 * min(alone)
+    assert none_in(" ".join(windows)) == pytest.approx(min(alone), rel=1e-5)
+    assert none_in(" ".join(reversed(windows))) == pytest.approx(min(alone), rel=1e-5)
+
+
 def test_answer_finds_room_for_the_context_of_a_long_question(reader: Model) -> None:
     question = "river " * 36  # of 48 tokens three are special: nine are left, fewer than windows share otherwise
     (record,) = reader.answer([question], "The queen sold it to the king of France and went home. " * 3)
