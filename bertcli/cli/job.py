@@ -153,7 +153,7 @@ class CommandRun(Generic[W]):
 
         with closing(records()) as every:
             if output.output is None:
-                from bertcli.files.write.records import print_records
+                from bertcli.files.write.print_records import print_records
 
                 print_records(every, output.format, table)
             else:

@@ -139,12 +139,12 @@ class Json(RecordFormat):
     endings, holds = (".json",), ("records",)
 
     def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
-        from bertcli.files.write.records import write_array
+        from bertcli.files.write.print_records import write_array
 
         write_array(stream, lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.write.records import join_arrays
+        from bertcli.files.write.print_records import join_arrays
 
         join_arrays(stream, files)
 
@@ -171,7 +171,7 @@ class Csv(LineFormat, RowFormat):
     reader, delimiter = "comma_separated", ","
 
     def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
-        from bertcli.files.write.records import write_separated
+        from bertcli.files.write.print_records import write_separated
 
         write_separated(stream, segments.lines(), [*columns], self.delimiter)
 

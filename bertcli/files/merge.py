@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
-from bertcli.files.beside import ERRORS, SETTINGS_FILE
+from bertcli.files.companion_files import ERRORS, SETTINGS_FILE
 from bertcli.files.formats import ARRAYS, TABLES, Format, check_output, ending_of, format_of
 from bertcli.files.write.resumable_output import Fingerprint, ResumableOutput, difference, digest, save
 from bertcli.folder.files import read_object

@@ -12,7 +12,7 @@ from helpers.tokenizer_kinds import write_kind
 from tokenizers import Tokenizer
 
 import bertcli as library
-from bertcli.evaluate.words import WordPlaces
+from bertcli.evaluate.word_places import WordPlaces
 
 WORDS = ["The", "Zq9", "drinks", "Bx", "milk", "Kj7", "Vw", "tea", "Zq", "Q"]  # some begin with a lone "▁"
 KINDS = ["xlm-roberta", "camembert", "deberta-v2", "albert"]

@@ -43,7 +43,7 @@ def params(
     inputs = {"B": batch_size, "S": seq_len or model.config.max_tokens}
     counted = rows(plans, model, inputs, collapse=collapse, powers=style != "keras")
     if model.path is not None:
-        from bertcli.analysis.params.beside import rows_beside
+        from bertcli.analysis.params.outside_network import rows_beside
 
         counted += tuple(rows_beside(model))
     if seq_len is None or batch_size is None:

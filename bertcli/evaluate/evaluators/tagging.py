@@ -17,7 +17,7 @@ from bertcli.evaluate.load.tables import TAG
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Details, Names, Outcome, usable
-from bertcli.evaluate.words import WordPlaces
+from bertcli.evaluate.word_places import WordPlaces
 from bertcli.files.texts import Text
 from bertcli.model import Model
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bertcli.files.formats import RECORDS, RecordFormat, RowFormat, Stream, ending_of, format_of
-from bertcli.files.write.records import print_records
+from bertcli.files.write.print_records import print_records
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
 from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import as_json

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import Stored, ends_of
-from bertcli.files.beside import ERRORS
+from bertcli.files.companion_files import ERRORS
 from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item

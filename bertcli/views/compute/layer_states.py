@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.evaluate.words import WordPlaces
+from bertcli.evaluate.word_places import WordPlaces
 from bertcli.files.texts import Item, Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import EncodeTask, plan
