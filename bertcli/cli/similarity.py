@@ -71,10 +71,10 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
                 )
     count = len(items)
     if output.output is not None and run.job.ending in ARRAYS:
-        from bertcli.files.arrays import Stored
+        from bertcli.files.arrays import FileArray
         from bertcli.files.write.save_arrays import save_stored
 
-        save_stored(output.output, Stored("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
+        save_stored(output.output, FileArray("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
         say_written(output.output)
         return
     numbers = [Column(_numbered(item.named), float) for item in items]

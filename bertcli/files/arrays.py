@@ -1,4 +1,7 @@
-"""Read and write arrays in .npy, .npz and .safetensors files; rows are written as they come, never all in memory."""
+"""Read and write arrays in .npy, .npz and .safetensors files; rows are written as they come, never all in memory.
+
+Which arrays a file of vectors has is decided in write/vector_writer.py; weights are read in weights/tensors.py.
+"""
 
 import json
 import math
@@ -17,15 +20,12 @@ from bertcli.weights.tensors import StoredTensor, open_file
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
 UNPACKED = 1 << 30  # bytes: the limit of a compressed array, since a small file could fill the memory
-ENDS = (
-    "offsets",
-    "indptr",
-    "late_offsets",
-)  # arrays with the begin of each text's rows in another array, and the end of the last
+# Arrays that say where the rows of each text begin in another array, and where the last ones end.
+ENDS = ("offsets", "indptr", "late_offsets")
 ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at multiples of this, as the package writes them
 
 
-class Stored(NamedTuple):
+class FileArray(NamedTuple):
     """An array as it stands in a file, of a NumPy type such as "<f4"; `rows` are its rows, any number at a time."""
 
     name: str
@@ -34,13 +34,13 @@ class Stored(NamedTuple):
     rows: Iterable[NDArray[Any]]
 
     @classmethod
-    def text(cls, name: str, text: str) -> "Stored":
+    def text(cls, name: str, text: str) -> "FileArray":
         """Make an array of a text; .safetensors files have it in their metadata."""
         array = np.array(text)
         return cls(name, array.dtype.str, (), [array])
 
 
-def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
+def write_npy(stream: IO[bytes], arrays: Sequence[FileArray]) -> None:
     """Write one array in the .npy format, version 1.0."""
     (array,) = arrays
     header = {"descr": array.dtype, "fortran_order": False, "shape": array.shape}
@@ -48,7 +48,7 @@ def write_npy(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
     _write_rows(stream, array)
 
 
-def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
+def write_npz(stream: IO[bytes], arrays: Sequence[FileArray]) -> None:
     """Write an uncompressed zip of .npy files; equal arrays give equal bytes, since it holds no dates."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for array in arrays:
@@ -56,7 +56,7 @@ def write_npz(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
                 write_npy(member, [array])
 
 
-def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
+def write_safetensors(stream: IO[bytes], arrays: Sequence[FileArray]) -> None:
     """Write the length of the header, the header (JSON padded with spaces), then the arrays end to end.
 
     Written here because the safetensors package needs all arrays in memory.
@@ -76,19 +76,20 @@ def write_safetensors(stream: IO[bytes], arrays: Sequence[Stored]) -> None:
         _write_rows(stream, array)
 
 
-def _write_rows(stream: IO[bytes], array: Stored) -> None:
+def _write_rows(stream: IO[bytes], array: FileArray) -> None:
     for rows in array.rows:
         stream.write(np.ascontiguousarray(rows, array.dtype).tobytes())
 
 
 def ends_of(lengths: Iterable[NDArray[Any]]) -> Iterator[NDArray[Any]]:
     """Yield 0 and the running sum of all lengths, part by part."""
-    end = np.zeros(1, np.int64)
-    yield end
+    last = np.zeros(1, np.int64)
+    yield last
     for part in lengths:
-        ends = end[-1:] + np.cumsum(part)
+        ends = last + np.cumsum(part)
         yield ends
-        end = ends if len(ends) else end
+        if len(ends):
+            last = ends[-1:]
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -137,19 +138,25 @@ def _tensor(tensor: StoredTensor) -> NDArray[Any]:
 # ------------------------------------------------------------------------------------------------------------- joining
 
 
-def joined(files: Sequence[Readers]) -> list[Stored]:
+def joined(files: Sequence[Readers]) -> list[FileArray]:
     """Join the arrays of the files of all shards."""
     return [_joined(name, [readers[name] for readers in files]) for name in files[0]]
 
 
-def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> Stored:
+def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> FileArray:
     """Join an array of all shards; one shard at a time is in memory."""
-    first, shapes = readers[0](), [read().shape for read in readers]
-    dtype, rows = first.dtype.str, sum(shape[0] for shape in shapes) if first.ndim else 0
+    first = readers[0]()
+    dtype = first.dtype.str
     if not first.ndim:
-        return Stored(name, dtype, (), [first])
+        # A setting, such as the name of the model: the same in all shards.
+        return FileArray(name, dtype, (), [first])
     if name == "shape":
-        return Stored(name, dtype, (2,), [np.array([sum(int(read()[0]) for read in readers), first[1]])])
+        # Of a sparse matrix: the texts of all shards, and the size of the vocabulary.
+        texts = sum(int(read()[0]) for read in readers)
+        return FileArray(name, dtype, (2,), [np.array([texts, first[1]])])
+    rows = sum(read().shape[0] for read in readers)
     if name in ENDS:
-        return Stored(name, dtype, (rows - len(readers) + 1,), ends_of(np.diff(read()) for read in readers))
-    return Stored(name, dtype, (rows, *first.shape[1:]), (read() for read in readers))
+        # Each shard counts from 0, and has one end more than texts.
+        texts = rows - len(readers)
+        return FileArray(name, dtype, (texts + 1,), ends_of(np.diff(read()) for read in readers))
+    return FileArray(name, dtype, (rows, *first.shape[1:]), (read() for read in readers))

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
-    from bertcli.files.arrays import Stored
+    from bertcli.files.arrays import FileArray
     from bertcli.files.parquet import ColumnFile
     from bertcli.files.read.rows import InputFile
     from bertcli.files.read.vector_reader import Readers, StoredVectors
@@ -37,7 +37,7 @@ class VectorSource(Protocol):
     @property
     def vector_columns(self) -> Sequence[Any]: ...
 
-    def stored(self, segments: "ResumableOutput") -> "Iterator[Stored]": ...
+    def stored(self, segments: "ResumableOutput") -> "Iterator[FileArray]": ...
 
 
 class Format:
@@ -139,12 +139,12 @@ class Json(RecordFormat):
     endings, holds = (".json",), ("records",)
 
     def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
-        from bertcli.files.write.print_records import write_array
+        from bertcli.files.write.json_and_csv import write_array
 
         write_array(stream, lines)
 
     def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.write.print_records import join_arrays
+        from bertcli.files.write.json_and_csv import join_arrays
 
         join_arrays(stream, files)
 
@@ -171,7 +171,7 @@ class Csv(LineFormat, RowFormat):
     reader, delimiter = "comma_separated", ","
 
     def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
-        from bertcli.files.write.print_records import write_separated
+        from bertcli.files.write.json_and_csv import write_separated
 
         write_separated(stream, segments.lines(), [*columns], self.delimiter)
 
@@ -198,7 +198,7 @@ class ArrayFormat(VectorFormat):
 
     notes_errors = True
 
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+    def write_arrays(self, stream: Stream, arrays: "Sequence[FileArray]") -> None:
         """Write arrays from beginning to end, as their rows come."""
         raise NotImplementedError
 
@@ -226,7 +226,7 @@ class Npy(ArrayFormat):
     endings, holds = (".npy",), ("array",)
     notes_settings = True
 
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+    def write_arrays(self, stream: Stream, arrays: "Sequence[FileArray]") -> None:
         from bertcli.files.arrays import write_npy
 
         write_npy(stream, arrays)
@@ -242,7 +242,7 @@ class Npz(ArrayFormat):
 
     endings, holds = (".npz",), ("arrays",)
 
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+    def write_arrays(self, stream: Stream, arrays: "Sequence[FileArray]") -> None:
         from bertcli.files.arrays import write_npz
 
         write_npz(stream, arrays)
@@ -258,7 +258,7 @@ class Safetensors(ArrayFormat):
 
     endings, holds = (".safetensors",), ("arrays",)
 
-    def write_arrays(self, stream: Stream, arrays: "Sequence[Stored]") -> None:
+    def write_arrays(self, stream: Stream, arrays: "Sequence[FileArray]") -> None:
         from bertcli.files.arrays import write_safetensors
 
         write_safetensors(stream, arrays)

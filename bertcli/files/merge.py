@@ -15,11 +15,8 @@ from bertcli.files.formats import ARRAYS, TABLES, Format, check_output, ending_o
 from bertcli.files.write.resumable_output import Fingerprint, ResumableOutput, difference, digest, save
 from bertcli.folder.files import read_object
 
-NO_SHARDS = (
-    ".shard",
-    f".{ERRORS}",
-    f".{SETTINGS_FILE}",
-)  # endings of files beside a shard's, which a pattern may match too
+# Endings of the files beside a shard's: a pattern such as v-* matches them, too.
+NO_SHARDS = (".shard", f".{ERRORS}", f".{SETTINGS_FILE}")
 
 
 class Note(NamedTuple):

@@ -22,7 +22,8 @@ from bertcli.files.texts import Text
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
 from bertcli.folder.files import open_regular
 
-ROWS_READ, PREFIXED_READ = 1024, 16  # together; of texts that may share their beginnings
+ROWS_READ = 1024  # together
+PREFIXED_READ = 16  # together, of texts in the encoding PREFIXED: a long text may come out of few bytes
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
@@ -262,15 +263,18 @@ def write_table(
     def tables() -> Iterator[Any]:
         for lines, *blocks in zip(segments.byte_blocks(LINES), *map(segments.rows, array_names), strict=True):
             rows = list(map(json.loads, lines.splitlines()))
-            cells: list[list[Any]] = []
+            values_of_columns: list[list[Any]] = []
             for name, value_type in columns.items():
                 values = [row[name] for row in rows]
-                cells.append(list(map(_text, values)) if value_type is str else values)
+                values_of_columns.append(list(map(_text, values)) if value_type is str else values)
             for vector, block in zip(vectors, blocks, strict=False):
-                of_rows = block if vector.size is not None else np.split(block, np.cumsum(blocks[-1])[:-1])
-                cells.append([None if row.get("error") else value for row, value in zip(rows, of_rows, strict=True)])
-            arrays = [arrow.array(values, arrow_type) for values, arrow_type in zip(cells, schema.types, strict=True)]
-            yield arrow.table(arrays, schema)
+                if vector.size is None:
+                    # The last of the blocks is LENGTHS.
+                    block = np.split(block, np.cumsum(blocks[-1])[:-1])
+                with_nulls = [None if row.get("error") else value for row, value in zip(rows, block, strict=True)]
+                values_of_columns.append(with_nulls)
+            typed = zip(values_of_columns, schema.types, strict=True)
+            yield arrow.table([arrow.array(values, arrow_type) for values, arrow_type in typed], schema)
 
     _write(open_writer(stream, schema), arrow, schema, tables())
 
@@ -282,14 +286,13 @@ def concatenate(stream: IO[bytes], files: Sequence[str], open_table: OpenTable, 
         tables = [open_table(stack.enter_context(open(name, "rb"))) for name in files]
         schema = _as_written(arrow, tables[0].schema)
         batches = (batch for table in tables for batch in table.batches(ROWS_WRITTEN))
-        _write(
-            open_writer(stream, schema), arrow, schema, map(arrow.Table.from_batches, ([batch] for batch in batches))
-        )
+        as_tables = (arrow.Table.from_batches([batch]) for batch in batches)
+        _write(open_writer(stream, schema), arrow, schema, as_tables)
 
 
-def _write(opened: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
+def _write(opened_writer: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
     """Write tables in row groups of ROWS_WRITTEN rows, however the tables are cut."""
-    with opened as writer:
+    with opened_writer as writer:
         pending = schema.empty_table()
         for table in tables:
             pending = arrow.concat_tables([pending, table])
@@ -304,10 +307,11 @@ def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[VectorCol
     fields = [(name, getattr(arrow, ARROW_TYPES[value_type])()) for name, value_type in columns.items()]
     for vector in vectors:
         arrow_type = getattr(arrow, np.dtype(vector.dtype).name)()
-        if vector.size != 0:  # pyarrow before 26 cannot read fixed-size lists with nulls
-            arrow_type = (
-                arrow.list_(arrow_type) if vector.nulls or vector.size is None else arrow.list_(arrow_type, vector.size)
-            )
+        if vector.size is None or (vector.size and vector.nulls):
+            # Also of vectors of one length: pyarrow before 26 cannot read fixed-size lists with nulls.
+            arrow_type = arrow.list_(arrow_type)
+        elif vector.size:
+            arrow_type = arrow.list_(arrow_type, vector.size)
         fields.append((vector.name, arrow_type))
     return arrow.schema(fields)
 

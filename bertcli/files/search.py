@@ -1,4 +1,8 @@
-"""Search a file of vectors exactly: compare every row with the query, a block of rows at a time."""
+"""Search a file of vectors exactly: compare every row with the query, a block of rows at a time.
+
+Here are the similarities and the choice of the best rows. What `bertcli search` does with queries, texts and indexes is
+in tasks/compute/search.py.
+"""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,8 +62,8 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
 class Best:
     """Keeps the `top_k` rows with the largest scores for each query, among all rows that are added.
 
-    Of scores that are equal up to rounding the row is better that comes first in `order`, the places of all rows;
-    without it the row that is added first.
+    Of scores that are equal up to rounding the better row is the one with the lower rank in `order` [row]; without
+    `order` the one that is added first.
     """
 
     def __init__(self, queries: int, top_k: int, order: NDArray[np.intp] | None = None) -> None:
@@ -72,24 +76,28 @@ class Best:
         """Add rows by their scores [query, row]."""
         numbers = np.arange(self.count, self.count + scores.shape[1])
         self.count += len(numbers)
-        for i, (row, known) in enumerate(zip(scores, self._scores, strict=True)):
-            full = 0 < self._top_k == len(known)
-            near = row >= (known.min() - ROUNDING * np.abs(known).max() if full else -np.inf)
-            rows, values = np.append(self._rows[i], numbers[near]), np.append(known, row[near])
+        for i, (new, kept_scores) in enumerate(zip(scores, self._scores, strict=True)):
+            least = -np.inf
+            if 0 < self._top_k == len(kept_scores):
+                # A new row that equals the worst one up to rounding may be the better of the two.
+                least = kept_scores.min() - ROUNDING * np.abs(kept_scores).max()
+            candidates = new >= least
+            rows = np.append(self._rows[i], numbers[candidates])
+            values = np.append(kept_scores, new[candidates])
             if self._order is not None:
-                places = np.argsort(self._order[rows])
-                rows, values = rows[places], values[places]
-            kept = np.sort(best_first(values, self._top_k))  # in their order, which ties keep
+                by_rank = np.argsort(self._order[rows])
+                rows, values = rows[by_rank], values[by_rank]
+            # Sorted, so that they stay in the order that decides between equal ones.
+            kept = np.sort(best_first(values, self._top_k))
             self._rows[i], self._scores[i] = rows[kept], values[kept]
 
     def found(self) -> Nearest:
         """Return the best rows, best first."""
-        order = [best_first(scores) for scores in self._scores]
-        rows, scores = (
-            np.array([values[best] for values, best in zip(every, order, strict=True)]).reshape(len(order), -1)
-            for every in (self._rows, self._scores)
-        )
-        return Nearest(rows, scores, self.count)
+        orders = [best_first(scores) for scores in self._scores]
+        rows = [of_query[order] for of_query, order in zip(self._rows, orders, strict=True)]
+        scores = [of_query[order] for of_query, order in zip(self._scores, orders, strict=True)]
+        queries = len(orders)
+        return Nearest(np.array(rows).reshape(queries, -1), np.array(scores).reshape(queries, -1), self.count)
 
 
 def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:

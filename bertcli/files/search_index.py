@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Stored, open_safetensors, write_safetensors
+from bertcli.files.arrays import FileArray, open_safetensors, write_safetensors
 from bertcli.files.sparse_rows import SparseRows
 from bertcli.files.write.resumable_output import save
 
@@ -71,9 +71,10 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
         raise BertcliError(
             f"{file} was made by another model, {model}, not by {made.model}: give that one (-m), or another --index."
         )
-    if bool(settings.get("sparse")) != bool(made.settings.get("sparse")):
-        has, do = ("sparse", "give") if settings.get("sparse") else ("dense", "leave out")
-        raise BertcliError(f"{file} holds {has} vectors: {do} --sparse, or give another --index.")
+    is_sparse = bool(settings.get("sparse"))
+    if is_sparse != bool(made.settings.get("sparse")):
+        holds = "sparse vectors: give" if is_sparse else "dense vectors: leave out"
+        raise BertcliError(f"{file} holds {holds} --sparse, or give another --index.")
     for name, value in made.settings.items():
         if settings.get(name) != value:
             raise BertcliError(
@@ -84,7 +85,7 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
 
 
 def _rows(readers: Mapping[str, Any]) -> Rows:
-    """The vectors in the file. Errors: ValueError, KeyError for arrays that are none."""
+    """The vectors in the file. Errors: ValueError, KeyError for arrays that are no vectors; `read_index` explains."""
     if "embeddings" in readers:
         vectors: NDArray[Any] = readers["embeddings"]()
         if vectors.dtype != np.float32 or vectors.ndim != 2:
@@ -100,7 +101,7 @@ def _rows(readers: Mapping[str, Any]) -> Rows:
 
 
 def count_of(rows: Rows) -> int:
-    """How many vectors there are."""
+    """Count the vectors."""
     return rows.row_count if isinstance(rows, SparseRows) else len(rows)
 
 
@@ -116,12 +117,12 @@ def _entries(files: Any, spans: Spans, vectors: Rows) -> dict[str, FileVectors]:
         raise ValueError("arrays")
     entries: dict[str, FileVectors] = {}
     end = 0
-    for one in files:
-        begin, end = end, end + int(one["parts"])
+    for entry in files:
+        begin, end = end, end + int(entry["parts"])
         if not begin <= end <= count:
             raise ValueError("parts")
         rows = part_of(vectors, begin, end)
-        entries[str(one["digest"])] = FileVectors(str(one["path"]), spans[begin:end], rows)
+        entries[str(entry["digest"])] = FileVectors(str(entry["path"]), spans[begin:end], rows)
     if end != count:
         raise ValueError("parts")
     return entries
@@ -139,11 +140,11 @@ def write_index(file: str, made: Made, entries: Mapping[str, FileVectors], vecto
     else:
         arrays = [_stored("embeddings", vectors)]
     count = count_of(vectors)
-    spans = Stored("spans", "<i4", (count, 3), [entry.spans for entry in entries.values()])
+    spans = FileArray("spans", "<i4", (count, 3), [entry.spans for entry in entries.values()])
     stream = io.BytesIO()
-    write_safetensors(stream, [*arrays, spans, Stored.text("index", json.dumps(described))])
+    write_safetensors(stream, [*arrays, spans, FileArray.text("index", json.dumps(described))])
     save(file, stream.getvalue())
 
 
-def _stored(name: str, array: NDArray[Any]) -> Stored:
-    return Stored(name, array.dtype.newbyteorder("<").str, array.shape, [array])
+def _stored(name: str, array: NDArray[Any]) -> FileArray:
+    return FileArray(name, array.dtype.newbyteorder("<").str, array.shape, [array])

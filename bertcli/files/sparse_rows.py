@@ -1,4 +1,7 @@
-"""Sparse vectors of many texts, one after the other in three arrays."""
+"""Sparse vectors of many texts, one after the other in three arrays, and their products with a query.
+
+search_index.py stores them; tasks/compute/sparse_vectors.py makes them.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, Self
@@ -43,7 +46,7 @@ class SparseRows(NamedTuple):
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.counts)
 
     def part(self, begin: int, end: int) -> "SparseRows":

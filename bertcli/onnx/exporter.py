@@ -31,7 +31,7 @@ from bertcli.onnx.graph import (
     Dim,
     Graph,
     OnnxValue,
-    Stored,
+    StoredType,
 )
 from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
 from bertcli.onnx.speeds import Speeds, measured_calls, measured_speeds, tokens_of_a_call
@@ -178,7 +178,7 @@ def exporter_of(
     after: Sequence[Module] = (),
     *,
     opset: int,
-    stored: Stored = "float32",
+    stored: StoredType = "float32",
     packed: bool = False,
 ) -> Exporter:
     """Make an exporter for this network, and for the Dense layers that come `after` its pooling."""

@@ -15,7 +15,7 @@ POSITIONS, ROWS, PLACES = ("position_ids", "token_rows", "padded_places")  # of 
 BATCH, SEQUENCE, TOKENS = "batch", "sequence", "tokens"  # dimensions that may have any size
 FLOAT, INT32, INT64 = 1, 6, 7  # of onnx.TensorProto
 BLOCK = 32  # numbers with one scale, where matrices and tables are stored as int8
-Stored = Literal["float32", "float16", "int8"]  # how weights are; they are always computed with as float32
+StoredType = Literal["float32", "float16", "int8"]  # how weights are; they are always computed with as float32
 TRANSPOSED = ".T"  # ends the name of a parameter that is stored transposed
 
 
@@ -135,7 +135,7 @@ class Graph:
     """
 
     def __init__(
-        self, parameters: Mapping[str, Array], opset: int, stored: Stored = "float32", *, packed: bool = False
+        self, parameters: Mapping[str, Array], opset: int, stored: StoredType = "float32", *, packed: bool = False
     ) -> None:
         self.parameters = parameters
         self.opset = opset

@@ -21,7 +21,7 @@ import bertcli as library
 from bertcli.classifier import Classifier, read_classifier
 from bertcli.errors import BertcliError
 from bertcli.evaluate.logistic import Features
-from bertcli.files.arrays import Stored
+from bertcli.files.arrays import FileArray
 from bertcli.files.write.save_arrays import save_stored
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "probe.json").read_text(encoding="utf-8"))[
@@ -300,8 +300,8 @@ def rewritten(file: Path, target: Path, weight: Any = None, bias: Any = None, **
     kept = read_classifier(file)
     texts = {name: text for name, text in {**kept.metadata, **metadata}.items() if text is not None}
     weight, bias = (old if new is None else new for new, old in ((weight, kept.weight), (bias, kept.bias)))
-    arrays = [Stored(name, "<f4", array.shape, [array]) for name, array in (("weight", weight), ("bias", bias))]
-    save_stored(str(target), *(Stored.text(name, text) for name, text in texts.items()), *arrays)
+    arrays = [FileArray(name, "<f4", array.shape, [array]) for name, array in (("weight", weight), ("bias", bias))]
+    save_stored(str(target), *(FileArray.text(name, text) for name, text in texts.items()), *arrays)
     return target
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Stored
+from bertcli.files.arrays import FileArray
 from bertcli.files.formats import ARRAYS, SEVERAL
 from bertcli.files.write.save_arrays import save_arrays, save_stored
 
@@ -47,7 +47,7 @@ def test_arrays_that_come_in_pieces_come_back(sizes: list[int], ending: str, tmp
     stored, whole = [], {}
     for name, (dtype, row) in [*SPECS.items()][: 1 if ending == ".npy" else None]:
         pieces = [random.integers(0, 9, (n, *row)).astype(dtype) for n in [0, *sizes]]
-        stored.append(Stored(name, dtype, (sum(sizes), *row), pieces))
+        stored.append(FileArray(name, dtype, (sum(sizes), *row), pieces))
         whole[name] = np.concatenate(pieces)
     save_stored(str(file), *stored)
     assert same(load(file), whole)

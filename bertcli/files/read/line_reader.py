@@ -82,7 +82,7 @@ class LineFile:
                 yield self._line(raw.removeprefix(BYTE_ORDER_MARK) if self._number == 1 else raw)
 
     def _line(self, raw: bytes) -> Line:
-        end = "\r\n" if raw.endswith(b"\r\n") else "\n" if raw.endswith(b"\n") else ""
+        end = next((end for end in ("\r\n", "\n") if raw.endswith(end.encode())), "")
         body, place = raw[: len(raw) - len(end)], f"{self.name}, line {self._number}"
         try:
             return Line(place, body.decode("utf-8"), end)

@@ -73,7 +73,7 @@ def searched_files(patterns: Sequence[str]) -> list[str]:
 
 
 def passages_in(file: str, column: str | None = None) -> list[PassageOfFile]:
-    """The passages of a file, in its order; blank ones are left out. `column` is the field of rows (default: text).
+    """List the passages of a file; blank ones are left out. `column` is the field of rows (default: text).
 
     Errors: BertcliError naming file and line for what cannot be read, is not UTF-8, or lacks the field.
     """
@@ -128,21 +128,23 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[PassageOfFile]:
     A heading with nothing below it before the next one is a passage itself.
     """
     headings: list[tuple[int, str]] = []  # the depth and the words of those above
-    held: list[str] = []  # the lines of the paragraph so far
-    begin, bare, fence = 0, 0, ""
+    block: list[str] = []  # the lines of the paragraph so far
+    begin = 0  # the line on which it begins
+    bare = 0  # the line of the last heading, if nothing stands below it yet
+    fence = ""  # the mark that opened a fenced block, within one
 
     def context(without_last: bool = False) -> str:
         words = [title for _, title in headings]
         return BETWEEN_HEADINGS.join(words[:-1] if without_last else words)
 
     def paragraph() -> PassageOfFile:
-        return PassageOfFile("\n".join(held), begin, begin + len(held) - 1, context(), spans_lines=True)
+        return PassageOfFile("\n".join(block), begin, begin + len(block) - 1, context(), spans_lines=True)
 
     for number, line in enumerate(lines, 1):
         heading = None if fence else HEADING.match(line)
-        if (heading or (not fence and not line.strip())) and held:
+        if (heading or (not fence and not line.strip())) and block:
             yield paragraph()
-            held = []
+            block = []
         if heading:
             if bare:
                 yield PassageOfFile(headings[-1][1], bare, bare, context(without_last=True))
@@ -151,15 +153,15 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[PassageOfFile]:
             headings.append((depth, heading[2]))
             bare = number
         elif line.strip() or fence:
-            if not held:
+            if not block:
                 begin, bare = number, 0
-            held.append(line)
+            block.append(line)
             mark = FENCE.match(line)
             if fence and mark and mark[1].startswith(fence):
                 fence = ""
             elif mark and not fence:
                 fence = mark[1]
-    if held:
+    if block:
         yield paragraph()
     elif bare:
         yield PassageOfFile(headings[-1][1], bare, bare, context(without_last=True))

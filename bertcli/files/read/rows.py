@@ -1,7 +1,7 @@
 """Read the rows of text files; a function for each format: plain lines, FASTA, JSON lines, CSV, tabs.
 
-formats.py names the functions. Each yields one Text per row, in order; for a row that cannot be used, a Text with an
-error.
+Each yields one Text per row, in order; for a row that cannot be used, a Text with an error. formats.py names these
+functions (`reader`), and `open_lines` finds them by that name. inputs.py reads several files.
 """
 
 import csv
@@ -19,7 +19,7 @@ from bertcli.files.texts import Text, is_unicode
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
 OTHER_DELIMITERS = (";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab"}  # as the command line writes those that cannot be seen
-KNOWN = 20  # names of fields that a message lists
+MOST_NAMES = 20  # of fields that a message lists
 
 
 class RowSource(Protocol):
@@ -49,7 +49,7 @@ class Field(NamedTuple):
     def lacking(self, names: Sequence[str]) -> str:
         """Describe the error if this field is not among `names`, or is there more than once."""
         wrong = "more than one field" if self.name in names else "no field"
-        fields = ", ".join(map(quoted, names[:KNOWN])) or "none"
+        fields = ", ".join(map(quoted, names[:MOST_NAMES])) or "none"
         hint = f" (choose one with {self.option})" if self.option else ""
         return f"there is {wrong} {quoted(self.name)}; fields are {fields}{hint}."
 
@@ -120,20 +120,26 @@ def text_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
 def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read FASTA: the lines below a header, joined, are a text; the first word of the header is its id."""
     header: Line | None = None
-    letters: list[str] = []
+    letters: list[str] = []  # the lines of the sequence so far
     size, error = 0, None
-    for line in chain(lines, [None]):
+    for line in chain(lines, [None]):  # None: the end of the file
         if line is None or line.text.startswith(">"):
             if header:
-                id, text = next(iter(header.text[1:].split()), ""), "" if error else "".join(letters)
-                yield Text(text, None if error else columns.fixed_pair, header.place, id, error=error)
-            header, letters, size, error = line, [], 0, line and line.error
+                id = next(iter(header.text[1:].split()), "")
+                if error:
+                    yield Text("", None, header.place, id, error=error)
+                else:
+                    yield Text("".join(letters), columns.fixed_pair, header.place, id)
+            header, letters, size = line, [], 0
+            error = line and line.error
         elif header:
             size += len(line.text)
             error = error or line.error
             if size > LONGEST:
-                error, letters = f"{header.place}: a sequence of more than {LONGEST:,} letters.", []
-            letters += [] if error else [line.text.strip()]
+                error = f"{header.place}: a sequence of more than {LONGEST:,} letters."
+                letters = []  # they would fill the memory
+            if not error:
+                letters.append(line.text.strip())
         elif line.text.strip():
             yield unusable(line.place, "a header (>) must come before a sequence.")
 
@@ -146,11 +152,12 @@ def json_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a dict of pairs. Errors: ValueError for a key that occurs twice: JSON readers disagree on its value."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {quoted(next(name for name in names if names.count(name) > 1))} occurs twice")
-    return found
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {quoted(twice)} occurs twice")
+    return record
 
 
 def _json_row(line: Line, columns: RowColumns) -> Text:
@@ -191,20 +198,22 @@ def tab_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
 def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator[Text]:
     """Yield the rows of a table below its header, if it has one; an error in the header is fatal."""
     with closing(rows):
-        first = next(rows, _Cells("", []))
-        place, header, error = first
-        if error:
-            raise BertcliError(error)
+        first = next(rows, None)
+        if first is None:
+            return
+        if first.error:
+            raise BertcliError(first.error)
+        header = first.fields
         if not columns.header:
-            header = [str(number) for number in range(1, len(header) + 1)]
-        for field in columns.fields if place else ():
+            header = [str(number) for number in range(1, len(first.fields) + 1)]
+        for field in columns.fields:
             if header.count(field.name) != 1:
-                hint = header_hint(header, columns) if field.option.startswith("--") else ""  # "": from Python
-                raise BertcliError(f"{place}: {field.lacking(header)}{hint}")
+                is_option = field.option.startswith("--")  # not so where Python code names the columns
+                hint = header_hint(header, columns) if is_option else ""
+                raise BertcliError(f"{first.place}: {field.lacking(header)}{hint}")
         needed = header if columns.whole else [field.name for field in columns.fields]
-        least = max(map(header.index, needed), default=0) + 1 if place else 0
-        below = rows if columns.header or not place else chain([first], rows)
-        for place, fields, error in below:
+        least = max(map(header.index, needed), default=0) + 1
+        for place, fields, error in rows if columns.header else chain([first], rows):
             if error:
                 yield Text("", place=place, error=error)
             elif not fields and len(header) > 1:  # an empty line is a row only where it can be a text
@@ -219,12 +228,12 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
 
 def header_hint(header: Sequence[str], columns: RowColumns) -> str:
     """Suggest a way out if a column is missing: another delimiter that the header has, or --no-header."""
-    (only, *others) = header or [""]
-    found = next((mark for mark in OTHER_DELIMITERS if not others and mark in only), None)
-    if found and columns.delimiter is None and columns.header:
-        return (
-            f" Its names are separated by {_name_of(found)}: add --delimiter {DELIMITER_NAMES.get(found, repr(found))}."
-        )
+    delimiter = None
+    if len(header) == 1 and columns.delimiter is None and columns.header:
+        delimiter = next((other for other in OTHER_DELIMITERS if other in header[0]), None)
+    if delimiter:
+        option = DELIMITER_NAMES.get(delimiter, repr(delimiter))
+        return f" Its names are separated by {_name_of(delimiter)}: add --delimiter {option}."
     # A name of several words, or a number, is rather a text or a label than a name.
     is_data = columns.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
     return " If this row is data: --no-header, and --column 2 for the second column." if is_data else ""
@@ -240,9 +249,12 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
     def source() -> Iterator[str]:
+        """The lines that the csv module asks for; they are noted in `read`, since it tells no line numbers."""
         size = 0
         for line in lines:
-            size = len(line.text) + len(line.end) + (size if read else 0)
+            if not read:
+                size = 0
+            size += len(line.text) + len(line.end)
             if not read or (line.error and len(read) == 1):
                 read.append(line)
             if size > LONGEST:

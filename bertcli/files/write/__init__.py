@@ -1,1 +1,8 @@
-"""Write records and vectors to files; `resumable_output.py` keeps what an interrupted run has done."""
+"""Write records and vectors to files; `resumable_output.py` keeps what an interrupted run has done.
+
+print_records      records on standard output
+record_writer      records in a file; json_and_csv: the JSON arrays and separated values in it
+vector_writer      the vectors of `encode` in a file
+save_arrays        arrays that are in memory, in a file
+resumable_output   the file itself: every result is written through it, whole or not at all
+"""

@@ -1,12 +1,12 @@
-"""Print records as a table, JSON lines, one JSON array or lines of text; write arrays and separated rows to files."""
+"""Print records to standard output: as a table, JSON lines, one JSON array, or lines of text.
 
-import csv
-import io
-import json
+record_writer.py writes them to files.
+"""
+
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Iterable
 
+from bertcli.files.write.json_and_csv import write_array
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import as_json
 
@@ -35,40 +35,3 @@ def print_records(records: Iterable[Record], format: str, table: Table) -> None:
         for record in records:
             table.add(record)
         table.print()
-
-
-def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
-    """Write records as one JSON array, a record on each line."""
-    between = b"[\n"
-    for line in lines:
-        stream.write(between + line.removesuffix(b"\n"))
-        between = b",\n"
-    stream.write(b"[]\n" if between == b"[\n" else b"\n]\n")
-
-
-def join_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
-    """Join JSON arrays in files that `write_array` has written."""
-    write_array(stream, (line.rstrip(b",\n") for line in _lines(files) if line not in (b"[\n", b"]\n", b"[]\n")))
-
-
-def _lines(files: Sequence[str]) -> Iterator[bytes]:
-    for file in files:
-        with open(file, "rb") as lines:
-            yield from lines
-
-
-def write_separated(stream: IO[bytes], rows: Iterable[bytes], columns: Sequence[str], delimiter: str) -> None:
-    """Write rows, each a line of JSON, below a header.
-
-    Cells are written unchanged, so a spreadsheet takes one that begins with = for a formula.
-    """
-    stream.write(_row(columns, delimiter))
-    for row in map(json.loads, rows):
-        stream.write(_row([row[name] for name in columns], delimiter))
-
-
-def _row(cells: Sequence[Any], delimiter: str) -> bytes:
-    text = io.StringIO()
-    # With the default end \r\n the csv module also quotes a cell with a lone \r, which other readers take for an end.
-    csv.writer(text, delimiter=delimiter).writerow(cells)
-    return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"

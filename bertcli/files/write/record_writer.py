@@ -1,4 +1,7 @@
-"""Write records to files: as JSON lines, as one JSON array, or as the rows of their table."""
+"""Write records to files: as JSON lines, as one JSON array, or as the rows of their table.
+
+print_records.py prints them; formats.py says which ending holds what.
+"""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from bertcli.files.arrays import SAFETENSORS_TYPES, Stored
+from bertcli.files.arrays import SAFETENSORS_TYPES, FileArray
 from bertcli.files.formats import SEVERAL, ArrayFormat, check_output, ending_of, format_of
 from bertcli.files.write.resumable_output import ResumableOutput
 
@@ -15,10 +15,10 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     check_output(file, SEVERAL)
     types = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
     names = [name for name in arrays if ending_of(file) == ".npz" or types[name] in SAFETENSORS_TYPES]
-    save_stored(file, *(Stored(name, types[name], arrays[name].shape, [arrays[name]]) for name in names))
+    save_stored(file, *(FileArray(name, types[name], arrays[name].shape, [arrays[name]]) for name in names))
 
 
-def save_stored(file: str, *arrays: Stored) -> None:
+def save_stored(file: str, *arrays: FileArray) -> None:
     """Write arrays to a file of arrays."""
     with ResumableOutput(file) as segments, segments.result() as stream:
         format_of(file, ArrayFormat).write_arrays(stream, arrays)

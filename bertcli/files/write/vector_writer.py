@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.arrays import Stored, ends_of
+from bertcli.files.arrays import FileArray, ends_of
 from bertcli.files.companion_files import ERRORS
 from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
@@ -103,12 +103,15 @@ class VectorForm:
         """The content of FILE.settings.json for a format without room for notes: a JSON object; else None."""
         if not self.notes or not self.format.notes_settings:
             return None
-        return json.dumps({**self.notes, SETTINGS: json.loads(self.notes[SETTINGS])}).encode()
+        settings = json.loads(self.notes[SETTINGS])  # a text of JSON in the other formats, an object here
+        return json.dumps({**self.notes, SETTINGS: settings}).encode()
 
     @property
     def ends(self) -> str | None:
         """The name of the array with the end of each text's rows or entries; None with one vector a text."""
-        return "indptr" if self.sparse else "offsets" if self.ragged else None
+        if self.sparse:
+            return "indptr"
+        return "offsets" if self.ragged else None
 
     def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
         """Convert consecutive texts to the arrays of a segment: the rows of their vectors in order, scales, origins.
@@ -124,9 +127,9 @@ class VectorForm:
             origins = np.array([_origin(entry) for entry in entries], np.int64).reshape(-1, len(ORIGIN))
             arrays = dict(zip(ORIGIN, origins.T, strict=True))
         if self.ends:
-            arrays |= values | {LENGTHS: _spread(np.array(lengths, np.int64), used)}
+            arrays |= values | {LENGTHS: _with_zeros(np.array(lengths, np.int64), used)}
         else:
-            arrays |= {name: _spread(array, used) for name, array in values.items()}
+            arrays |= {name: _with_zeros(array, used) for name, array in values.items()}
         if self.format.in_table:
             return arrays | {LINES: b"".join(json.dumps(self._row(entry)).encode() + b"\n" for entry in entries)}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
@@ -148,43 +151,52 @@ class VectorForm:
         columns: dict[str, type] = {"id": str if self.own_ids else int}
         if self.chunked:
             columns |= dict.fromkeys(ORIGIN, int)
-        return columns | dict.fromkeys(["text", *self.paired * ["text_pair"], *self.keep_going * ["error"]], str)
+        columns["text"] = str
+        if self.paired:
+            columns["text_pair"] = str
+        if self.keep_going:
+            columns["error"] = str
+        return columns
 
     @property
     def vector_columns(self) -> list["VectorColumn"]:
         """The columns of numbers in a table."""
         from bertcli.files.parquet import VectorColumn
 
-        return [
-            VectorColumn(COLUMNS.get(name, name), name, dtype, None if self.sparse else sum(row), nulls=self.keep_going)
-            for name, (dtype, row) in self._numbers.items()
-        ]
+        columns = []
+        for name, (dtype, row_shape) in self._numbers.items():
+            width = row_shape[0] if row_shape else 0
+            size = None if self.sparse else width
+            columns.append(VectorColumn(COLUMNS.get(name, name), name, dtype, size, nulls=self.keep_going))
+        return columns
 
     @property
     def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The arrays of numbers: name -> type, and the shape of a row."""
         if self.sparse:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
-        scales: dict[str, Any] = (
-            {"scales": ("<f4", ())} if self.dtype == "int8" and not self.format.notes_settings else {}
-        )
-        return {"embeddings": (TYPES[self.dtype], (stored_width(self.width, self.dtype),)), **scales}
+        numbers: dict[str, tuple[str, tuple[int, ...]]] = {}
+        numbers["embeddings"] = TYPES[self.dtype], (stored_width(self.width, self.dtype),)
+        has_room_for_scales = not self.format.notes_settings
+        if self.dtype == "int8" and has_room_for_scales:
+            numbers["scales"] = "<f4", ()
+        return numbers
 
-    def stored(self, segments: ResumableOutput) -> Iterator[Stored]:
+    def stored(self, segments: ResumableOutput) -> Iterator[FileArray]:
         """Yield the arrays of the file from the segments."""
-        for name, (dtype, row) in {
-            **self._numbers,
-            **dict.fromkeys(ORIGIN if self.chunked else (), ("<i8", ())),
-        }.items():
-            yield Stored(name, dtype, (segments.row_count(name), *row), segments.rows(name))
+        arrays = self._numbers
+        if self.chunked:
+            arrays |= dict.fromkeys(ORIGIN, ("<i8", ()))
+        for name, (dtype, row_shape) in arrays.items():
+            yield FileArray(name, dtype, (segments.row_count(name), *row_shape), segments.rows(name))
         if self.ends:
             count = segments.row_count(LENGTHS)
-            yield Stored(self.ends, "<i8", (count + 1,), ends_of(segments.rows(LENGTHS)))
+            yield FileArray(self.ends, "<i8", (count + 1,), ends_of(segments.rows(LENGTHS)))
         if self.sparse:
-            yield Stored("shape", "<i8", (2,), [np.array([count, self.width])])
-            yield Stored("format", "|S3", (), [np.array(b"csr")])
+            yield FileArray("shape", "<i8", (2,), [np.array([count, self.width])])
+            yield FileArray("format", "|S3", (), [np.array(b"csr")])
         if not self.format.notes_settings:
-            yield from (Stored.text(name, text) for name, text in self.notes.items())
+            yield from (FileArray.text(name, text) for name, text in self.notes.items())
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
         """Join the numbers of texts end to end; also return the number of rows or entries of each text."""
@@ -208,15 +220,15 @@ class VectorForm:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutputsForm(VectorForm):
-    """How several outputs of a text are stored, each as it is alone: the dense, the sparse, and the vectors of tokens.
+    """The form of several outputs of a text, each as it is alone: the dense, the sparse, and the vectors of tokens.
 
-    widths: how many numbers a vector has, of those that are stored.
+    widths: by the names of the outputs that are stored, the numbers in a vector.
     """
 
     widths: Mapping[str, int] = field(default_factory=dict)
 
     def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
-        """What a shard holds of consecutive texts; vectors: of each what it has as `dense`, `sparse` and `late`."""
+        """Convert consecutive texts to the arrays of a segment; each of `vectors` has `dense`, `sparse` and `late`."""
         entries: list[Item | Failure] = sorted([*items, *failures], key=attrgetter("index"))
         used = np.array([isinstance(entry, Item) for entry in entries], bool)
         arrays: dict[str, Any] = {}
@@ -224,31 +236,31 @@ class OutputsForm(VectorForm):
             values, lengths = form._values([getattr(vector, name) for vector in vectors])
             if form.ends:
                 arrays |= {_stored_name(name, key): array for key, array in values.items()}
-                arrays[f"{name} {LENGTHS}"] = _spread(np.array(lengths, np.int64), used)
+                arrays[f"{name} {LENGTHS}"] = _with_zeros(np.array(lengths, np.int64), used)
             else:
                 rows = np.asarray(values["embeddings"], np.float32).reshape(-1, form.width)
-                arrays["embeddings"] = _spread(rows, used)
+                arrays["embeddings"] = _with_zeros(rows, used)
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
-    def stored(self, segments: ResumableOutput) -> Iterator[Stored]:
-        """The arrays of a file."""
+    def stored(self, segments: ResumableOutput) -> Iterator[FileArray]:
+        """Yield the arrays of the file from the segments."""
         for name, form in self._forms.items():
-            for key, (dtype, row) in form._numbers.items():
+            for key, (dtype, row_shape) in form._numbers.items():
                 key = _stored_name(name, key)
-                yield Stored(key, dtype, (segments.row_count(key), *row), segments.rows(key))
+                yield FileArray(key, dtype, (segments.row_count(key), *row_shape), segments.rows(key))
             if form.ends:
                 count = segments.row_count(f"{name} {LENGTHS}")
                 ends = ends_of(segments.rows(f"{name} {LENGTHS}"))
-                yield Stored("late_offsets" if form.ragged else form.ends, "<i8", (count + 1,), ends)
+                yield FileArray("late_offsets" if form.ragged else form.ends, "<i8", (count + 1,), ends)
             if form.sparse:
-                yield Stored("shape", "<i8", (2,), [np.array([count, form.width])])
+                yield FileArray("shape", "<i8", (2,), [np.array([count, form.width])])
             if form.sparse and self.ending == ".npz":  # which scipy.sparse can load
-                yield Stored("format", "|S3", (), [np.array(b"csr")])
-        yield from (Stored.text(name, text) for name, text in self.notes.items())
+                yield FileArray("format", "|S3", (), [np.array(b"csr")])
+        yield from (FileArray.text(name, text) for name, text in self.notes.items())
 
     @property
     def _forms(self) -> dict[str, VectorForm]:
-        """How each output is stored alone."""
+        """By its name the form of each output alone."""
         return {
             name: VectorForm(width, ragged=name == "late", sparse=name == "sparse", ending=self.ending)
             for name, width in self.widths.items()
@@ -266,11 +278,11 @@ def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
     return (entry.index, *(chunk or (0, 0, 0)))
 
 
-def _spread(rows: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[Any]:
-    """Spread rows over the places where `used` is true; the other rows are zeros."""
-    spread = np.zeros((len(used), *rows.shape[1:]), rows.dtype)
-    spread[used] = rows
-    return spread
+def _with_zeros(rows: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[Any]:
+    """Give every text a row: the next one of `rows` where `used` [text] is true, else zeros."""
+    whole = np.zeros((len(used), *rows.shape[1:]), rows.dtype)
+    whole[used] = rows
+    return whole
 
 
 def failures_shown(file: str) -> str:

@@ -25,7 +25,7 @@ from bertcli.network.ops import gather
 from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.exporter import HIDDEN, Exporter, exporter_of
-from bertcli.onnx.graph import IDS, MASK, SEGMENTS, OnnxValue, Stored
+from bertcli.onnx.graph import IDS, MASK, SEGMENTS, OnnxValue, StoredType
 from bertcli.onnx.session import Session, installed, require
 from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
@@ -41,7 +41,7 @@ FILES: dict[Precision, str] = {  # the names that sentence-transformers and tran
     "int8": "model_quantized.onnx",
     "int8-stored": "model_int8.onnx",
 }
-STORED: dict[Precision, Stored] = {"float16": "float16", "int8-stored": "int8"}
+STORED: dict[Precision, StoredType] = {"float16": "float16", "int8-stored": "int8"}
 LARGEST_DIFFERENCE = 1e-4  # from NumPy's numbers, in float32; relative to the largest number if that is above 1
 # The head that a model was made for, if it has several; nsp and sop were only a help in training.
 HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
@@ -257,7 +257,7 @@ class GraphResults:
             results = {"logits": self.scored.of(results[HIDDEN], batch)}
         return results
 
-    def export(self, opset: int, stored: Stored = "float32") -> onnx_file.Export:
+    def export(self, opset: int, stored: StoredType = "float32") -> onnx_file.Export:
         """Make the graph of these results; `stored` is the type of its weights."""
         if self.plan is None and self.head is None and self.scored is None:
             self.model.note_layers_after("in the graph")

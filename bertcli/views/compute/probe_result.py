@@ -13,7 +13,7 @@ from bertcli.classifier import ENDING, Classifier, digest_of
 from bertcli.errors import BertcliError
 from bertcli.evaluate.logistic import ROUGH, TOLERANCE
 from bertcli.evaluate.report.tables import interval, value
-from bertcli.files.arrays import Stored
+from bertcli.files.arrays import FileArray
 from bertcli.files.formats import check_output
 from bertcli.files.write.save_arrays import save_stored
 from bertcli.loaded_model import LoadedModel
@@ -104,13 +104,13 @@ class Probe(View):
         if self.unit == "words":
             raise BertcliError("A saved probe classifies texts, not words.")
         classifier = self._classifier(file)
-        metadata = [Stored.text(name, text) for name, text in classifier.metadata.items()]
+        metadata = [FileArray.text(name, text) for name, text in classifier.metadata.items()]
         weight, bias = classifier.weight, classifier.bias
         save_stored(
             file,
             *metadata,
-            Stored("weight", "<f4", weight.shape, [weight]),
-            Stored("bias", "<f4", bias.shape, [bias]),
+            FileArray("weight", "<f4", weight.shape, [weight]),
+            FileArray("bias", "<f4", bias.shape, [bias]),
         )
         return classifier
 
