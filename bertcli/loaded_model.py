@@ -201,7 +201,7 @@ class LoadedModel:
         if engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
             engine = NUMPY  # without layers a model is a table of vectors, and ONNX Runtime has nothing to speed up
         if engine.name != "numpy":
-            from bertcli.onnx.exporter import open_engine
+            from bertcli.onnx.open_engine import open_engine
 
             found = open_engine(
                 engine.name,
@@ -230,7 +230,7 @@ class LoadedModel:
         Errors: BertcliError if it is too far with these, too, unless `force` is set.
         """
         from bertcli.onnx import exactness
-        from bertcli.onnx.exporter import open_engine
+        from bertcli.onnx.open_engine import open_engine
 
         pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
         tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)

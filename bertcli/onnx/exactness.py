@@ -15,7 +15,7 @@ from bertcli.engine.packing import Packed, Sentence, pack
 from bertcli.network.heads import Network
 from bertcli.network.traced_tree import twins
 from bertcli.onnx.session import Session, hidden_states
-from bertcli.onnx.speeds import kept_beside
+from bertcli.onnx.speeds import cached_measurement
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.tracer import Ran, Tracer
 
@@ -59,7 +59,7 @@ def exactness(
         cosines = np.concatenate([_cosines(session, network, batch, pooling) for batch in batches])
         return [float(cosines.mean()), float(cosines.min())]
 
-    mean, least = kept_beside(session, f"exactness-{pooling}", measure, _sound)
+    mean, least = cached_measurement(session, f"exactness-{pooling}", measure, _are_cosines)
     return Exactness(mean, least)
 
 
@@ -90,17 +90,18 @@ def keep_layers(
         layers = _widest_inputs(network, names, sentences)
         count = 1
         while count <= len(layers) // 2 and tried[-1].exactness.mean < WARNED:
-            some = tuple(layers[:count])
-            session = reopen(some)
-            tried.append(KeptLayers(some, session, exactness(session, network, sentences, pooling)))
+            in_float32 = tuple(layers[:count])
+            session = reopen(in_float32)
+            tried.append(KeptLayers(in_float32, session, exactness(session, network, sentences, pooling)))
             count *= 2
-        best = max(tried, key=lambda one: (one.exactness.mean >= WARNED, one.exactness.mean))
+        best = max(tried, key=lambda attempt: (attempt.exactness.mean >= WARNED, attempt.exactness.mean))
         return [*best.layers]
 
-    chosen = tuple(kept_beside(first.session, f"kept-{pooling}", choose, _named))
-    made = next((one for one in tried if one.layers == chosen), None)
-    if made is not None:
-        return made
+    chosen = tuple(cached_measurement(first.session, f"kept-{pooling}", choose, _are_layers))
+    attempt = next((attempt for attempt in tried if attempt.layers == chosen), None)
+    if attempt is not None:
+        return attempt
+    # The choice was read from the cache, so that nothing was tried now.
     session = reopen(chosen)
     return KeptLayers(chosen, session, exactness(session, network, sentences, pooling))
 
@@ -127,15 +128,15 @@ class _Ranges(Tracer):
 
 
 def _widest_inputs(network: Network, names: Mapping[str, str], sentences: Sequence[Sentence]) -> list[str]:
-    """The paths of the layers, that with the widest inputs first."""
+    """The paths of the layers, the one with the widest inputs first."""
     ranges = _Ranges(network, names)
     with np.errstate(all="ignore"), watching(ranges):
         network(pack(sentences[:TOGETHER]))
     return sorted(ranges.widest, key=lambda path: -ranges.widest[path])
 
 
-def _named(kept: Any) -> bool:
-    return isinstance(kept, list) and all(isinstance(one, str) and LAYER.match(f"{one}.") for one in kept)
+def _are_layers(kept: Any) -> bool:
+    return isinstance(kept, list) and all(isinstance(path, str) and LAYER.match(f"{path}.") for path in kept)
 
 
 def _cosines(session: Session, network: Callable[[Packed], Array], batch: Packed, pooling: str) -> Array:
@@ -154,7 +155,7 @@ def _pooled(states: Array, batch: Packed, pooling: str) -> Array:
     return np.asarray(np.add.reduceat(states, first, axis=0) / lengths, np.float32)
 
 
-def _sound(kept: Any) -> bool:
-    return (
-        isinstance(kept, list) and len(kept) == 2 and all(isinstance(one, float) and -1.01 < one < 1.01 for one in kept)
-    )
+def _are_cosines(kept: Any) -> bool:
+    if not isinstance(kept, list) or len(kept) != 2:
+        return False
+    return all(isinstance(cosine, float) and -1.01 < cosine < 1.01 for cosine in kept)

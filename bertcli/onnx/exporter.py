@@ -1,23 +1,19 @@
 """Make an ONNX graph of a network: trace a dry pass; each op adds the nodes of its rule in rules.py, each view its own.
 
-file.py writes the graph, session.py runs it.
+file.py writes the graph, session.py runs it, open_engine.py decides whether it is used.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bertcli._version import __version__
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
-from bertcli.errors import BertcliError
 from bertcli.network.heads import Network
-from bertcli.network.module import Module, Parameter, parameters
+from bertcli.network.module import Module, Parameter
 from bertcli.network.traced_tree import twins
-from bertcli.onnx import file as onnx_file
 from bertcli.onnx import rules
 from bertcli.onnx.graph import (
     BATCH,
@@ -33,8 +29,6 @@ from bertcli.onnx.graph import (
     OnnxValue,
     StoredType,
 )
-from bertcli.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
-from bertcli.onnx.speeds import Speeds, measured_calls, measured_speeds, tokens_of_a_call
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.traced import ArrayView, Axes, Origins, Traced, Weight, named_axes
 from bertcli.tracing.tracer import Ran, Tracer, argument_names
@@ -43,7 +37,6 @@ logger = logging.getLogger("bertcli")
 
 OPSET = 20  # the first with Gelu
 HIDDEN = "last_hidden_state"
-LAYOUT = "packed, 3"  # part of the key of kept graphs: change it with what is in them
 SYMBOLS = {"B": BATCH, "S": SEQUENCE}  # of the dimensions that may have any size
 SENTENCES, LENGTH = 2, 3  # of the pass; any sizes above 1 would do
 
@@ -51,13 +44,13 @@ SENTENCES, LENGTH = 2, 3  # of the pass; any sizes above 1 would do
 class Exporter(Tracer):
     """A tracer that builds `graph`; the origin of a value is the name of its tensor.
 
-    places: the modules and parameters of the model, as in `Tracer.register`.
+    model_twins: the model and its twin, as in `Tracer.register`.
     """
 
-    def __init__(self, graph: Graph, places: Iterable[tuple[str, Any, Any]]) -> None:
+    def __init__(self, graph: Graph, model_twins: Iterable[tuple[str, Any, Any]]) -> None:
         super().__init__("the model", dry=True)
         self.graph = graph
-        self.register(places)
+        self.register(model_twins)
         tokens = np.zeros((SENTENCES, LENGTH), np.intp)  # a dry pass computes only shapes: any ids will do
         self.batch, _ = pack_padded(tokens, tokens, tokens == 0)
 
@@ -87,8 +80,9 @@ class Exporter(Tracer):
         settings = {name: value for name, value in ran.arguments.items() if name not in names and name != "into"}
         with self.graph.scope(self.frame.path if self.frame else ""):
             made = rule(*(operand and self.tensor(operand) for operand in ran.operands), **settings)
-            for view in reversed(ran.output.views):  # a result was written into a view of what now holds it
-                made = self._undone(made, view)
+            # A result was written into a view of a buffer: the tensor of the buffer is what later views are taken of.
+            for view in reversed(ran.output.views):
+                made = self._undo_view(made, view)
         ran.output.source[:] = [made.name]
 
     def tensor(self, value: Traced) -> OnnxValue:
@@ -96,7 +90,7 @@ class Exporter(Tracer):
         (source,) = value.source
         tensor = OnnxValue(self.graph, source.home if isinstance(source, Weight) else source)
         for view in value.views:
-            tensor = self._seen(tensor, view)
+            tensor = self._apply_view(tensor, view)
         return tensor.with_axes(*self._dimensions(value.axes))
 
     def _result(self, array: Array) -> OnnxValue:
@@ -105,15 +99,17 @@ class Exporter(Tracer):
             raise RuntimeError(f"An array of shape {array.shape} was computed that the exporter cannot see.")
         return self.tensor(value)
 
-    def _seen(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
+    def _apply_view(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
         """Apply a view to a tensor."""
         before, numbers = self._dimensions(view.before), view.numbers
         if x.name == rules.OFFSETS:
+            # The only view of offsets that modules take is that of the sentences' first tokens.
             return OnnxValue(x.graph, rules.FIRST)
         match view.kind:
             case "divide":
                 after = self._dimensions(view.after)
-                if (axis := _sentences_of(_flat(before), _flat(after))) is None:
+                axis = _sentences_of(_flat(before), _flat(after))
+                if axis is None:
                     return x.reshaped(_flat(before), _flat(after))
                 # Every token stands at its position in the padded layout, so positions are 0, 1, 2 … there.
                 return rules.positions(x.graph) if x.name == POSITIONS else x.node("Gather", ROWS, axis=axis)
@@ -124,10 +120,10 @@ class Exporter(Tracer):
             case "slice":
                 axis, start, stop = numbers
                 if any(dim.symbol for dim in before[axis]):
-                    raise RuntimeError("A page has a view of some tokens: no graph can have that.")
+                    raise RuntimeError("A module takes a view of some tokens: no graph can have that.")
                 return x.cut(len(_flat(before[:axis])), [start], [stop])
 
-    def _undone(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
+    def _undo_view(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
         """Undo a view: return the tensor that it was taken from."""
         before, after = self._dimensions(view.before), self._dimensions(view.after)
         if view.kind == "divide":
@@ -140,10 +136,12 @@ class Exporter(Tracer):
 
     def _dimensions(self, axes: Axes) -> tuple[Axis, ...]:
         """Map each axis to the tensor's dimensions: an axis of packed tokens has two where the graph is padded."""
-        found = (tuple(_merged([Dim(size, SYMBOLS.get(symbol)) for symbol, size in axis])) for axis in axes)
-        if not self.graph.packed:
-            return tuple(found)
-        return tuple((Dim(SENTENCES * LENGTH, TOKENS),) if len(axis) == 2 else axis for axis in found)
+        dimensions = []
+        for axis in axes:
+            of_axis = _merged([Dim(size, SYMBOLS.get(symbol)) for symbol, size in axis])
+            is_tokens = len(of_axis) == 2  # batch and sequence
+            dimensions.append((Dim(SENTENCES * LENGTH, TOKENS),) if self.graph.packed and is_tokens else of_axis)
+        return tuple(dimensions)
 
 
 def _sentences_of(before: list[Dim], after: list[Dim]) -> int | None:
@@ -183,85 +181,6 @@ def exporter_of(
 ) -> Exporter:
     """Make an exporter for this network, and for the Dense layers that come `after` its pooling."""
     trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
-    places = [place for path, tree in trees.items() for place in twins(tree, path)]
-    weights = {path: item.array for path, item, _ in places if isinstance(item, Parameter)}
-    return Exporter(Graph(weights, opset, stored, packed=packed), places)
-
-
-def open_session(
-    network: Network, folder: Path, settings: object, precision: str, device: str, kept: Sequence[str] = ()
-) -> Session:
-    """Open a session that computes the hidden states of a network's last layer; its graph is kept in the cache.
-
-    folder: the model's, which names the graph's folder in the cache. settings: the network's configuration, part of
-    the graph's key. kept: paths of layers that stay in float32 where the precision is int8. Errors: BertcliError if
-    ONNX Runtime is not installed, or cannot use this device.
-    """
-    require("onnx", "onnxruntime")
-    provider_of(device)
-    weights = {
-        weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
-    }
-    chosen = [tuple(kept)] if kept else []
-    key = key_of(weights, settings, __version__, runtime().__version__, OPSET, LAYOUT, *chosen)
-    model = key_of({}, str(folder), precision)
-    return open_cached(model, key, lambda file: _make(network, precision, file, kept), device)
-
-
-ChosenEngine = Literal["numpy", "onnx", "auto"]
-
-
-class OpenedEngine(NamedTuple):
-    """The result of `open_engine`: the engine, ONNX Runtime's session if it is used, speeds, a line for the user."""
-
-    name: ChosenEngine
-    session: Session | None
-    speeds: Speeds | None = None
-    note: str = ""
-
-
-def open_engine(
-    name: Literal["onnx", "auto"],
-    network: Network,
-    folder: Path,
-    settings: object,
-    *,
-    precision: str = "float32",
-    device: str = "cpu",
-    vocabulary: int,
-    most_tokens: int,
-    speeds: Speeds | None = None,
-    kept: Sequence[str] = (),
-) -> OpenedEngine:
-    """Open ONNX Runtime's session for a network; for "auto", measure both engines and choose the faster one.
-
-    The answer to "auto" is "auto" if the faster engine depends on the batch, and NumPy, with the reason in the line, if
-    ONNX Runtime cannot be used. folder, settings, precision, device, kept: as in `open_session`. speeds: another
-    process's measurements, used instead of new ones. Errors: those of `open_session`, for "onnx".
-    """
-    try:
-        session = open_session(network, folder, settings, precision, device, kept)
-    except BertcliError as error:
-        if name == "onnx":
-            raise
-        return OpenedEngine("numpy", None, note=f"engine auto: NumPy computes. {error}")
-    if name == "onnx":
-        session.overhead = measured_calls(session, vocabulary, most_tokens)
-        return OpenedEngine("onnx", session, speeds)
-    if speeds is None:
-        speeds = measured_speeds(session, network, vocabulary, most_tokens)
-    session.overhead = tokens_of_a_call(speeds.onnx)
-    chosen: ChosenEngine = speeds.winner or "auto"
-    says = {"numpy": "NumPy computes", "onnx": "ONNX Runtime computes"}
-    note = f"engine auto: {says.get(chosen, 'the faster one computes each batch')} ({speeds})."
-    return OpenedEngine(chosen, None if chosen == "numpy" else session, speeds, note)
-
-
-def _make(network: Network, precision: str, file: Path, kept: Sequence[str] = ()) -> None:
-    """Write the graph with its weights in a second file, which ONNX Runtime maps into memory."""
-    exporter = exporter_of(network, opset=OPSET, packed=True)
-    outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
-    made = onnx_file.Export(exporter.graph, outputs, {})
-    onnx_file.write_parts(made, file, apart=True)
-    if precision == "int8":
-        onnx_file.quantize(file, kept)
+    model_twins = [twin for path, tree in trees.items() for twin in twins(tree, path)]
+    weights = {path: item.array for path, item, _ in model_twins if isinstance(item, Parameter)}
+    return Exporter(Graph(weights, opset, stored, packed=packed), model_twins)

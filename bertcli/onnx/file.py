@@ -1,4 +1,8 @@
-"""Write a graph as an ONNX file, weight by weight, so that no copy of the weights is in memory."""
+"""Write a graph as an ONNX file, weight by weight, so that no copy of the weights is in memory.
+
+exporter.py makes the graph. What `bertcli export` puts into it, metadata and files beside it, is in
+tasks/compute/export.py.
+"""
 
 import logging
 import os
@@ -165,14 +169,17 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
 
     graph, nodes = export.graph, export.nodes
     used = {name for node in nodes for name in node.inputs}
-    proto = [helper.make_node(n.kind, n.inputs, [n.output], name=n.output, **n.attributes) for n in nodes]
+    proto = []
+    for node in nodes:
+        made = helper.make_node(node.kind, node.inputs, [node.output], name=node.output, **node.attributes)
+        proto.append(made)
+    outputs = []
     for name, tensor in export.outputs.items():
+        # A node that gives the result the name that the file promises.
         proto.append(helper.make_node("Identity", [tensor.name], [name], name=name))
+        shape = [dim.symbol or dim.size for dim in tensor.dims]
+        outputs.append(helper.make_tensor_value_info(name, FLOAT, shape))
     inputs = [helper.make_tensor_value_info(name, INT64, dims) for name, dims in graph.inputs.items() if name in used]
-    outputs = [
-        helper.make_tensor_value_info(name, FLOAT, [dim.symbol or dim.size for dim in tensor.dims])
-        for name, tensor in export.outputs.items()
-    ]
     constants = [numpy_helper.from_array(value, name) for name, value in graph.constants.items() if name in used]
     opset = helper.make_opsetid("", graph.opset)
     model = helper.make_model(

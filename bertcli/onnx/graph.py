@@ -90,8 +90,12 @@ class OnnxValue:
             return self
         shape: list[int] = []
         for number, dim in enumerate(after):
-            kept = dim.symbol and number < len(before) and before[number] == dim
-            shape.append(0 if kept else -1 if dim.symbol else dim.size)  # 0: as it was; -1: what is left
+            if not dim.symbol:
+                shape.append(dim.size)
+                continue
+            # ONNX's 0 is the size that stood there before, -1 whatever is left.
+            stays = number < len(before) and before[number] == dim
+            shape.append(0 if stays else -1)
         if shape.count(-1) > 1:
             raise RuntimeError(f"ONNX cannot reshape {[*before]} into {[*after]}: two sizes are unknown.")
         return self.node("Reshape", shape)
@@ -110,7 +114,7 @@ Operand = OnnxValue | str | float | Sequence[int] | NDArray[Any]
 
 
 class Band(NamedTuple):
-    """What is added to scores of windows, and where their keys stand: [block, key]; None if they have all keys."""
+    """The mask to add to scores of windows, and the positions of their keys [block, key]; None: they have all keys."""
 
     mask: OnnxValue
     keys: OnnxValue | None
@@ -199,10 +203,10 @@ class Graph:
 
     def needed(self, outputs: Sequence[str]) -> list[Node]:
         """List the nodes that these results depend on."""
-        wanted, nodes = {*outputs}, []
+        read, nodes = {*outputs}, []
         for node in reversed(self.nodes):
-            if node.output in wanted:
-                wanted.update(node.inputs)
+            if node.output in read:
+                read.update(node.inputs)
                 nodes.append(node)
         return nodes[::-1]
 

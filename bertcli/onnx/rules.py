@@ -268,7 +268,12 @@ def within(
 def softmax(x: OnnxValue) -> OnnxValue:
     """Softmax; over the keys of a sentence, after -3.4e38 was added to the scores of padding."""
     band = x.graph.bands.get(x.name)
-    masked = x + band.mask if band else x + padding(x) if x.dims[-1].symbol else x
+    if band:
+        masked = x + band.mask
+    elif x.dims[-1].symbol:
+        masked = x + padding(x)
+    else:
+        masked = x  # an axis of fixed size, such as experts, has no padding
     weights = masked.node("Softmax", axis=-1)
     if band:
         x.graph.bands[weights.name] = band

@@ -1,4 +1,4 @@
-"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs.
+"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs. open_engine.py decides whether.
 
 Graphs are made once and opened in place afterwards, under a folder that may be deleted at any time. Each model has a
 folder, named after where its weights lie and the precision; in it is a folder for each graph, named after the weights,
@@ -148,12 +148,12 @@ def hidden_states(session: Session, batch: Packed) -> Array:
     """Run the session of a packed graph on packed sentences, in groups; return packed rows [token, hidden]."""
     lengths = np.diff(batch.offsets)
     widths = batch.positions[batch.offsets[1:] - 1] + 1  # more than the length where a mask left tokens out
-    made = [*groups(widths, session.overhead, session.hidden)]
-    if len(made) == 1:
+    runs = [*groups(widths, session.overhead, session.hidden)]
+    if len(runs) == 1:
         return _states(session, batch, slice(None), lengths, widths)
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     hidden = np.empty((len(sentence), session.hidden), np.float32)
-    for group in made:
+    for group in runs:
         chosen = np.zeros(len(lengths), np.bool_)
         chosen[group] = True
         tokens = np.flatnonzero(chosen[sentence])
@@ -244,23 +244,23 @@ def open_cached(model: str, key: str, make: Make, device: str) -> Session:
     Safe with several processes: a graph is made under a temporary name and renamed; the first one stays. Errors:
     BertcliError, also for a cache that cannot be written.
     """
-    place = cache_folder() / model / key
+    folder = cache_folder() / model / key
     try:
-        if not place.is_dir():
-            _keep(place, make)
+        if not folder.is_dir():
+            _make_folder(folder, make)
     except OSError as error:
         raise BertcliError(
-            f"ONNX Runtime's graph cannot be written to {place} ({error.strerror or error}): make room, or name "
+            f"ONNX Runtime's graph cannot be written to {folder} ({error.strerror or error}): make room, or name "
             f"another folder for it ({platforms.CACHE_VARIABLE})."
         ) from None
-    return Session(place / NAME, device)
+    return Session(folder / NAME, device)
 
 
-def _keep(place: Path, make: Make) -> None:
+def _make_folder(folder: Path, make: Make) -> None:
     """Make a graph in a temporary folder and rename that, unless another process was faster."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    _remove_old(place.parent)
-    draft = Path(mkdtemp(prefix=".", dir=place.parent))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_old(folder.parent)
+    draft = Path(mkdtemp(prefix=".", dir=folder.parent))
     try:
         made = draft / "made"
         made.mkdir()
@@ -269,9 +269,9 @@ def _keep(place: Path, make: Make) -> None:
             with part.open("r+b") as written:
                 os.fsync(written.fileno())
         try:
-            os.rename(made, place)
+            os.rename(made, folder)
         except OSError:
-            if not place.is_dir():  # no other process was faster
+            if not folder.is_dir():  # no other process was faster
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)

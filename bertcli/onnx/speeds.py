@@ -1,4 +1,4 @@
-"""Measure the time of a pass in NumPy and in ONNX Runtime, to choose the faster engine (engine "auto").
+"""Measure the time of a pass in NumPy and in ONNX Runtime: open_engine.py chooses the faster engine by it ("auto").
 
 A short text, a longer one, a small batch and, if there is time, a long text are measured; times between them are
 interpolated over the number of tokens, padding included. Measurements are kept beside the graph in the cache, in a file
@@ -109,10 +109,11 @@ def seconds(times: Mapping[Shape, float], sentences: int, tokens: float) -> floa
 
 def _on_line(known: list[tuple[int, float]], tokens: float) -> float:
     """Interpolate between the two measured numbers of tokens around, or nearest to, this one."""
-    after = next((i for i, (count, _) in enumerate(known) if count >= tokens), len(known) - 1)
-    after = max(1, after)
     if len(known) == 1:
-        return known[0][1] * tokens / known[0][0]
+        ((count, time),) = known
+        return time * tokens / count
+    after = next((i for i, (count, _) in enumerate(known) if count >= tokens), len(known) - 1)
+    after = max(1, after)  # below the first number, the slope is that to the second
     (low, at_low), (high, at_high) = known[after - 1], known[after]
     slope = max(0.0, (at_high - at_low) / (high - low))
     return max(at_low + slope * (tokens - low), 0.1 * known[0][1])
@@ -140,9 +141,9 @@ def measured_calls(session: Session, vocabulary: int, most_tokens: int) -> int:
     """Measure the `tokens_of_a_call` of a session, once."""
 
     def measure() -> Any:
-        return _written(_times({"onnx": _run_of(session)}, (SHORT, LONGER), vocabulary, most_tokens))
+        return _as_json(_times({"onnx": _run_of(session)}, (SHORT, LONGER), vocabulary, most_tokens))
 
-    return tokens_of_a_call(_read(kept_beside(session, "calls", measure, _sound("onnx")))["onnx"])
+    return tokens_of_a_call(_read(cached_measurement(session, "calls", measure, _has_times_of("onnx")))["onnx"])
 
 
 def measured_speeds(session: Session, network: Callable[[Packed], Array], vocabulary: int, most_tokens: int) -> Speeds:
@@ -150,9 +151,9 @@ def measured_speeds(session: Session, network: Callable[[Packed], Array], vocabu
     runs: dict[str, Callable[[Packed], Array]] = {"numpy": network, "onnx": _run_of(session)}
 
     def measure() -> Any:
-        return _written(_times(runs, SHAPES, vocabulary, most_tokens))
+        return _as_json(_times(runs, SHAPES, vocabulary, most_tokens))
 
-    kept = _read(kept_beside(session, "speeds", measure, _sound("numpy", "onnx")))
+    kept = _read(cached_measurement(session, "speeds", measure, _has_times_of("numpy", "onnx")))
     return Speeds(kept["numpy"], kept["onnx"])
 
 
@@ -165,11 +166,11 @@ def _times(
 ) -> dict[str, Times]:
     """Time the fastest run of each shape in each engine; they take turns, so that other load hits both."""
     begun = perf_counter()
-    found: dict[str, Times] = {name: {} for name in runs}
+    times_of: dict[str, Times] = {name: {} for name in runs}  # by engine
     for shape in shapes:
         batch = _batch(shape, vocabulary, most_tokens)
         if shape not in (SHORT, LONGER):
-            expected = sum(seconds(times, *shape) for times in found.values())
+            expected = sum(seconds(times, *shape) for times in times_of.values())
             if perf_counter() - begun + 2 * expected > SECONDS:  # it runs twice at least
                 break
         fastest, started = dict.fromkeys(runs, np.inf), perf_counter()
@@ -179,8 +180,8 @@ def _times(
             if perf_counter() - started > SECONDS / len(SHAPES):
                 break
         for name, time in fastest.items():
-            found[name][shape] = float(time)
-    return found
+            times_of[name][shape] = float(time)
+    return times_of
 
 
 def _fastest(run: Callable[[Packed], Array], batch: Packed) -> float:
@@ -202,10 +203,10 @@ def _batch(shape: Shape, vocabulary: int, most_tokens: int) -> Packed:
     return pack([_Sentence(row, [0] * len(row)) for row in ids.tolist()])
 
 
-def kept_beside(session: Session, what: str, measure: Callable[[], Any], sound: Callable[[Any], bool]) -> Any:
+def cached_measurement(session: Session, what: str, measure: Callable[[], Any], is_valid: Callable[[Any], bool]) -> Any:
     """Read a measurement from its file beside the graph; if it is missing or damaged, measure and try to write it.
 
-    sound: a function that checks the content of the file.
+    is_valid: a function that checks the content of the file.
     """
     settings = (__version__, runtime().__version__, np.__version__, blas.kernel(), thread_count(), platform.processor())
     name = f"{what}-{sha256(repr(settings).encode()).hexdigest()[:16]}.json"
@@ -215,12 +216,12 @@ def kept_beside(session: Session, what: str, measure: Callable[[], Any], sound: 
             kept = json.loads(file.read_bytes())
         except (OSError, ValueError):
             kept = None
-        if sound(kept):
+        if is_valid(kept):
             return kept
-    made = measure()
+    measured = measure()
     if file is not None:
-        _write(file, made)
-    return made
+        _write(file, measured)
+    return measured
 
 
 def _write(file: Path, value: Any) -> None:
@@ -233,33 +234,38 @@ def _write(file: Path, value: Any) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _written(times: Mapping[str, Times]) -> dict[str, dict[str, float]]:
-    return {name: {f"{s}x{t}": time for (s, t), time in some.items()} for name, some in times.items()}
+def _as_json(times_of: Mapping[str, Times]) -> dict[str, dict[str, float]]:
+    """Times with shapes as texts, such as "8x32", which a JSON object can have as keys."""
+    record = {}
+    for engine, times in times_of.items():
+        record[engine] = {f"{sentences}x{tokens}": time for (sentences, tokens), time in times.items()}
+    return record
 
 
 def _read(kept: Any) -> dict[str, Times]:
-    """Parse times that `_written` has converted. Errors: ValueError, TypeError, AttributeError for anything else."""
-    found: dict[str, Times] = {}
-    for name, some in kept.items():
-        found[name] = {}
-        for written, time in some.items():
-            sentences, _, tokens = written.partition("x")
+    """Parse times that `_as_json` has converted. Errors: ValueError, TypeError, AttributeError for anything else."""
+    times_of: dict[str, Times] = {}
+    for engine, record in kept.items():
+        times: Times = {}
+        for key, time in record.items():
+            sentences, _, tokens = key.partition("x")
             shape = (int(sentences), int(tokens))
             if shape not in SHAPES or not 0 < float(time) < 1e6:
                 raise ValueError("a time that was never measured")
-            found[name][shape] = float(time)
-        if not {SHORT, LONGER} <= found[name].keys():
+            times[shape] = float(time)
+        if not {SHORT, LONGER} <= times.keys():
             raise ValueError("a shape is missing")
-    return found
+        times_of[engine] = times
+    return times_of
 
 
-def _sound(*engines: str) -> Callable[[Any], bool]:
+def _has_times_of(*engines: str) -> Callable[[Any], bool]:
     """A check of what a file holds: times of these engines."""
 
-    def sound(kept: Any) -> bool:
+    def is_valid(kept: Any) -> bool:
         try:
             return {*_read(kept)} == {*engines}
         except (ValueError, TypeError, AttributeError):
             return False
 
-    return sound
+    return is_valid
