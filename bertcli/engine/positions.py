@@ -177,11 +177,14 @@ def near_buckets(table: Array, max_distance: int, buckets: int, farthest: int) -
     return table if each_way == middle else table[middle - each_way : middle + each_way]
 
 
-def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation: str | None) -> Array:
+def convolved(
+    x: Array, weight: Array, bias: Array, first: Integers, positions: Integers, activation: str | None
+) -> Array:
     """Compute the op `convolve`: one matrix product for each offset in the window, on tokens shifted by it.
 
     x [token, in], weight [out, in, width]; `first` is the row of each sentence's first token, and no sentence sees
-    another.
+    another. positions [token]: a position that a mask leaves out counts as zeros, so the rows beside it are no
+    neighbors.
     """
     width = weight.shape[-1]
     middle = width // 2
@@ -191,9 +194,12 @@ def convolved(x: Array, weight: Array, bias: Array, first: Integers, activation:
     y = product(x, weight[..., middle], bias, None)
     for tap in range(width):
         offset = tap - middle
-        if offset == 0:
-            continue
-        rows = np.arange(max(0, -offset), len(x) - max(0, offset))
-        rows = rows[sentence[rows] == sentence[rows + offset]]
-        y.T[:, rows] += product(x.T[:, rows + offset].T, weight[..., tap], None, None).T
+        # Without masked tokens the token at this offset is so many rows away, with some fewer rows.
+        for count in range(1, abs(offset) + 1):
+            shift = count if offset > 0 else -count
+            rows = np.arange(max(0, -shift), len(x) - max(0, shift))
+            others = rows + shift
+            rows = rows[(sentence[rows] == sentence[others]) & (positions[others] - positions[rows] == offset)]
+            if len(rows):
+                y.T[:, rows] += product(x.T[:, rows + shift].T, weight[..., tap], None, None).T
     return kernels.activate(y, activation)

@@ -95,9 +95,9 @@ class Convolution(Module):
     norm: LayerNorm = part(features="H")
     activation: str = setting("conv_act")
 
-    def forward(self, x: Array, y: Array, first: Integers, rows: Integers | None) -> Array:
+    def forward(self, x: Array, y: Array, batch: Packed, rows: Integers | None) -> Array:
         """x [query, hidden], y [token, hidden] -> [query, hidden]; x is made of these `rows` of y (None: all)."""
-        around = convolve(y, self.weight, self.bias, first, activation=self.activation)
+        around = convolve(y, self.weight, self.bias, batch.first, batch.positions, activation=self.activation)
         return self.norm(add(x, around if rows is None else gather(around, rows)))
 
 
@@ -110,7 +110,7 @@ class EncoderLayer(encoder.EncoderLayer[Relative]):
     def forward(self, x: Array, context: Array, batch: Packed, shared: Relative) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         x = super().forward(x, context, batch, shared)
-        return x if self.convolution is None else self.convolution(x, context, batch.first, shared.rows)
+        return x if self.convolution is None else self.convolution(x, context, batch, shared.rows)
 
 
 class Encoder(encoder.Layers[Relative]):

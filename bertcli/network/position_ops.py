@@ -60,9 +60,14 @@ def add_by_key(x: Array, by_key: Array, queries: Integers, keys: Integers, *, bu
 
 
 @op("token in, out in width, out -> token out", contracts=True, work=linear_work)
-def convolve(x: Array, weight: Array, bias: Array, first: Integers, *, activation: str | None = None) -> Array:
-    """activation(Σ_k W_k x_{t + k - w/2} + b) over the tokens around each, w of them; sentences begin at `first`."""
-    return positions.convolved(x, weight, bias, first, activation)
+def convolve(
+    x: Array, weight: Array, bias: Array, first: Integers, where: Integers, *, activation: str | None = None
+) -> Array:
+    """activation(Σ_k W_k x_{p + k - w/2} + b) over the w positions p + k - w/2 around each token's position p.
+
+    Sentences begin at the rows `first`; `where` are the positions, and x is 0 at one that has no token.
+    """
+    return positions.convolved(x, weight, bias, first, where, activation)
 
 
 @op("token hidden, token -> token hidden", work=3, over="x")

@@ -179,9 +179,15 @@ def add_by_key(
 
 
 def convolve(
-    x: OnnxValue, weight: OnnxValue, bias: OnnxValue, first: OnnxValue, *, activation: str | None = None
+    x: OnnxValue,
+    weight: OnnxValue,
+    bias: OnnxValue,
+    first: OnnxValue,
+    where: OnnxValue,
+    *,
+    activation: str | None = None,
 ) -> OnnxValue:
-    """Conv along every sentence, with padding set to zero; sentences begin at the rows `first`."""
+    """Conv along every sentence, with padding set to zero; the padded layout says what `first` and `where` say."""
     width = weight.dims[2].size
     rows = (padded(x) * tokens(x.graph)).permuted(0, 2, 1)
     pads = (width // 2, (width - 1) // 2)

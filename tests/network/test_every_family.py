@@ -109,8 +109,8 @@ def small(config: Config) -> Config:
     return replace(config, **changes)
 
 
-def random_model(name: str) -> Model:
-    config = small(variant_config(name))
+def random_model(name: str, **changes: Any) -> Model:
+    config = replace(small(variant_config(name)), **changes)
     listed = parameters(bertcli.variant(config=config, heads="none").network)
     shapes = {id(one.array): one for one in reversed(listed)}.values()  # layers that are shared are there once
     rng = np.random.default_rng(len(name))
@@ -122,17 +122,37 @@ def random_model(name: str) -> Model:
     return bertcli.variant(config=config, heads="none", weights=weights)
 
 
-@pytest.mark.parametrize("name", variants())
-def test_the_numbers_of_every_variant_are_those_of_its_graph(name: str, tmp_path: Path) -> None:
-    model = random_model(name)
+def check_graph(model: Model, file: Path) -> None:
+    """Compare a network's states with those of its graph: of sentences, and of one whose mask has holes, alone."""
     network, rng = model.network, np.random.default_rng(3)
-    ids, mask = rng.integers(6, 64, (3, 30)), np.arange(30) < np.array([[30], [4], [19]])
-    segments = (np.arange(30) > 9) * np.int64(model.config.segment_count > 1) * mask
-    batch, _ = pack_padded(ids, segments, mask)
     exporter = exporter_of(network, opset=OPSET, packed=True)
     made = Export(exporter.graph, exporter.watch(lambda batch: {HIDDEN: network(batch)}), {})
-    file = tmp_path / "graph.onnx"
     write_parts(made, file, apart=False)
-    expected = network(batch)
-    assert np.abs(expected).max() > 0.1
-    np.testing.assert_allclose(hidden_states(Session(file), batch), expected, rtol=0, atol=1e-5)
+    session = Session(file)
+    lengths = np.arange(30) < np.array([[30], [4], [19]])
+    # Its tokens stand far apart, though there are few.
+    with_holes = np.isin(np.arange(30), [*range(5), 24, 25, 27, 28, 29])[None]
+    for mask in (lengths, with_holes):
+        ids = rng.integers(6, 64, mask.shape)
+        segments = (np.arange(30) > 9) * np.int64(model.config.segment_count > 1) * mask
+        batch, _ = pack_padded(ids, segments, mask)
+        expected = network(batch)
+        assert np.abs(expected).max() > 0.1
+        np.testing.assert_allclose(hidden_states(session, batch), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", variants())
+def test_the_numbers_of_every_variant_are_those_of_its_graph(name: str, tmp_path: Path) -> None:
+    check_graph(random_model(name), tmp_path / "graph.onnx")
+
+
+def test_a_wide_convolution_sees_past_a_masked_token(tmp_path: Path) -> None:
+    check_graph(random_model("deberta-v2-xlarge", conv_kernel_size=5), tmp_path / "graph.onnx")
+
+
+def test_a_convolution_takes_a_masked_token_for_zeros() -> None:
+    """As transformers does; with weights that add up the token before and the one after."""
+    x = np.arange(1, 6, dtype=np.float32)[:, None] ** 2
+    weight, bias = np.array([[[1, 0, 10]]], np.float32), np.zeros(1, np.float32)
+    found = position_ops.convolve.compute(x, weight, bias, np.array([0, 3]), np.array([0, 1, 3, 0, 2]))
+    assert found[:, 0].tolist() == [40, 1, 0, 0, 0]
