@@ -152,6 +152,28 @@ def test_a_run_knows_its_adapter(tmp_path: Path) -> None:
     assert "was made by another model" in run("search", "-m", base, "tea", "--in", file).error
 
 
+@pytest.mark.parametrize("modules", [False, True])
+def test_an_adapter_with_a_tokenizer_of_its_own_is_read_with_that(tmp_path: Path, modules: bool) -> None:
+    base, adapter = write_lora(tmp_path, "bert vectors")
+    shutil.copy(base / "config.json", adapter)  # for the size of the vocabulary
+    write_numbers(adapter)
+    (adapter / "config.json").unlink()
+    if modules:
+        module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+        pooling = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+        (adapter / "modules.json").write_text(json.dumps([module, pooling]))
+        (adapter / "1_Pooling").mkdir()
+        (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
+    of_base = run("tokenize", "-m", base, "t5 t17", "--format", "jsonl").records[0]["ids"]
+    assert {5, 17}.isdisjoint(of_base)
+    assert run("tokenize", "-m", adapter, "t5 t17", "--format", "jsonl").records[0]["ids"] == [5, 17]
+    model = bertcli.load(adapter)
+    vector = model.outputs([[5, 17]]).hidden[0].mean(axis=0)
+    np.testing.assert_allclose(model.encode(["t5 t17"])[0], vector, atol=1e-6)
+    chosen = run("encode", "-m", base, "--adapter", adapter, "t5 t17", "--format", "jsonl").records[0]["embedding"]
+    np.testing.assert_allclose(chosen, vector, atol=1e-6)
+
+
 def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
     kinds = {"": "Transformer", "1_Pooling": "Pooling"}

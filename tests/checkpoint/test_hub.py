@@ -283,10 +283,16 @@ def test_shards_come_with_their_index(hub: Hub, start: Start) -> None:
 
 
 def test_revisions_lie_side_by_side(hub: Hub, start: Start) -> None:
+    for name, revision in (("a/latest", None), ("a/second", "v2")):  # adapters, which name a revision of their base
+        settings = {"peft_type": "LORA", "base_model_name_or_path": MODEL, "revision": revision}
+        weights = {"adapter_model.safetensors": b"weights"}
+        hub.repos[name] = {"adapter_config.json": json.dumps(settings).encode(), **weights}
     process = start()
     main, second = process.folder(), process.folder(revision="v2")
     assert main != second
+    assert (process.folder("a/latest"), process.folder("a/second")) == (main, second)
     hub.stop()
+    assert (process.folder("a/latest"), process.folder("a/second")) == (main, second)
     assert process.folder(revision="v2") == second
     assert process.folder(revision=second.name) == second  # by its commit
     assert process.folder() == main

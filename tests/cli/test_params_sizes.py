@@ -45,6 +45,22 @@ def test_params_sizes_are_overridden_by_their_keys_in_config() -> None:
     assert bertcli("params", "--set", "hidden_size=3").status == 2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [("--set", "num_hidden_layers=3"), ("--vocab-size", "1000"), ("--heads", "mlm,nsp"), ("--heads", "none")],
+    ids=" ".join,
+)
+def test_params_sizes_and_heads_are_those_of_both_models(options: tuple[str, ...]) -> None:
+    def counted(*arguments: str) -> dict[str, int]:
+        found: dict[str, int] = json.loads(bertcli("params", *arguments, "--format", "json").out)
+        return found
+
+    both = counted("--variant", "tiny", "--versus", "small", *options)
+    for variant, key in (("tiny", "total_params"), ("small", "versus_total_params")):
+        alone = counted("--variant", variant, *options)["total_params"]
+        assert both[key] == alone != counted("--variant", variant)["total_params"]
+
+
 def test_params_configurations_are_compared_without_weights(tmp_path: Path) -> None:
     for name, layers in (("a", 2), ("b", 3)):
         (tmp_path / name).mkdir()

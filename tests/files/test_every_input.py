@@ -132,6 +132,61 @@ def test_every_input_is_read_plain_and_packed() -> None:
     assert {(command, form.endswith(".gz")) for command, form in READ} == {*product(DOORS, (True, False))}
 
 
+WITH_COLUMNS = sorted(DOORS.keys() & commands_with("--delimiter"))
+
+
+def test_every_input_with_columns_has_their_options() -> None:
+    assert commands_with("--delimiter") == commands_with("--no-header")
+    assert commands_with("--delimiter") - DOORS.keys() == {"evaluate", "probe"}
+
+
+@pytest.mark.parametrize("command", WITH_COLUMNS)
+def test_every_input_file_has_the_columns_that_its_options_say(command: str, made: Made, tmp_path: Path) -> None:
+    door = DOORS[command]
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=";").writerows([("n", door.column), *((7, text) for text in door.texts)])
+    content, file = stream.getvalue().encode(), tmp_path / "input.csv"
+    without_header = content.partition(b"\n")[2]
+    split = ("--delimiter", ";")
+    second = ("--no-header", "--column", "2")
+    file.write_bytes(content)
+    compare(call(command, made, "-i", file, *split), expected(command, made), "csv")
+    file.write_bytes(without_header)
+    compare(call(command, made, "-i", file, *split, *second), expected(command, made), "csv")
+    pipe = ("--format-in", "csv", *split, *second)
+    compare(call(command, made, *pipe, stdin=without_header), expected(command, made), "csv")
+
+
+@pytest.mark.parametrize(
+    ("command", "checkpoint", "columns", "numbers"),
+    [
+        ("rank", RANKER, ("--query-column", "q", "--column", "d"), ("--query-column", "1", "--column", "2")),
+        ("answer", READER, ("--column", "q", "--context-column", "d"), ("--column", "1", "--context-column", "2")),
+        ("encode", MASKED, ("--column", "q", "--pair-column", "d"), ("--column", "1", "--pair-column", "2")),
+    ],
+)
+def test_every_input_file_of_pairs_has_the_columns_that_its_options_say(
+    command: str,
+    checkpoint: Mapping[str, Any],
+    columns: tuple[str, ...],
+    numbers: tuple[str, ...],
+    made: Made,
+    tmp_path: Path,
+) -> None:
+    rows, file = "who?;the queen\nwho?;hot tea\nwhere?;the river\n", tmp_path / "input.csv"
+
+    def records(content: str, *options: str) -> Any:
+        file.write_text(content, encoding="utf-8")
+        result = bertcli(command, "-m", made(**checkpoint), "-i", file, *options, "--format", "json")
+        assert result.status == 0, result.err
+        return json.loads(result.out)
+
+    plain = records(f"q,d\n{rows}".replace(";", ","), *columns)
+    assert len(plain) == 3
+    assert records(f"q;d\n{rows}", "--delimiter", ";", *columns) == plain
+    assert records(rows, "--delimiter", ";", "--no-header", *numbers) == plain
+
+
 @pytest.mark.parametrize(("command", "form"), READ)
 def test_every_input_file_is_read(command: str, form: str, made: Made, tmp_path: Path) -> None:
     door = DOORS[command]

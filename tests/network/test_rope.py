@@ -35,3 +35,18 @@ def test_rope_stretches_how_long_a_text_may_be() -> None:
         if rope.get("factor")
     }
     assert lengths == {"linear": 40960, "yarn": 131072}
+
+
+def test_rope_of_nomic_reads_more_than_it_was_trained_on_only_where_it_is_stretched() -> None:
+    """nomic-embed-text's config.json has 8192 positions, of which 2048 were trained."""
+    nomic = {"model_type": "nomic_bert", "vocab_size": 100, "n_embd": 64, "n_layer": 2, "n_head": 2, "n_inner": 96}
+    ropes: dict[str, dict[str, Any]] = {
+        kind: {"rope_type": kind, "factor": 4.0, "original_max_position_embeddings": 2048}
+        for kind in ("linear", "yarn")
+    }
+    lengths = {
+        kind: parse_config({**nomic, "n_positions": 8192, "rope_parameters": rope}).max_tokens
+        for kind, rope in {"default": {}, **ropes}.items()
+    }
+    assert lengths == {"default": 2048, "linear": 8192, "yarn": 8192}
+    assert parse_config({**nomic, "n_positions": 512}).max_tokens == 512
