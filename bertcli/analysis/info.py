@@ -45,7 +45,7 @@ def info(folder: Folder, name: str) -> dict[str, Any]:
             known["problems"].append(str(error))
             return known | _without_network(folder)
         found = {**known, "runs": True, **_network(model), **_text(model, known["problems"])}
-        found["commands"] = [one._asdict() for one in commands(model)]
+        found["commands"] = [capability._asdict() for capability in commands(model)]
         return found
 
 
@@ -85,7 +85,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         found["adapter"] = {
             "folder": str(adapter.folder.path),
             "changes": len(adapter.factors),
-            "ranks": sorted({len(one.a) for one in adapter.factors.values()}),
+            "ranks": sorted({len(factor.a) for factor in adapter.factors.values()}),
             "whole": sorted(adapter.whole),
         }
     decoder = next((weight.array for weight in assigned if weight.path == "mlm.decoder"), None)
@@ -182,13 +182,19 @@ def _without_network(folder: Folder) -> dict[str, Any]:
 
 def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
     """A record for each bundled model and each one in the Hub's cache: name, class, size, missing files."""
-    found = [{"model": name, "where": "bundled", **_described(Folder(sample(name)))} for name in SAMPLES]
+    records: list[dict[str, Any]] = []
+    for name in SAMPLES:
+        records.append({"model": name, "where": "bundled", **_described(Folder(sample(name)))})
     for name, revision, path in cached(cache_folder(cache_dir)):
         folder = Folder(path)
-        lost = missing(folder)
-        named = {"model": name, "where": "cache", **({} if revision == "main" else {"revision": revision})}
-        found.append({**named, **_described(folder), **({"lacks": lost} if lost else {})})
-    return found
+        record: dict[str, Any] = {"model": name, "where": "cache"}
+        if revision != "main":
+            record["revision"] = revision
+        record |= _described(folder)
+        if lost := missing(folder):
+            record["lacks"] = lost
+        records.append(record)
+    return records
 
 
 def _described(folder: Folder) -> dict[str, Any]:
@@ -297,9 +303,9 @@ def _vectors(found: Mapping[str, Any]) -> str | None:
 def listing(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """The rows of a table of models: name, where, size, and what each is."""
     rows: list[tuple[str, ...]] = []
-    for one in models:
-        lost = f" (lacks {', '.join(one['lacks'][:3])})" if "lacks" in one else ""
-        what = _joined(one.get("family"), one["what"])
-        name = f"{one['model']} --revision {one['revision']}" if "revision" in one else one["model"]
-        rows.append((name, one["where"], _megabytes(one["bytes"]), f"{what}{lost}"))
+    for model in models:
+        lost = f" (lacks {', '.join(model['lacks'][:3])})" if "lacks" in model else ""
+        what = _joined(model.get("family"), model["what"])
+        name = f"{model['model']} --revision {model['revision']}" if "revision" in model else model["model"]
+        rows.append((name, model["where"], _megabytes(model["bytes"]), f"{what}{lost}"))
     return rows

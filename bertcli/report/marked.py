@@ -30,7 +30,7 @@ def mark(start: int, end: int, label: str, score: float) -> Mark:
     return Mark(start, end, shade, label, f"{label} {cell(score)}".strip())
 
 
-def apart(marks: Iterable[Mark]) -> list[Mark]:
+def without_overlaps(marks: Iterable[Mark]) -> list[Mark]:
     """Drop each mark that overlaps an earlier (better) one; the rest are in the order of the text."""
     kept: list[Mark] = []
     for candidate in marks:
@@ -56,10 +56,10 @@ class MarkedTable(Table):
         super().add(record)
         passage = self.passage_of(record)
         notes = [record["error"]] if "error" in record else passage.notes
-        self.passages.append(passage._replace(marks=apart(passage.marks), notes=notes))
+        self.passages.append(passage._replace(marks=without_overlaps(passage.marks), notes=notes))
 
     def varies(self, cells: set[str]) -> bool:
-        # With several texts the id tells rows apart, also if only one of them has rows.
+        # With several texts the id tells rows without_overlaps, also if only one of them has rows.
         return len(self.passages) > 1
 
     def print(self) -> None:

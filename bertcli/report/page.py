@@ -105,7 +105,10 @@ def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = No
 def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int | None = None) -> Markup:
     """Words on a colored ground: its color is the hue or the sign of `shade`, its strength |shade| (1 is full)."""
     inner = [element("small", label)] if label else []
-    side = "of-hue" if hue is not None else "against" if shade < 0 else "for"
+    # The names of colors in page.css.
+    side = "against" if shade < 0 else "for"
+    if hue is not None:
+        side = "of-hue"
     style = f"--shade: {min(1.0, abs(shade)):.3f}" + (f"; --hue: {hue}" if hue is not None else "")
     return element("mark", words, *inner, class_=side, style=style, title=title or None)
 

@@ -1,4 +1,7 @@
-"""Table: collects the records of a task as rows; a task's spec makes one, the command prints or draws it."""
+"""Table: collects the records of a task as rows; a task's spec makes one, the command prints or draws it.
+
+How a table looks in a terminal, its folding and its bold heading, is in terminal.py; on a page in page.py.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.report.marked import MarkedTable, Passage, apart, mark
+from bertcli.report.marked import MarkedTable, Passage, mark, without_overlaps
 from bertcli.report.shades import Mark
 
 founds = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6), st.sampled_from("AB")), max_size=20).map(
@@ -20,7 +20,7 @@ def test_marked_are_the_first_that_overlap_none_before_them(found: list[Mark]) -
     for one in found:
         if one.start < one.end and all(one.end <= other.start or other.end <= one.start for other in expected):
             expected.append(one)
-    assert apart(found) == sorted(expected)
+    assert without_overlaps(found) == sorted(expected)
 
 
 def test_marked_on_a_page_can_be_seen_whatever_the_score() -> None:

@@ -43,9 +43,9 @@ def params(
     inputs = {"B": batch_size, "S": seq_len or model.config.max_tokens}
     counted = rows(plans, model, inputs, collapse=collapse, powers=style != "keras")
     if model.path is not None:
-        from bertcli.analysis.params.outside_network import rows_beside
+        from bertcli.analysis.params.outside_network import rows_outside
 
-        counted += tuple(rows_beside(model))
+        counted += tuple(rows_outside(model))
     if seq_len is None or batch_size is None:
         return Summary(model.name, counted, style, idle=model.config.idle_parameters)
     from bertcli.analysis.params.memory import memory

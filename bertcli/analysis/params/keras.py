@@ -1,18 +1,22 @@
 """The rows of `params --style keras`: names, types and connections of Keras' BERT, and the module that each row counts.
 
-This table holds words only: summary.py takes counts from the parameters of the module, shapes from its output, the
+The tables hold words only: summary.py takes counts from the parameters of the module, shapes from its output, the
 number of layers from the tree.
 """
+
+from typing import NamedTuple
 
 from bertcli.analysis.params.summary import IDS, RowPlan, Shape, flow_of, nearest
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 
-# Name, type, place, connected to. A row exists if its place is in the tree, and of rows with one name the first that
-# does; behind `=` is what it owns the parameters of, by itself the place. A layer's names are appended to `Encoder-1`;
-# `…` is the last row of the previous layer, or of the embeddings. What is connected to a row that is not there is
-# connected to what that row is connected to.
+# A line: name, type, path=owner, and the names of the rows that it is connected to.
+#
+# A row exists if its path is in the tree; of several rows with one name the first one counts. It counts the parameters
+# of its `owner`, without `=` none; `=owner` alone is path and owner. In LAYER names are appended to `Encoder-1` and
+# paths to the layer's. `…` is the last row of the table before. Connections to a row that does not exist go on to what
+# that row is connected to.
 EMBEDDINGS = """
     Input-Token              InputLayer          embeddings.token
     Input-Segment            InputLayer          embeddings.segment
@@ -52,6 +56,31 @@ HEADS = """
 FORMULAS = {".attention.output=.attention": "A·H·(H/A)·3 + H·3 + H·H + H", "=.feed_forward": "(H·F + F) + (F·H + H)"}
 
 
+class _KerasRow(NamedTuple):
+    """A line of a table above. `needs`: the path that must be in the tree. `holds`: whose parameters the row counts."""
+
+    name: str
+    type: str
+    needs: str
+    holds: str | None
+    connected_to: list[str]
+    formula: str | None
+
+    @classmethod
+    def parse(cls, line: str, title: str, path: str) -> "_KerasRow":
+        """Parse a line; `title` and `path` are those of a layer, "" outside of layers."""
+        name, type, place, *sources = line.split()
+        output, equals, owner = place.partition("=")
+        return cls(
+            name=title + name,
+            type=type,
+            needs=path + (output or owner),
+            holds=path + owner if equals else None,
+            connected_to=[title + source if source.startswith("-") else source for source in sources],
+            formula=FORMULAS.get(place),
+        )
+
+
 def keras_plans(model: LoadedModel) -> list[RowPlan]:
     """The rows of the Keras summary for a model, in its order; a textbook model has fewer.
 
@@ -60,29 +89,36 @@ def keras_plans(model: LoadedModel) -> list[RowPlan]:
     encoder = getattr(model.network, "encoder", None)
     if encoder is None:
         raise BertcliError(f"The Keras summary is BERT's, and {model.name} has no encoder: leave out --style keras.")
-    tables = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
-    outputs = flow_of(model, ()).shapes
-    layers = ((LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}") for i in range(len(encoder.layers)))  # Keras: from 1
+    array_shapes = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
+    output_shapes = flow_of(model, ()).shapes
     plans: dict[str, RowPlan] = {}
     absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
-    for rows, title, path in ((EMBEDDINGS, "", ""), *layers, (HEADS, "", "")):
-        last = tuple([*plans][-1:])
-        for name, kind, place, *after in map(str.split, rows.strip().splitlines()):
-            output, equals, owner = place.partition("=")
+
+    layers = ((LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}") for i in range(len(encoder.layers)))  # Keras: from 1
+    for table, title, path in ((EMBEDDINGS, "", ""), *layers, (HEADS, "", "")):
+        before = tuple([*plans][-1:])  # the last row above this table
+        for line in table.strip().splitlines():
+            row = _KerasRow.parse(line, title, path)
             sources: list[str] = []
-            for source in (title + word if word.startswith("-") else word for word in after):
-                sources += last if source == "…" else (source,) if source in plans else absent[source]
-            name, connected = title + name, tuple(dict.fromkeys(sources))
-            if path + (output or owner) not in outputs.keys() | tables.keys():
-                absent[name] = connected
-            elif name not in plans:
-                place_of_shape, holds = path + (owner or output), path + owner if equals else None
-                shape = IDS if kind == "InputLayer" else outputs[nearest(place_of_shape, outputs)]
-                # a TokenEmbedding also outputs its table, with which the MLM head computes similarities
-                shapes: tuple[Shape, ...] = (shape, tables[place_of_shape]) if kind == "TokenEmbedding" else (shape,)
-                plans[name] = RowPlan(name, kind, shapes, connected, holds, FORMULAS.get(place))
+            for source in row.connected_to:
+                if source == "…":
+                    sources += before
+                else:
+                    sources += (source,) if source in plans else absent[source]
+            connected_to = tuple(dict.fromkeys(sources))
+            if row.needs not in output_shapes and row.needs not in array_shapes:
+                absent[row.name] = connected_to
+            elif row.name not in plans:
+                shape_of = row.holds or row.needs
+                shape = IDS if row.type == "InputLayer" else output_shapes[nearest(shape_of, output_shapes)]
+                shapes: tuple[Shape, ...] = (shape,)
+                if row.type == "TokenEmbedding":
+                    # It also outputs its table, with which the MLM head computes similarities.
+                    shapes = (shape, array_shapes[shape_of])
+                plans[row.name] = RowPlan(row.name, row.type, shapes, connected_to, row.holds, row.formula)
+
     owners = {plan.holds for plan in plans.values() if plan.holds is not None}
-    for path in tables:
+    for path in array_shapes:
         if not nearest(path, owners):
             raise BertcliError(
                 f"The Keras summary has no row for {path} of {model.name}: it is written for models that are built as "

@@ -10,21 +10,37 @@ from bertcli.network.module import parameters
 from bertcli.weights.loading import UNREAD
 
 
-def rows_beside(model: LoadedModel) -> Iterator[SummaryRow]:
+def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
     """A row for each layer after the pooling, and for each part of the base model that bertcli does not run."""
     before: tuple[str, ...] = ()
     for number, layer in enumerate(model.layers_after()):
+        name = f"dense.{number}"
         arrays = [parameter.array for parameter in parameters(layer)]
         formula = " + ".join("·".join(map(str, array.shape)) for array in arrays)
-        count, name = sum(array.size for array in arrays), f"dense.{number}"
-        shape, size = f"(None, {arrays[0].shape[0]})", sum(array.nbytes for array in arrays)
-        yield SummaryRow(name, type(layer).__name__, shape, count, size, formula, formula, before, None)
+        yield SummaryRow(
+            path=name,
+            type=type(layer).__name__,
+            output_shape=f"(None, {arrays[0].shape[0]})",
+            params=sum(array.size for array in arrays),
+            bytes=sum(array.nbytes for array in arrays),
+            formula=formula,
+            numbers=formula,
+            connected_to=before,
+            tied_to=None,
+        )
         before = (name,)
     prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
     for use in model.uses:
         if use.note == UNREAD and use.name.startswith(prefix):
-            shape, count = f"({', '.join(map(str, use.shape))})", prod(use.shape)
             formula = "·".join(map(str, use.shape))
             yield SummaryRow(
-                use.name.removeprefix(prefix), "not used", shape, count, use.bytes, formula, formula, (), None
+                path=use.name.removeprefix(prefix),
+                type="not used",
+                output_shape=f"({', '.join(map(str, use.shape))})",
+                params=prod(use.shape),
+                bytes=use.bytes,
+                formula=formula,
+                numbers=formula,
+                connected_to=(),
+                tied_to=None,
             )

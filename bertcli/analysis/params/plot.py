@@ -39,22 +39,22 @@ def drawn(summary: Summary, language: Language) -> str:
     nodes = {row.path for row in rows if row.path not in frames or row.params or row.path in fed_from}
     ids = {row.path: f"n{i}" for i, row in enumerate(rows)}
     lines = language.head(visible(summary.model))
-    around: list[str] = []  # paths of the frames that are open
+    open_frames: list[str] = []  # their paths, the innermost last
 
     def add(line: str) -> None:
-        lines.append(INDENT * (1 + len(around)) + line)
+        lines.append(INDENT * (1 + len(open_frames)) + line)
 
     for row in rows:
-        while around and not is_within(row.path, around[-1]):
-            around.pop()
+        while open_frames and not is_within(row.path, open_frames[-1]):
+            open_frames.pop()
             add(language.frame_end)
         if row.path in frames:
             add(language.frame.format(ids[row.path], language.label([f"{row.path} ({row.type})"])))
-            around.append(row.path)
+            open_frames.append(row.path)
         if row.path in nodes:
             add(language.box.format(ids[row.path], language.label(_label(row))))
-    while around:
-        around.pop()
+    while open_frames:
+        open_frames.pop()
         add(language.frame_end)
     for row in (row for row in rows if row.path in nodes):
         sources = [source for source in row.connected_to if source != row.path]  # "× 12" says that it repeats
@@ -90,7 +90,7 @@ DOT_FRAME = "subgraph cluster_{} {{ label={}; labelloc=t; labeljust=l; color=gra
 DOT = Language(_dot_head, DOT_FRAME, "}", "{} [label={}]", "->", _quoted, "}\n")
 TEXTS = {".dot": DOT, ".mmd": Language(_mermaid_head, "subgraph f{}[{}]", "end", "{}[{}]", "-->", _in_mermaid)}
 PICTURES = (".svg", ".png")
-PATIENCE = 300  # seconds for Graphviz; a graph of a thousand boxes takes a few
+MOST_SECONDS = 300  # for Graphviz; a graph of a thousand boxes takes a few
 
 
 def check_plot(file: str) -> str:
@@ -114,7 +114,7 @@ def plot(summary: Summary, file: str) -> None:
 
 def _picture(dot: bytes, format: str, file: str) -> bytes:
     try:
-        done = subprocess.run(["dot", f"-T{format}"], input=dot, capture_output=True, timeout=PATIENCE)
+        done = subprocess.run(["dot", f"-T{format}"], input=dot, capture_output=True, timeout=MOST_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BertcliError(f"Cannot draw {file}: Graphviz' dot failed: {error}.") from None
     if done.returncode:

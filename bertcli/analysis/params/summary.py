@@ -178,9 +178,9 @@ def rows(
         plan = group[0]
         is_collapsed = EVERY in name
         counted: list[CountedParameter] = []
-        for one in group:
-            if one.holds is not None:
-                counted += entries_of[one.holds]
+        for member in group:
+            if member.holds is not None:
+                counted += entries_of[member.holds]
         if plan.formula is None:
             subtree = every_layer(plan.holds or "") if is_collapsed else plan.holds or ""
             # A tied parameter counts elsewhere.
@@ -189,7 +189,7 @@ def rows(
             formula = factored(total) if powers else expanded(total)
         else:
             formula = f"L·({plan.formula})" if is_collapsed else plan.formula
-        feeding = [row_name(path) for one in group for path in one.connected_to]
+        feeding = [row_name(path) for member in group for path in member.connected_to]
         return SummaryRow(
             path=name,
             type=f"{plan.type} × {len(group)}" if is_collapsed else plan.type,

@@ -154,9 +154,12 @@ def plain(tree: Formula) -> str:
         return f"{parts[0]} / {parts[1]}"
     if operator == "root":
         return f"√{parts[0]}"
+    base, index = parts
     if operator == "sub":
-        return f"{parts[0]}_{parts[1].strip('()')}" if len(parts[1]) < 4 else f"{parts[0]}_{parts[1]}"
-    return f"{parts[0]}{'ᵀ' if parts[1] == 'T' else '²' if parts[1] == '2' else f'^{parts[1]}'}"
+        # A short index, such as (i, j), needs no parentheses.
+        return f"{base}_{index.strip('()')}" if len(index) < 4 else f"{base}_{index}"
+    raised = {"T": "ᵀ", "2": "²"}
+    return base + raised.get(index, f"^{index}")
 
 
 def mathml(tree: Formula) -> Markup:
@@ -172,4 +175,6 @@ def _mathml(tree: Formula) -> Markup:
         return element({"sub": "msub", "sup": "msup", "frac": "mfrac", "root": "msqrt"}[operator], *map(_mathml, parts))
     if tree in OPERATORS:
         return element("mo", tree)
-    return element("mn" if tree.isdigit() else "mi" if len(tree) == 1 else "mtext", tree)
+    if tree.isdigit():
+        return element("mn", tree)
+    return element("mi" if len(tree) == 1 else "mtext", tree)

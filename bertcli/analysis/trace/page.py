@@ -44,7 +44,7 @@ LEAD = (
 
 
 class PageOptions(NamedTuple):
-    """What a page is opened at, and how much it holds.
+    """The section, head and token that a page opens at, and how much it holds.
 
     layer: from 1, 0 for the embeddings, negative from the end. head: from 1. token: None for the first mask, else the
     first token. bound: bytes of the page, at most; None is no bound, and every number is on the page. ask: where a box

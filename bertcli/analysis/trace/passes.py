@@ -151,7 +151,8 @@ def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:
 
 def results_in_words(run: Pass) -> list[str]:
     """The predictions as lines below the table: `[MASK] at position 8: tea 0.1982, water 0.1629`."""
-    return [
-        f"{title}: {', '.join(f'{visible(name)} {value:.4f}' for name, value in entries)}"
-        for title, entries in results(run)
-    ]
+    lines = []
+    for title, entries in results(run):
+        predictions = [f"{visible(name)} {value:.4f}" for name, value in entries]
+        lines.append(f"{title}: {', '.join(predictions)}")
+    return lines

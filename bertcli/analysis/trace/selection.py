@@ -41,8 +41,8 @@ BESIDE = 60
 TERMS = (12, 8, 6, 4, 3)
 # Share of the room for the products of the chosen layer, so that the other layers' results fit, too.
 SHARE = 0.75
-# Ops of the residual stream: kept whole before other results.
-STAYS = ("add", "norm", "new_norm", "rms_norm")
+# Ops whose results are the residual stream: kept whole before other results.
+RESIDUAL = ("add", "norm", "new_norm", "rms_norm")
 LAYER = re.compile(r"\blayers\.(\d+)\b")
 
 
@@ -310,10 +310,10 @@ def choose(
     kept.keep(step for step in here if step.output.symbols.endswith("S × S"))
 
     # Its residuals and norms, then all its results with those of the embeddings and the heads; what these read, too.
-    residuals = [step for step in here if step.op in STAYS]
-    for some in (residuals, [*ends, *logits, *here]):
-        read = {source for step in some for source in step.sources}
-        kept.keep(step for step in steps if step in some or step.index in read)
+    residuals = [step for step in here if step.op in RESIDUAL]
+    for chosen_steps in (residuals, [*ends, *logits, *here]):
+        read = {source for step in chosen_steps for source in step.sources}
+        kept.keep(step for step in steps if step in chosen_steps or step.index in read)
     kept.keep_origins([*logits, *ends, *here], SHARE)
 
     # The other layers: attention first, then all results, then what they were made from.
