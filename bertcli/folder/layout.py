@@ -166,7 +166,7 @@ class Layout:
 
     @cached_property
     def is_late(self) -> bool:
-        """True for a late-interaction model (ColBERT) of any of the three layouts, see sentence/late_interaction.py."""
+        """True for a late-interaction model (ColBERT) of any of the three layouts, see late_interaction.py."""
         if not self.module_types and STANFORD in str(self.folder.optional("config.json").get("architectures")):
             return True
         return MASK in self.module_types or self.is_pylate

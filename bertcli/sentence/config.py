@@ -16,7 +16,7 @@ from bertcli.sentence.sparse import SparsePooling, read_sparse
 
 if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense, LayerNorm
-    from bertcli.sentence.late_interaction import LateInteraction
+    from bertcli.folder.late_interaction import LateInteraction
     from bertcli.sentence.layers import LogitScore
     from bertcli.sentence.token_layers import TokenLayers
 
@@ -190,7 +190,7 @@ def _check_task(layout: Layout, sentence: SentenceConfig) -> None:
 
 def _projection(layout: Layout, late: "LateInteraction") -> "Dense":
     """Read the projection of Stanford ColBERT models, which have no modules; log if their settings are absent."""
-    from bertcli.sentence.late_interaction import METADATA
+    from bertcli.folder.late_interaction import METADATA
     from bertcli.sentence.layers import read_projection
 
     projection = read_projection(layout.folder)
@@ -218,6 +218,6 @@ def read_late(layout: Layout) -> "LateInteraction | None":
     """Read the settings of queries and documents of a late-interaction model; None for any other model."""
     if not layout.is_late:
         return None
-    from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that type
+    from bertcli.folder.late_interaction import late_interaction  # few checkpoints are of that type
 
     return late_interaction(layout)

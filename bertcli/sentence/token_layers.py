@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import LATE_FILE, SPARSE_FILE, Layout
 from bertcli.network.after_pooling import Dense
-from bertcli.sentence.late_interaction import LateInteraction, Role
+from bertcli.folder.late_interaction import LateInteraction, Role
 from bertcli.weights.tensors import open_file
 
 ROLE = Role(left_out=1)  # of queries and documents alike: the first token has the dense vector

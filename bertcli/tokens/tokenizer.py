@@ -69,7 +69,7 @@ class Tokenizer:
         settings = Settings(adds_special=False) if static else read_settings(folder, transformer.tokenizer)
         markers: tuple[str, ...] = ()
         if layout.is_late:
-            from bertcli.sentence.late_interaction import late_interaction  # few checkpoints are of that kind
+            from bertcli.folder.late_interaction import late_interaction  # few checkpoints are of that kind
 
             markers = late_interaction(layout).markers
         words = [word for marker in markers for word in (marker, *marker.split()[:1])]

@@ -25,7 +25,7 @@ from bertcli.weights.loading import UNUSED
 
 if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense
-    from bertcli.sentence.late_interaction import Role
+    from bertcli.folder.late_interaction import Role
     from bertcli.tasks.compute.late import TokenVectors
 
 logger = logging.getLogger("bertcli")

@@ -19,7 +19,7 @@ from bertcli.report.page import Markup, document_table, element, marked, page, s
 from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
-from bertcli.sentence.late_interaction import LateInteraction
+from bertcli.folder.late_interaction import LateInteraction
 from bertcli.tasks.compute.batches import Numbers, in_micro_batches
 from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.linear import label_reading
