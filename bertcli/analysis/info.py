@@ -14,7 +14,8 @@ from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
-from bertcli.folder.layout import LATE_FILE, MODULES_FILE, SPARSE_FILE, Layout
+from bertcli.folder.layout import LATE_FILE, SPARSE_FILE, Layout
+from bertcli.folder.modules import MODULES_FILE
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters

@@ -70,7 +70,7 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
         layout = Layout.of(folder)
         transformer, static = layout.transformer, layout.is_static
         modules = layout.missing_files()
-        if layout.is_routed:
+        if layout.router is not None:
             from bertcli.folder.router import missing_tables  # few models are Routers
 
             modules += missing_tables(layout)

@@ -8,7 +8,8 @@ import string
 from typing import Any, NamedTuple
 
 from bertcli.folder.files import Folder, JsonSettings, unusable
-from bertcli.folder.layout import MASK, MODEL_FILE, Layout
+from bertcli.folder.prompts import MODEL_FILE, Prompts
+from bertcli.folder.transformer import transformer_settings
 
 METADATA = "artifact.metadata"  # Stanford's settings
 CANONICAL = 32  # tokens of a query in PyLate's and Stanford's layouts, unless the settings give a length
@@ -39,31 +40,38 @@ class LateInteraction(NamedTuple):
     """Settings for queries and documents. `mean`: divide scores by the number of the query's tokens.
 
     `markers` begin prompts ("[Q] "). Each was a single token in training, so the tokenizer must not split it.
+    `is_stated`: false if no file has these settings, so that they are ColBERT's.
     """
 
     query: Role
     document: Role
     mean: bool = False
     markers: tuple[str, ...] = ()
+    is_stated: bool = True
 
 
-def late_interaction(layout: Layout) -> LateInteraction:
-    """Read the settings of a late-interaction model, in whichever layout it has."""
-    return _of_stanford(layout.folder.optional(METADATA)) if layout.is_stanford else _of_modules(layout)
+def is_pylate(settings: JsonSettings) -> bool:
+    """True if PyLate saved the model, by its config_sentence_transformers.json."""
+    return settings.get("model_type") == "ColBERT" or "query_prefix" in settings
 
 
-def _of_modules(layout: Layout) -> LateInteraction:
-    """Read the settings of a MultiVectorEncoder, or of a PyLate model, which lacks the module MultiVectorMask."""
-    config, folder = layout.settings, layout.folder
-    prompts, markers = dict(layout.prompts.named), []
+def read_late(settings: JsonSettings, prompts: Prompts, network: Folder, mask: Folder | None) -> LateInteraction:
+    """Read the settings of a MultiVectorEncoder, or of a PyLate model.
+
+    `mask` is the folder of the module MultiVectorMask, which a PyLate model lacks.
+    """
+    texts, markers = dict(prompts.named), []
     for name in ("query", "document"):
-        marker = config.text(f"{name}_prefix")
-        prompts[name] = marker + prompts.get(name, "").removeprefix(marker)
+        marker = settings.text(f"{name}_prefix")
+        texts[name] = marker + texts.get(name, "").removeprefix(marker)
         markers += [marker] if marker else []
-    mask = next((folder.within(module.path) for module in layout.modules if module.type == MASK), None)
-    query, document = _pylate_roles(config) if mask is None else _encoder_roles(layout, mask)
-    query, document = query._replace(prompt=prompts["query"]), document._replace(prompt=prompts["document"])
-    return LateInteraction(query, document, config.get("similarity_fn_name") == "meanmaxsim", tuple(markers))
+    query, document = _pylate_roles(settings) if mask is None else _encoder_roles(network, mask)
+    return LateInteraction(
+        query._replace(prompt=texts["query"]),
+        document._replace(prompt=texts["document"]),
+        mean=settings.get("similarity_fn_name") == "meanmaxsim",
+        markers=tuple(markers),
+    )
 
 
 def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
@@ -78,10 +86,9 @@ def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
     return query, document._replace(skipped=tuple(skipped))
 
 
-def _encoder_roles(layout: Layout, mask: Folder) -> tuple[Role, Role]:
+def _encoder_roles(network: Folder, mask: Folder) -> tuple[Role, Role]:
     """Make the roles of a MultiVectorEncoder; `mask` is the folder of its module MultiVectorMask."""
-    transformer, file = layout.transformer, layout.transformer_file
-    settings = transformer.object(file) if file else JsonSettings({}, transformer.file(MODEL_FILE))
+    settings = transformer_settings(network) or JsonSettings({}, network.file(MODEL_FILE))
     query, document = _roles(settings, settings.get("query_expansion"))
     masks = mask.optional("config.json")
     skipped = tuple(masks.words("skiplist_words", []))
@@ -94,15 +101,16 @@ def _encoder_roles(layout: Layout, mask: Folder) -> tuple[Role, Role]:
     )
 
 
-def _of_stanford(config: JsonSettings) -> LateInteraction:
-    """Read artifact.metadata; settings that it lacks have ColBERT's defaults."""
+def read_stanford(folder: Folder) -> LateInteraction:
+    """Read artifact.metadata of a Stanford model; settings that it lacks have ColBERT's defaults."""
+    config = folder.optional(METADATA)
     markers = [config.text(f"{key}_token_id", f"[unused{n}]") for n, key in enumerate(("query", "doc"))]
     length = config.positive("query_maxlen") or CANONICAL
     attended = config.flag("attend_to_mask_tokens", False)
     skipped = tuple(string.punctuation) if config.flag("mask_punctuation", True) else ()
     query = Role(f"{markers[0]} ", length, length, None, attended)
     document = Role(f"{markers[1]} ", config.positive("doc_maxlen"), skipped=skipped)
-    return LateInteraction(query, document, markers=tuple(markers))
+    return LateInteraction(query, document, markers=tuple(markers), is_stated=folder.has(METADATA))
 
 
 def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:

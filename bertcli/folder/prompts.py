@@ -5,6 +5,8 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import JsonSettings
 
+MODEL_FILE = "config_sentence_transformers.json"
+
 
 class Prompts(NamedTuple):
     """Prompts by name, and the text of the default prompt (default_prompt_name), "" without one."""

@@ -1,6 +1,6 @@
 """Routes of a sentence-transformers Router other than the one for documents: tables of query weights.
 
-layout.py handles the route for documents; sentence/query_tables.py reads the tables. Inference-free SPLADE models have
+modules.py reads the route for documents; sentence/query_tables.py reads the tables. Inference-free SPLADE models have
 such a route for queries.
 """
 
@@ -8,38 +8,36 @@ from typing import Any
 
 from bertcli.errors import quoted
 from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable, weights_file
-from bertcli.folder.layout import ROUTER_FILE, Layout
+from bertcli.folder.layout import Layout
 
 TABLE = "SparseStaticEmbedding"
 
 
-def routes(layout: Layout) -> dict[str, list[str]]:
-    """Map each route other than "document" to the paths of its modules; empty without a Router."""
-    if not layout.is_routed:
-        return {}
-    config = layout.folder.object(ROUTER_FILE)
-    structure = config.get("structure")
-    if not isinstance(structure, dict) or not all(isinstance(paths, list) for paths in structure.values()):
-        raise config.refused("structure")
-    return {name: paths for name, paths in structure.items() if name != "document"}
-
-
 def tables(layout: Layout) -> dict[str, Folder]:
-    """Map each route that consists of a SparseStaticEmbedding only to its folder.
+    """Map each route that consists of a SparseStaticEmbedding only to its folder; empty without a Router.
 
     Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
     """
-    folder, others = layout.folder, routes(layout)
-    config = folder.optional(ROUTER_FILE)
-    types, parameters = config.get("types"), config.get("parameters")
-    parameters = JsonSettings(parameters if isinstance(parameters, dict) else {}, config.file)
-    if others and parameters.get("route_mappings"):
-        raise parameters.refused("route_mappings")
+    router = layout.router
+    if router is None:
+        return {}
+    routes = _routes(router)
+    types, parameters = router.get("types"), router.get("parameters")
+    if routes and isinstance(parameters, dict) and parameters.get("route_mappings"):
+        raise JsonSettings(parameters, router.file).refused("route_mappings")
     return {
-        name: folder.within(paths[0])
-        for name, paths in others.items()
+        name: layout.folder.within(paths[0])
+        for name, paths in routes.items()
         if len(paths) == 1 and isinstance(types, dict) and _is_table(paths[0], types)
     }
+
+
+def _routes(router: JsonSettings) -> dict[str, list[str]]:
+    """Map each route other than "document" to the paths of its modules."""
+    structure = router.get("structure")
+    if not isinstance(structure, dict) or not all(isinstance(paths, list) for paths in structure.values()):
+        raise router.refused("structure")
+    return {name: paths for name, paths in structure.items() if name != "document"}
 
 
 def _is_table(path: Any, types: dict[str, Any]) -> bool:

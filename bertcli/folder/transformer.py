@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.folder.files import JsonSettings
+from bertcli.folder.files import Folder, JsonSettings
 
 # The files of a Transformer module's settings, named after the class that wrote them; the first that exists is read.
 TRANSFORMER_FILES = tuple(
@@ -29,12 +29,21 @@ class Transformer(NamedTuple):
     chat: bool = False
 
 
-def read_transformer(config: JsonSettings) -> Transformer:
-    """Read the Transformer module's file. Errors: BertcliError for a setting that is not applied."""
+def transformer_settings(network: Folder) -> JsonSettings | None:
+    """Read the file beside a network with the Transformer module's settings; None without one."""
+    name = next(filter(network.has, TRANSFORMER_FILES), None)
+    return None if name is None else network.object(name)
+
+
+def read_limits(network: Folder) -> Transformer:
+    """Read the Transformer module's settings; the defaults without a file. Errors: BertcliError for one not applied."""
+    config = transformer_settings(network)
+    if config is None:
+        return Transformer()
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)
     from bertcli.folder.arguments import read_arguments  # late: few folders have other settings
 
-    other_limit, tokenizer, task, chat = read_arguments(config)
-    return Transformer(other_limit or limit, lower_case, tokenizer, task, chat)
+    arguments = read_arguments(config)
+    return Transformer(arguments.limit or limit, lower_case, arguments.tokenizer, arguments.task, arguments.chat)

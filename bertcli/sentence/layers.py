@@ -11,7 +11,9 @@ import numpy as np
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, unusable
-from bertcli.folder.layout import MODEL_FILE, PROJECTION, SCORES, SENTENCE, Layout
+from bertcli.folder.layout import PROJECTION, Layout
+from bertcli.folder.modules import SCORES, SENTENCE
+from bertcli.folder.prompts import MODEL_FILE
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_tensors

@@ -10,9 +10,9 @@ import numpy as np
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
+from bertcli.folder.late_interaction import LateInteraction, Role
 from bertcli.folder.layout import LATE_FILE, SPARSE_FILE, Layout
 from bertcli.network.after_pooling import Dense
-from bertcli.folder.late_interaction import LateInteraction, Role
 from bertcli.weights.tensors import open_file
 
 ROLE = Role(left_out=1)  # of queries and documents alike: the first token has the dense vector
@@ -30,22 +30,24 @@ class TokenLayers(NamedTuple):
         return None if self.late is None else LateInteraction(ROLE, ROLE, mean=True)
 
 
-def read_token_layers(layout: Layout) -> TokenLayers | None:
-    """Read the files that there are; None for a folder without them.
+def read_token_layers(layout: Layout) -> TokenLayers:
+    """Read the files that there are, of which the layout lists at least one.
 
     Errors: BertcliError naming the file, if it is damaged, or a tensor in it has another shape than is needed.
     """
-    folder = layout.folder
-    sparse = _layer(layout, SPARSE_FILE, 1, "relu") if folder.has(SPARSE_FILE) else None
-    late = _layer(layout, LATE_FILE, None, "identity") if folder.has(LATE_FILE) else None
-    return None if sparse is late is None else TokenLayers(sparse, late)
+    width = layout.transformer.object("config.json").positive("hidden_size")
+    sparse = late = None
+    if SPARSE_FILE in layout.token_layers:
+        sparse = _layer(layout.folder, SPARSE_FILE, width, 1, "relu")
+    if LATE_FILE in layout.token_layers:
+        late = _layer(layout.folder, LATE_FILE, width, None, "identity")
+    return TokenLayers(sparse, late)
 
 
-def _layer(layout: Layout, name: str, outputs: int | None, activation: str) -> Dense:
-    """The layer in a file, with so many outputs; None: with any number."""
-    inputs = _hidden_size(layout.transformer)
-    tensors = open_file(layout.folder.reading(name))
-    file = layout.folder.file(name)
+def _layer(folder: Folder, name: str, inputs: int | None, outputs: int | None, activation: str) -> Dense:
+    """Read the layer in a file: from so many inputs, the network's hidden size, to so many outputs (None: any)."""
+    tensors = open_file(folder.reading(name))
+    file = folder.file(name)
     if {*tensors} != {"weight", "bias"}:
         raise BertcliError(f"{file} does not hold the two tensors weight and bias: fetch the model again.")
     weight, bias = tensors["weight"], tensors["bias"]
@@ -59,8 +61,3 @@ def _layer(layout: Layout, name: str, outputs: int | None, activation: str) -> D
     if "I" in weight.dtype + bias.dtype:
         raise BertcliError(f"{file} holds whole numbers, not weights: fetch the model again.")
     return Dense(np.ascontiguousarray(weight.float32()), bias.float32(), activation)
-
-
-def _hidden_size(transformer: Folder) -> int | None:
-    """The width of the network's hidden states."""
-    return transformer.object("config.json").positive("hidden_size")

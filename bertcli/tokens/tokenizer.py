@@ -65,28 +65,12 @@ class Tokenizer:
         Errors: BertcliError for a missing or unreadable file, and (with `config`) for a vocabulary larger than the
         embedding matrix.
         """
-        transformer, folder, static = layout.limits, layout.tokenizer, layout.is_static
-        settings = Settings(adds_special=False) if static else read_settings(folder, transformer.tokenizer)
-        markers: tuple[str, ...] = ()
-        if layout.is_late:
-            from bertcli.folder.late_interaction import late_interaction  # few checkpoints are of that kind
-
-            markers = late_interaction(layout).markers
-        words = [word for marker in markers for word in (marker, *marker.split()[:1])]
-        settings = settings._replace(markers=tuple(words), lowercase_first=transformer.lower_case)
-        if layout.gliner is not None:
-            own = (AddedToken(token, normalized=False, special=True) for token in layout.gliner.own_tokens)
-            settings = settings._replace(special=(*settings.special, *own))
-        if transformer.chat:
-            from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
-
-            template = ChatTemplate.read(folder, layout.query_prompt)
-            settings = settings._replace(chat=template)
+        folder, settings = layout.tokenizer, _settings_of(layout)
         with without_lines_of_panics():
             backend = open_backend(folder, settings)
             with library_errors(f"The tokenizer in {folder.path} fails at any text", AT_OPENING):
                 try_texts(backend)
-            return cls._made(backend, settings, static, config)
+            return cls._made(backend, settings, layout.is_static, config)
 
     @classmethod
     def _made(cls, backend: Backend, settings: Settings, static: bool, config: Config | None) -> "Tokenizer":
@@ -406,6 +390,24 @@ class Tokenizer:
                 segments = result.type_ids if self._has_segments else [0] * len(result)
                 return tuple(map(TemplateToken, result.sequence_ids, result.ids, segments))
         raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
+
+
+def _settings_of(layout: Layout) -> Settings:
+    """Read the tokenizer's settings, and what other files of the folder say about it."""
+    limits = layout.limits
+    settings = Settings(adds_special=False) if layout.is_static else read_settings(layout.tokenizer, limits.tokenizer)
+    markers = () if layout.late is None else layout.late.markers
+    # A marker such as "[Q] " may be a token with its space or without it.
+    words = [word for marker in markers for word in (marker, *marker.split()[:1])]
+    settings = settings._replace(markers=tuple(words), lowercase_first=limits.lower_case)
+    if layout.gliner is not None:
+        added = [AddedToken(token, normalized=False, special=True) for token in layout.gliner.own_tokens]
+        settings = settings._replace(special=(*settings.special, *added))
+    if limits.chat:
+        from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
+
+        settings = settings._replace(chat=ChatTemplate.read(layout.tokenizer, layout.query_prompt))
+    return settings
 
 
 def refuse_long(text: str, where: str = "") -> None:

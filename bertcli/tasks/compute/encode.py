@@ -24,8 +24,8 @@ from bertcli.tracing.dispatch import Array, Integers
 from bertcli.weights.loading import UNUSED
 
 if TYPE_CHECKING:
-    from bertcli.network.after_pooling import Dense
     from bertcli.folder.late_interaction import Role
+    from bertcli.network.after_pooling import Dense
     from bertcli.tasks.compute.late import TokenVectors
 
 logger = logging.getLogger("bertcli")

@@ -16,9 +16,9 @@ import numpy as np
 from bertcli.engine.float64 import vector_product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, quoted
+from bertcli.folder.late_interaction import Role
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.folder.late_interaction import Role
 from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array

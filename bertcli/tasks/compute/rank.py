@@ -18,10 +18,10 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_choice, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
+from bertcli.folder.late_interaction import LateInteraction
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.sentence.config import SentenceConfig
-from bertcli.folder.late_interaction import LateInteraction
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.batches import check_needs

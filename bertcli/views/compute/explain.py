@@ -13,13 +13,13 @@ from typing import Any
 from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import Text, Texts, Values, from_values
+from bertcli.folder.late_interaction import LateInteraction
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
 from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
-from bertcli.folder.late_interaction import LateInteraction
 from bertcli.tasks.compute.batches import Numbers, in_micro_batches
 from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.linear import label_reading

@@ -1,0 +1,111 @@
+"""The modules of a sentence-transformers folder: the list in modules.json, and the orders that bertcli supports.
+
+A listed module is applied or refused, never skipped; the class that a file names is looked up in MODULES, never
+imported. What a module's own config.json says is not here: sentence/ reads it.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bertcli.errors import BertcliError, quoted
+from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable
+
+MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
+NETWORKS = ("Transformer", "MLMTransformer", "StaticEmbedding")
+MASK = "MultiVectorMask"  # chooses the tokens of a late-interaction model that are scored
+MODULES = (*NETWORKS, "Pooling", "SpladePooling", "Dense", "LayerNorm", "Normalize", "LogitScore", MASK)
+# Modules with a config.json, and perhaps weights, in a folder of their own.
+IN_FOLDERS = ("Pooling", "SpladePooling", "Dense", "LayerNorm", "LogitScore", MASK)
+MODULE_ORDER = re.compile(
+    "Transformer( Pooling( Dense| LayerNorm)*)?( Normalize)*|(MLM)?Transformer SpladePooling|Transformer LogitScore"
+    "|StaticEmbedding( Dense)*( Normalize)*|Transformer( Dense)*( Normalize)* MultiVectorMask( Normalize)*"
+)
+SUPPORTED = "one Transformer, one Pooling, then Dense and Normalize, or one and SpladePooling or LogitScore"
+SENTENCE, SCORES = "sentence_embedding", "scores"  # module outputs: of an embedding model, of a cross-encoder
+PYLATE = "pylate.models.Dense.Dense"
+
+
+class ModuleEntry(NamedTuple):
+    """A module: the name of its class, and its folder within the model's; empty if that is the model's."""
+
+    type: str
+    path: str
+
+
+def read_router(folder: Folder) -> JsonSettings | None:
+    """Read router_config.json of a sentence-transformers Router; None for any other model."""
+    is_router = folder.has(MODULES_FILE) and folder.has(ROUTER_FILE)
+    return folder.object(ROUTER_FILE) if is_router else None
+
+
+def read_entries(folder: Folder, router: JsonSettings | None, tasks: Sequence[str]) -> list[Any]:
+    """Read the list in modules.json, whose entries `module_of` checks; empty without that file.
+
+    For a Router these are the modules of its route for documents; for model2vec they are made from its config.json, and
+    for jina-embeddings-v5, which has adapters for `tasks`, from what its own code does: it lists a single module.
+    """
+    if not folder.has(MODULES_FILE):
+        config = folder.optional("config.json")
+        if config.get("model_type") != "model2vec":
+            return []
+        return _made_of("StaticEmbedding", *(["Normalize"] if config.flag("normalize", False) else []))
+    if tasks:
+        return _made_of("Transformer", "Normalize")
+    entries = folder.value(MODULES_FILE)
+    if not isinstance(entries, list):
+        raise BertcliError(
+            f"{folder.file(MODULES_FILE)} is not a list of modules but {quoted(entries)}: fetch the model again."
+        )
+    return entries if router is None else _of_documents(router, entries)
+
+
+def _made_of(*types: str) -> list[Any]:
+    """Make entries as modules.json would have them for modules without settings."""
+    return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
+
+
+def _of_documents(router: JsonSettings, entries: list[Any]) -> list[Any]:
+    """List the modules of a Router's route for documents, and those that follow the Router."""
+    types, structure = router.get("types"), router.get("structure")
+    route = structure.get("document") if isinstance(structure, dict) else None
+    if not entries or type_of(entries[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
+        raise unusable(router.file, "has no route for documents")
+    routed = [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)]
+    return routed + entries[1:]
+
+
+def type_of(entry: Any) -> str:
+    """Return the name of a module's class; empty unless it is sentence-transformers' or PyLate's Dense."""
+    named = entry.get("type") if isinstance(entry, dict) else None
+    package, _, name = named.rpartition(".") if isinstance(named, str) else ("", "", "")
+    return name if package.startswith("sentence_transformers.") or named == PYLATE else ""
+
+
+def module_of(entry: Any, file: Path) -> ModuleEntry:
+    """Check an entry of modules.json. Errors: BertcliError for a module that bertcli does not run, or another path."""
+    named, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(named, str) or not isinstance(path, str):
+        raise BertcliError(f"{file} has an entry without type or path, {quoted(entry)}: fetch the model again.")
+    name = type_of(entry)
+    if name not in MODULES:
+        raise unusable(file, f"lists the module {quoted(named)}, which bertcli does not support")
+    if path == "." and name in NETWORKS:
+        path = ""
+    if not is_plain(path):
+        raise BertcliError(
+            f"{file} has a module in {quoted(path)}, which is not a folder next to it: do not use this model."
+        )
+    if not path and name in IN_FOLDERS:
+        raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
+    return ModuleEntry(name, path)
+
+
+def check_order(modules: Sequence[ModuleEntry], file: Path, is_pylate: bool) -> None:
+    """Refuse modules in an order that bertcli does not support."""
+    types = [module.type for module in modules]
+    # PyLate computes the mask itself and does not list it.
+    masked = types if MASK in types or not is_pylate else [*types, MASK]
+    if not MODULE_ORDER.fullmatch(" ".join(masked)):
+        raise unusable(file, f"lists the modules {', '.join(types)}; bertcli supports {SUPPORTED}, in this order")
