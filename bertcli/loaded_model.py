@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
     from bertcli.network.after_pooling import Dense, LayerNorm
+    from bertcli.onnx.open_engine import OpenedEngine
     from bertcli.onnx.session import Session
     from bertcli.onnx.speeds import Speeds
     from bertcli.sentence.config import SentenceConfig
@@ -195,34 +196,57 @@ class LoadedModel:
 
         layout = Layout.of(folder)
         checkpoint = open_checkpoint(layout, heads)
-        layout = layout.resolved()
-        config, network = checkpoint.config, checkpoint.network
-        session, notes = None, list(checkpoint.notes)
-        if engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
-            engine = NUMPY  # without layers a model is a table of vectors, and ONNX Runtime has nothing to speed up
-        if engine.name != "numpy":
-            from bertcli.onnx.open_engine import open_engine
-
-            found = open_engine(
-                engine.name,
-                network,
-                layout.folder.path,
-                config,
-                precision=engine.precision,
-                device=engine.device,
-                vocabulary=config.vocab_size,
-                most_tokens=config.max_tokens,
-                speeds=engine.speeds,
-            )
-            session, engine = found.session, engine._replace(name=found.name, speeds=found.speeds)
-            notes += [found.note] if found.note else []
-        original = Original(config, checkpoint.heads, network, name)
-        opened = cls(*original, layout, checkpoint.uses, tuple(notes), True, engine, session, original)
+        original = Original(checkpoint.config, checkpoint.heads, checkpoint.network, name)
+        opened = cls(
+            *original,
+            layout=layout.resolved(),
+            uses=checkpoint.uses,
+            notes=tuple(checkpoint.notes),
+            engine=engine,
+            original=original,
+        )
+        opened = opened._with_session()
         if text and layout.has_tokenizer:
             _ = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
-            if session is not None and engine.precision == "int8":
-                opened = opened._exact_enough(session)
+            if opened.session is not None and engine.precision == "int8":
+                opened = opened._exact_enough(opened.session)
         return opened if classifier is None else opened._with_classifier(classifier)
+
+    def _with_session(self) -> Self:
+        """Open ONNX Runtime, if the engine needs it; for "auto", measure which engine is faster."""
+        engine, config = self.engine, self.config
+        if engine.name == "numpy":
+            return self
+        if engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
+            # Without layers a model is a table of vectors, and ONNX Runtime has nothing to speed up.
+            return replace(self, engine=NUMPY)
+        found = self._open_engine()
+        return replace(
+            self,
+            engine=engine._replace(name=found.name, speeds=found.speeds),
+            session=found.session,
+            notes=(*self.notes, found.note) if found.note else self.notes,
+        )
+
+    def _open_engine(self, kept: Sequence[str] = ()) -> "OpenedEngine":
+        """Open ONNX Runtime for the network; with int8 the layers in `kept` stay in float32."""
+        from bertcli.onnx.open_engine import open_engine
+
+        engine = self.engine
+        assert engine.name != "numpy"
+        assert self.path is not None
+        return open_engine(
+            engine.name,
+            self.network,
+            self.path,
+            self.config,
+            precision=engine.precision,
+            device=engine.device,
+            vocabulary=self.config.vocab_size,
+            most_tokens=self.config.max_tokens,
+            speeds=engine.speeds,
+            kept=kept,
+        )
 
     def _exact_enough(self, session: "Session") -> Self:
         """Measure and log how far int8's vectors are from float32's; keep layers in float32 where that is too far.
@@ -230,7 +254,6 @@ class LoadedModel:
         Errors: BertcliError if it is too far with these, too, unless `force` is set.
         """
         from bertcli.onnx import exactness
-        from bertcli.onnx.open_engine import open_engine
 
         pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
         tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
@@ -238,25 +261,13 @@ class LoadedModel:
         kept = exactness.KeptLayers((), session, measured)
         # Damaged weights make the cosine NaN, which compares false: the tasks report NaN in results.
         if measured.mean < exactness.WARNED and not self.engine.force:
-            folder, config, engine = self.path, self.config, self.engine
-            assert folder is not None
 
             def reopen(layers: Sequence[str]) -> "Session":
-                opened = open_engine(
-                    "onnx",
-                    self.network,
-                    folder,
-                    config,
-                    precision="int8",
-                    device=engine.device,
-                    vocabulary=config.vocab_size,
-                    most_tokens=config.max_tokens,
-                    kept=layers,
-                )
-                assert opened.session is not None
-                return opened.session
+                reopened = self._open_engine(layers).session
+                assert reopened is not None
+                return reopened
 
-            kept = exactness.keep_layers(kept, self.network, config.aliases, tokens, pooling, reopen)
+            kept = exactness.keep_layers(kept, self.network, self.config.aliases, tokens, pooling, reopen)
         said = f"int8 of {self.name}{_in_float32(kept.layers)}: {kept.exactness}"
         if kept.layers:
             said += f"; with int8 throughout {measured.mean:.3f}"
