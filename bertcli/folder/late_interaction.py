@@ -126,5 +126,7 @@ def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:
     filled, attended = expansion.positive("length"), expansion.flag("attend", False)
     if filled is None:
         raise unusable(settings.file, "has a query_expansion without a length")
-    limit = filled if expansion["strategy"] == "fixed" else length and max(length, filled)
+    if length is not None and length < filled:
+        raise settings.refused("query_length", f", less than the length {filled} of its query_expansion")
+    limit = filled if expansion["strategy"] == "fixed" else length
     return Role("", limit, filled, expansion.text("token") or None, attended), document

@@ -73,6 +73,10 @@ TOKENIZER_CASES: dict[str, Files] = {
     }}, {}, {}),
     "added_tokens.json": ("", {"mask_token": "[MASK]"}, {}, {"added_tokens.json": {"[DATE]": 900, "[MASK]": 4}}),
     "special_tokens_map.json": ("", {}, {}, {"special_tokens_map.json": {"pad_token": "[DATE]", "mask_token": WIDE}}),
+    "special_tokens_map.json beside tokens by id": ("", {
+        "mask_token": "[MASK]", "pad_token": "[PAD]",
+        "added_tokens_decoder": {"4": WIDE | {"lstrip": False, "special": True}},
+    }, {}, {"special_tokens_map.json": {"pad_token": "[DATE]", "mask_token": WIDE}}),
     "a mask described otherwise": ("", {"mask_token": WIDE | {"__type": "AddedToken"}}, {}, {}),
     "a mask described by id": ("", {"added_tokens_decoder": {"4": WIDE | {"special": True}}}, {}, {}),
     "special tokens split": (MODERN, {**GENERIC, "split_special_tokens": True}, {}, {}),

@@ -132,6 +132,8 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     (TRANSFORMER, expansion("fixed", 8, x=1), "query_expansion"),
     (TRANSFORMER, expansion("all", 8), "query_expansion"),
     (TRANSFORMER, {"query_expansion": {"strategy": "min"}}, "without a length"),
+    (TRANSFORMER, {"query_length": 6, **expansion("min", 9)}, "has the query_length 6, less than the length 9"),
+    (TRANSFORMER, {"query_length": 6, **expansion("fixed", 9)}, "has the query_length 6, less than the length 9"),
     (TRANSFORMER, expansion("min", 900), "has 48 positions"),
     (TRANSFORMER, expansion("min", 9, token="[X]"), "lacks"),
     (TRANSFORMER, {"document_length": "12"}, "document_length"),
