@@ -100,6 +100,7 @@ class LoadedModel:
         adapter: str | Path | None = None,
         classifier: str | Path | None = None,
         force: bool = False,
+        prompt_name: str | None = None,
     ) -> Self:
         """Load a model from a folder or Hub id (cache first, then download); without either, the bundled sample.
 
@@ -112,6 +113,8 @@ class LoadedModel:
             force        accept int8 even if its vectors are far from float32's
             adapter      the folder or Hub id of a LoRA adapter to apply to the model
             classifier   a file that `bertcli probe --save` wrote for this model, for `classify` and `evaluate`
+            prompt_name  without an adapter, the name of a prompt that chooses one of jina-embeddings-v5, such as
+                         "retrieval.query"
 
         Errors: BertcliError.
         """
@@ -130,7 +133,11 @@ class LoadedModel:
         else:
             fetching: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress}
             folder = find_model(
-                str(DEFAULT_MODEL if model is None else model), revision=revision, adapter=adapter, **fetching
+                str(DEFAULT_MODEL if model is None else model),
+                revision=revision,
+                adapter=adapter,
+                prompt_name=prompt_name,
+                **fetching,
             )
         name = str(model or DEFAULT_MODEL)
         classifier_read = None
@@ -296,6 +303,31 @@ class LoadedModel:
         if "tokenizer" in vars(self):
             vars(made)["tokenizer"] = self.tokenizer
         return made
+
+    def for_prompt(self, name: str | None) -> Self:
+        """Return the model with the adapter of the task that a prompt's name chooses, such as "retrieval.query".
+
+        Only jina-embeddings-v5 has such names; for others, and where this model has that adapter, it is this model.
+        Another one is opened when it is first asked for. Errors: BertcliError, too, for a model that was changed.
+        """
+        folder = None if self.layout is None else self.layout.for_prompt(name)
+        if folder is None:
+            return self
+        if not self.as_stored:
+            raise BertcliError(
+                f"'{self.name}' is not as bertcli.load() opened it, so it has no other adapter: leave the task out of "
+                f"the prompt's name, {quoted(name)}."
+            )
+        adapter = folder.paths[-1]
+        if adapter not in self._other_tasks:
+            logger.info("the prompt's name %s chooses the adapter %s.", quoted(name), adapter.name)
+            self._other_tasks[adapter] = type(self).at(folder, self.name, engine=self.engine)
+        return self._other_tasks[adapter]
+
+    @cached_property
+    def _other_tasks(self) -> dict[Path, Self]:
+        """The models with another task's adapter, by the adapter's folder."""
+        return {}
 
     def _with_classifier(self, classifier: "Classifier") -> Self:
         """Replace the model's classification head by a classifier. Errors: BertcliError if it was made for another."""

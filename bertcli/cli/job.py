@@ -98,7 +98,8 @@ class Job:
                     name, f"a {PAGE} page is written at the end, so {name} does not go with it; it works with {works}."
                 )
         task_options = replace(task_options, workers=task_options.workers or "auto")
-        model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine)
+        prompt_name = getattr(task_options, "prompt_name", None)
+        model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine, prompt_name)
         if file is not None:
             model = model.with_one_engine(_engine_of_run(file) if self.long.resume else None)
         return CommandRun(command, task_options, {**by_name(task_options), **options}, job, source, model)
@@ -298,17 +299,25 @@ def set_threads(work: ThreadOptions) -> None:
         set_thread_count(work.threads)
 
 
-def open_model(options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> "LoadedModel":
+def open_model(
+    options: ModelOptions, sample: str, engine: EngineOptions | None = None, prompt_name: str | None = None
+) -> "LoadedModel":
     """Open the model of the options, or the bundled sample, with a note on stderr.
 
-    Wrong usage is a typer.BadParameter.
+    prompt_name: may choose the adapter of a model that has one for each task. Wrong usage is a typer.BadParameter.
     """
     from bertcli.loaded_model import LoadedModel
 
-    return open_as(LoadedModel, options, sample, engine)
+    return open_as(LoadedModel, options, sample, engine, prompt_name)
 
 
-def open_as(model_class: type[K], options: ModelOptions, sample: str, engine: EngineOptions | None = None) -> K:
+def open_as(
+    model_class: type[K],
+    options: ModelOptions,
+    sample: str,
+    engine: EngineOptions | None = None,
+    prompt_name: str | None = None,
+) -> K:
     """Open a model as `open_model` does, as an instance of `kind`, a subclass of LoadedModel such as `Model`."""
     if engine and engine.engine != "onnx":
         refuse(
@@ -317,7 +326,8 @@ def open_as(model_class: type[K], options: ModelOptions, sample: str, engine: En
             "NumPy computes in float32 on the processor: add --engine onnx.",
         )
     keep_memory()
-    model = model_class.load(**options.load_arguments(sample), **(asdict(engine) if engine else {}))
+    computing = asdict(engine) if engine else {}
+    model = model_class.load(**options.load_arguments(sample), **computing, prompt_name=prompt_name)
     for note in model.notes:
         logger.info("%s", note)
     return model

@@ -213,7 +213,7 @@ def _search_vectors(
     queries = _queries(where)
     from bertcli.tasks.compute.search import found
 
-    opened = open_model(model, SENTENCE_SAMPLE, engine)
+    opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
     records = found(opened, queries, stored, source, options, where.top_k, whole=bool(vectors.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     table = _Hits(tuple(columns), "nearest")
@@ -301,7 +301,8 @@ def _search_files(
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.compute.search_files import Passages, files_of
 
-    opened = open_model(model, MASKED_SAMPLE if files.sparse else SENTENCE_SAMPLE, engine)
+    sample = MASKED_SAMPLE if files.sparse else SENTENCE_SAMPLE
+    opened = open_model(model, sample, engine, options.prompt_name)
     reranker = None
     if files.rerank is not None:
         reranker = LoadedModel.load(files.rerank, **model.fetching, engine=engine.engine)

@@ -4,7 +4,7 @@ weights/lora.py reads its tensors.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, JsonSettings, is_plain
@@ -40,6 +40,26 @@ def task_adapters(folder: Folder) -> tuple[str, ...]:
     return tuple(names)
 
 
+def task_of_prompt(name: str | None, tasks: Iterable[str]) -> str | None:
+    """Return the task in a prompt's name, such as "retrieval" in "retrieval.query"; None for a name without one."""
+    if name is None:
+        return None
+    return next((task for task in tasks if name == task or name.startswith(f"{task}.")), None)
+
+
+def with_task_adapter(folder: Folder, task: str) -> Folder:
+    """Return the folder of jina-embeddings-v5 with a task's adapter."""
+    return Folder(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
+
+
+def adapter_needed(model: str, tasks: Sequence[str]) -> BertcliError:
+    """Make the error for a model that was opened without a task."""
+    return BertcliError(
+        f"{model} has an adapter for each task, and none of its own: choose --adapter {', '.join(tasks)}; "
+        f"or a prompt's name with its task (--prompt-name {tasks[0]}.query)."
+    )
+
+
 def has_adapter(folder: Folder) -> bool:
     return folder.has(CONFIG_FILE)
 
@@ -50,7 +70,7 @@ def with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Folder
     Errors: BertcliError for what is no adapter, and for a model that is an adapter itself.
     """
     if adapter in task_adapters(folder):
-        return Folder(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / adapter))
+        return with_task_adapter(folder, adapter)
     other = find(adapter)
     if not has_adapter(other):
         raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: use another with --adapter.")

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import BertcliError, nearest, quoted
-from bertcli.folder.adapter import has_adapter, task_adapters, with_adapter, with_base
+from bertcli.folder.adapter import (
+    adapter_needed,
+    has_adapter,
+    task_adapters,
+    task_of_prompt,
+    with_adapter,
+    with_base,
+    with_task_adapter,
+)
 from bertcli.folder.files import Folder
 from bertcli.folder.gliner import GLINER_FILE, with_backbone
 from bertcli.folder.layout import Layout
@@ -33,9 +41,11 @@ def find_model(
     progress: bool = False,
     weights: bool = True,
     adapter: str | Path | None = None,
+    prompt_name: str | None = None,
 ) -> Folder:
     """Find the folder of a model. If it is an adapter, find its base too; `adapter` is one to apply to the model.
 
+    prompt_name: where no adapter is given, chooses the task's of jina-embeddings-v5 ("retrieval.query").
     Other arguments and errors are those of `find_folder`.
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
@@ -46,9 +56,11 @@ def find_model(
     if folder.has(GLINER_FILE):
         return with_backbone(folder, model, find)
     tasks = task_adapters(folder)
+    task = task_of_prompt(prompt_name, tasks)
+    if task is not None:
+        return with_task_adapter(folder, task)
     if tasks and weights:
-        names = ", ".join(tasks)
-        raise BertcliError(f"{model} has an adapter for each task, and none of its own: choose --adapter {names}.")
+        raise adapter_needed(model, tasks)
     return with_base(folder, model, find) if has_adapter(folder) else folder
 
 

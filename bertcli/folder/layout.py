@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from bertcli.errors import BertcliError
-from bertcli.folder.adapter import TASKS_FOLDER, task_adapters
+from bertcli.folder.adapter import TASKS_FOLDER, task_adapters, task_of_prompt, with_task_adapter
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, weights_file
 from bertcli.folder.gliner import GlinerSettings, read_gliner
 from bertcli.folder.late_interaction import LateInteraction, is_pylate, read_late, read_stanford
@@ -115,7 +115,7 @@ class Layout:
             token_layers=tuple(filter(folder.has, (SPARSE_FILE, LATE_FILE))),
             _settings=settings,
             _modules=modules,
-            _prompts=_read(lambda: read_prompts(_needed(settings))),
+            _prompts=_read(lambda: read_prompts(_needed(settings), tasks)),
             _limits=_read(lambda: Transformer() if is_static or not types else read_limits(transformer)),
             _late=None,
             _gliner=_read(lambda: read_gliner(folder)),
@@ -132,6 +132,15 @@ class Layout:
         """The folder of the network and its config.json; for an adapter, see `base`."""
         return self.folder.within(self.transformer_path)
 
+    def for_prompt(self, name: str | None) -> Folder | None:
+        """Return the folder with the adapter of the task that a prompt's name chooses; None if it is this one."""
+        task = task_of_prompt(name, self.task_adapters)
+        if task is None:
+            return None
+        chosen = with_task_adapter(self.folder, task)
+        here = self.folder.adapter
+        return None if here is not None and here.path.resolve() == chosen.paths[-1].resolve() else chosen
+
     @property
     def settings(self) -> JsonSettings:
         """The settings in config_sentence_transformers.json; empty without that file."""
@@ -147,7 +156,7 @@ class Layout:
 
     @property
     def prompts(self) -> Prompts:
-        """The prompts by name, and the default prompt."""
+        """The prompts by name, and the default prompt; of a model with task adapters by "task.name", too."""
         return _needed(self._prompts)
 
     @property

@@ -1,5 +1,6 @@
 """Prompts in config_sentence_transformers.json: by name, and the default one."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
@@ -15,8 +16,12 @@ class Prompts(NamedTuple):
     default: str
 
 
-def read_prompts(config: JsonSettings) -> Prompts:
-    """Read the prompts. Errors: BertcliError for prompts that are not texts, or a default that does not exist."""
+def read_prompts(config: JsonSettings, tasks: Iterable[str] = ()) -> Prompts:
+    """Read the prompts. Errors: BertcliError for prompts that are not texts, or a default that does not exist.
+
+    tasks: those of a model with an adapter for each. Each prompt is there with every task, too ("retrieval.query"), and
+    a task's name alone stands for the default prompt. Names in the file stay what they are.
+    """
     file = config.file
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
@@ -24,4 +29,9 @@ def read_prompts(config: JsonSettings) -> Prompts:
     prompts = {key: prompt or "" for key, prompt in prompts.items()}
     if name is not None and (not isinstance(name, str) or name not in prompts):
         raise BertcliError(f"{file} has the default_prompt_name {quoted(name)} but no such prompt: set it to null.")
-    return Prompts(prompts, "" if name is None else prompts[name])
+    default = "" if name is None else prompts[name]
+    of_tasks: dict[str, str] = {}
+    for task in tasks:
+        of_tasks[task] = default
+        of_tasks |= {f"{task}.{key}": prompt for key, prompt in prompts.items()}
+    return Prompts({**of_tasks, **prompts}, default)

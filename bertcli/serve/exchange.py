@@ -140,7 +140,8 @@ class Exchange:
 
         leaving = asyncio.ensure_future(self._leave())
         try:
-            call = await self.in_thread(prepare, unless=not has_lists and estimate <= FEW_TOKENS)
+            short = not has_lists and estimate <= FEW_TOKENS and not self.served.opens_model(given)
+            call = await self.in_thread(prepare, unless=short)
             service.waiting += call.left - estimate
             estimate = call.left
             service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)

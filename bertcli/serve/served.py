@@ -1,6 +1,6 @@
 """Served: a loaded model with its names, its uses, and a cache of tasks by their options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from threading import Lock
@@ -97,30 +97,38 @@ class Served:
         side: where texts are cut; None: as the model's folder has it. Errors: BertcliError.
         """
         key = (task, side, repr(sorted(options.items())))
+        # May open another model: other requests do not wait for that, so it is not within the lock.
+        model = self.model.for_prompt(options.get("prompt_name"))
         with self._lock:
             # Taken out and put back, so that it becomes the one used last.
             plan = self._plans.pop(key, None)
             if plan is None:
-                plan = self._new_plan(spec_of_use(task), side, options)
+                plan = self._new_plan(spec_of_use(task), model, side, options)
             self._plans[key] = plan
             if len(self._plans) > MOST_PLANS:
                 used_longest_ago = next(iter(self._plans))
                 del self._plans[used_longest_ago]
         return plan
 
-    def _new_plan(self, spec: TaskSpec, side: Literal["left", "right"] | None, options: dict[str, Any]) -> Task[Any]:
+    def _new_plan(
+        self, spec: TaskSpec, model: Model, side: Literal["left", "right"] | None, options: dict[str, Any]
+    ) -> Task[Any]:
         # Cuts are reported in the answer, not as a warning. Tasks that read windows cut nothing.
         if not issubclass(spec.options, Windows):
             options = {"truncation": "silent", **options}
-        model = self.model
         if side == "left" and model.tokenizer.chat is not None:
             raise BertcliError(
                 "truncation_direction must be right: this model's chat template cannot be cut on the left."
             )
         if side is not None:
             model = replace(model)
-            vars(model)["tokenizer"] = self.model.tokenizer.cutting(side)
+            vars(model)["tokenizer"] = model.tokenizer.cutting(side)
         return compute(spec).plan(model, spec.options(**options))
+
+    def opens_model(self, options: Mapping[str, Any]) -> bool:
+        """True if planning with these options may open a model with another adapter, which takes a while."""
+        layout = self.model.layout
+        return layout is not None and layout.for_prompt(options.get("prompt_name")) is not None
 
     def items_of_ids(self, task: Task[Any], ids: Sequence[Sequence[int]]) -> list[Item]:
         """The items of texts that are sent as ids of the vocabulary. Errors: BertcliError."""

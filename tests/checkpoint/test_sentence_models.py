@@ -1,6 +1,7 @@
 """Sentence models equal sentence-transformers: on other families than BERT, and static ones, a table of vectors."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
 from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_jina, write_qwen_folder, write_t5
+from helpers.served import serving
 from helpers.static_models import LAYOUTS, WIDTH, write_static
 from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
@@ -20,6 +22,12 @@ from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
+# A prompt's name with a task, and what it is equal to. A task alone has the default prompt, the documents'.
+JINA_NAMES = [
+    ("text-matching.query", "text-matching/query"),
+    ("text-matching", "text-matching/document"),
+    ("retrieval.document", "retrieval/document"),
+]
 
 
 @pytest.mark.parametrize("family", FOLDERS)
@@ -308,10 +316,63 @@ def test_jina_v5_takes_the_adapter_of_a_task(tmp_path: Path, case: str, engine: 
     assert inside.out == found.out
 
 
+@pytest.mark.parametrize(("name", "case"), JINA_NAMES)
+@pytest.mark.parametrize("engine", ["numpy", "onnx"])
+def test_jina_v5_takes_the_adapter_that_a_prompts_name_has(tmp_path: Path, name: str, case: str, engine: str) -> None:
+    folder = write_jina(tmp_path / "jina", "qwen3")
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    arguments = ["-m", folder, "--prompt-name", name, *texts, "--engine", engine, "--format", "jsonl"]
+    # As in the published code, a task that is given with the texts goes before the one that is opened.
+    for adapter in ([], ["--adapter", "retrieval"]):
+        found = command("encode", *arguments, *adapter)
+        assert found.status == 0, found.error
+        vectors = [record["embedding"] for record in found.records]
+        np.testing.assert_allclose(vectors, GOLDEN["jina"][f"qwen3/{case}"], rtol=0, atol=1e-5)
+
+
+def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
+    folder = write_jina(tmp_path / "jina", "eurobert")
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    np.testing.assert_allclose(
+        bertcli.load(folder, prompt_name="text-matching.query").encode(texts, prompt_name="query"),
+        GOLDEN["jina"]["eurobert/text-matching/query"], rtol=0, atol=1e-5,
+    )  # fmt: skip
+    opened = bertcli.load(folder, adapter="retrieval")
+    with serving([opened]) as running:
+        for name, case in (("query", "retrieval/query"), *JINA_NAMES):
+            golden = GOLDEN["jina"][f"eurobert/{case}"]
+            np.testing.assert_allclose(opened.encode(texts, prompt_name=name), golden, rtol=0, atol=1e-5)
+            answer = running.ask("/embed", {"inputs": texts, "prompt_name": name})
+            assert answer.status == 200, answer.body
+            np.testing.assert_allclose(answer.body, golden, rtol=0, atol=1e-5)
+        refused = running.ask("/embed", {"inputs": texts, "prompt_name": "sorting.query"})
+        assert (refused.status, "has no prompt 'sorting.query'" in str(refused.body)) == (422, True)
+    changed = replace(opened, name="other")
+    with pytest.raises(BertcliError, match="has no other adapter"):
+        changed.encode(texts, prompt_name="text-matching")
+
+
+def test_jina_v5_searches_with_one_adapter(tmp_path: Path) -> None:
+    folder = write_jina(tmp_path / "jina", "qwen3")
+    file = tmp_path / "texts.txt"
+    file.write_text("hot tea\na river\n", encoding="utf-8")
+    found = {}
+    for name, how in (("whole", ["--adapter", "text-matching"]), ("named", ["--prompt-name", "text-matching.query"])):
+        found[name] = command("search", "a cup", "-m", folder, "-i", file, *how, "--format", "jsonl").records
+    assert found["named"] == found["whole"]
+    by_python = bertcli.search_files("a cup", file, model=folder, prompt_name="text-matching.query")
+    assert by_python == found["whole"]
+
+
 def test_jina_v5_asks_for_a_task(tmp_path: Path) -> None:
     folder = write_jina(tmp_path / "jina", "qwen3")
-    told = "has an adapter for each task, and none of its own: choose --adapter retrieval, text-matching."
+    told = (
+        "has an adapter for each task, and none of its own: choose --adapter retrieval, text-matching; or a prompt's "
+        "name with its task (--prompt-name retrieval.query)."
+    )
     assert told in command("encode", "-m", folder, "hot tea").error
+    for name in ("query", "sorting.query", "retrievals.query"):
+        assert told in command("encode", "-m", folder, "hot tea", "--prompt-name", name).error
     assert "There is no folder" in command("encode", "-m", folder, "--adapter", "./sorting", "hot tea").error
     assert command("tokenize", "-m", folder, "hot tea").status == 0
     documents = command("encode", "-m", folder, "--adapter", "retrieval", "hot tea", "--format", "jsonl")

@@ -48,7 +48,10 @@ def search(
     source = stored_texts(stored)
     if texts is not None:
         source = from_files([str(texts)], column, id_column=id_column, keep_going=True)
-    opened = model if isinstance(model, LoadedModel) else LoadedModel.load(model or SENTENCE_SAMPLE)
+    prompt_name = options.get("prompt_name")
+    opened = (
+        model if isinstance(model, LoadedModel) else LoadedModel.load(model or SENTENCE_SAMPLE, prompt_name=prompt_name)
+    )
     query_texts = [queries] if isinstance(queries, str) else [*queries]
     return found(opened, query_texts, stored, source, EncodeOptions(**options), top_k, whole=texts is not None)
 
@@ -64,6 +67,7 @@ def found(
     whole: bool,
 ) -> list[Record]:
     """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
+    model = model.for_prompt(options.prompt_name)
     settings = settings_of(model, stored)
     measure = model.sentence.compared
     if measure != "cosine":

@@ -99,7 +99,7 @@ def search_files(
     check_count("top_k", top_k)
     patterns = [files] if isinstance(files, str | Path) else files
     names = searched_files([str(pattern) for pattern in patterns])
-    opened = _opened(model, MASKED_SAMPLE if sparse else SENTENCE_SAMPLE)
+    opened = _opened(model, MASKED_SAMPLE if sparse else SENTENCE_SAMPLE, options.get("prompt_name"))
     reranker = None if rerank is None else _opened(rerank, "")
     kept = None if index is None else str(index)
     passages = Passages(opened, names, EncodeOptions(**options), column, kept, sparse)
@@ -107,8 +107,8 @@ def search_files(
     return [hit.record for hits in passages.hits(asked, top_k, hybrid, reranker) for hit in hits]
 
 
-def _opened(model: LoadedModel | str | Path | None, sample: str) -> LoadedModel:
-    return model if isinstance(model, LoadedModel) else LoadedModel.load(model or sample)
+def _opened(model: LoadedModel | str | Path | None, sample: str, prompt_name: str | None = None) -> LoadedModel:
+    return model if isinstance(model, LoadedModel) else LoadedModel.load(model or sample, prompt_name=prompt_name)
 
 
 class Passages:
@@ -128,6 +128,7 @@ class Passages:
         index: str | None = None,
         sparse: bool = False,
     ) -> None:
+        model = model.for_prompt(options.prompt_name)
         self._compared: Comparison = (SparseComparison if sparse else DenseComparison)(model, options)
         if index is not None and STANDARD_INPUT in files:
             raise BertcliError("Standard input has no index: give files, or leave out --index.")
