@@ -129,6 +129,7 @@ def test_each_command_is_right_or_refuses(kind: str, tmp_path: Path) -> None:
     group: Any = typer.main.get_command(application())
     usable = {name.split()[0] for name in commands(record)} | WITHOUT_MODEL
     for command in sorted(group.commands.keys() - usable - {"search"}):
+        assert command in REFUSED, f"add arguments of {command} to REFUSED in this file"
         given: list[str | Path] = ["-m", folder, *REFUSED[command]]
         assert run(command, *given).error, command
 

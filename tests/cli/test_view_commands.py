@@ -12,6 +12,8 @@ from helpers.terminal import bertcli
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
 
 import bertcli as library
+from bertcli.capabilities import commands
+from bertcli.cli.help import USED
 from bertcli.views.registry import compute, view_spec, view_specs
 
 
@@ -261,13 +263,18 @@ def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
 
 def test_every_view_is_its_spec_and_its_work() -> None:
     names = [spec.name for spec in view_specs()]
-    assert names == ["explain", "lens", "heads", "patch", "probe", "diff"]
+    assert names[:6] == ["explain", "lens", "heads", "patch", "probe", "diff"]
     for spec in view_specs():
         work = compute(spec)
         assert callable(work.measure)
         assert callable(work.draw)
         assert view_spec(spec.name) is not None
         assert bertcli(spec.name, "--help").status == 0
+        assert spec.name in library.__all__, f"bertcli.{spec.name} for Python: add it to bertcli/__init__.py"
+        assert spec.name in USED, f"the options of {spec.name} -h: add them to USED in bertcli/cli/help.py"
+    listed = {name for name, _ in commands(library.load("bert-mini-mlm"))}
+    missing = {spec.name for spec in view_specs()} - listed
+    assert not missing, f"an example for `bertcli info`: add one for {missing} to bertcli/capabilities.py"
     for module in ("options", "registry", "compute", "nothing"):
         assert view_spec(module) is None
 
