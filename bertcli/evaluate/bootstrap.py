@@ -27,8 +27,8 @@ DRAWS, SEED = 1000, 0
 NUMBERS = 1 << 22
 Z = NormalDist().inv_cdf(0.975)
 FEWEST = 10  # items that can be resampled: fewer say too little of a spread; a judgement, see decisions/intervals.md
-GROUPS = 200  # parts that are left out in turn, at most, to see how much single items change a figure
-DEFINED = 0.95  # share of the draws in which a figure must be defined
+MOST_PARTS = 200  # parts that are left out in turn, at most, to see how much single items change a figure
+LEAST_DEFINED = 0.95  # share of the draws in which a figure must be defined
 ROUNDING = 1e-9  # draws that differ by less are equal
 
 
@@ -94,16 +94,17 @@ class Resampling:
         generator = np.random.default_rng(SEED)
         step = max(1, NUMBERS // max(1, self.items))
         for begin in range(0, DRAWS, step):
-            some = min(step, DRAWS - begin)
-            picked = generator.integers(self.count, size=(some, self.count))
-            picked += self.count * np.arange(some)[:, None]
-            times = np.bincount(picked.ravel(), minlength=some * self.count).reshape(some, self.count)
+            draws = min(step, DRAWS - begin)
+            picked = generator.integers(self.count, size=(draws, self.count))
+            # Each draw's clusters have numbers of their own, so that one call counts them all.
+            picked += self.count * np.arange(draws)[:, None]
+            times = np.bincount(picked.ravel(), minlength=draws * self.count).reshape(draws, self.count)
             yield times.astype(np.float64)[:, self._cluster_of]
 
     def leaving_out(self) -> Numbers:
-        """Every item once but those of one cluster, or of one of at most GROUPS parts [part, item]."""
-        part_of = self._cluster_of % GROUPS
-        parts = min(self.count, GROUPS)
+        """Every item once but those of one cluster, or of one of at most MOST_PARTS parts [part, item]."""
+        part_of = self._cluster_of % MOST_PARTS
+        parts = min(self.count, MOST_PARTS)
         return np.asarray(part_of != np.arange(parts)[:, None], np.float64)
 
     def signs(self, flips: int) -> Iterator[Numbers]:
@@ -116,7 +117,7 @@ class Resampling:
 
 
 def estimate(
-    figures_from: Callable[[Numbers], Figures], account: FigureFacts, resampling: Resampling, unit: str
+    figures_from: Callable[[Numbers], Figures], facts: FigureFacts, resampling: Resampling, unit: str
 ) -> dict[str, Figure]:
     """The figures of these items with their intervals; `figures_from(counts)` makes them of counts [draw, item]."""
     values = figures_from(np.ones((1, resampling.items)))
@@ -124,30 +125,30 @@ def estimate(
     left_out = figures_from(resampling.leaving_out())
     figures = {}
     for name, (value,) in values.items():
-        of_draws = np.concatenate([some[name] for some in drawn])
-        figure = Figure(float(value), of_draws, count_of(name, account, resampling.items))
-        figures[name] = _with_interval(name, figure, account, left_out[name], resampling, unit)
+        of_draws = np.concatenate([of_block[name] for of_block in drawn])
+        figure = Figure(float(value), of_draws, count_of(name, facts, resampling.items))
+        figures[name] = _with_interval(name, figure, facts, left_out[name], resampling, unit)
     return figures
 
 
-def count_of(name: str, account: FigureFacts, items: int) -> int:
+def count_of(name: str, facts: FigureFacts, items: int) -> int:
     """The number of items that a figure is made of."""
-    if name in account.counts:
-        return account.counts[name]
-    if name in account.item_values:
-        return int(np.isfinite(account.item_values[name]).sum())
-    if name in account.shares:
-        return round(account.shares[name].of)
+    if name in facts.counts:
+        return facts.counts[name]
+    if name in facts.item_values:
+        return int(np.isfinite(facts.item_values[name]).sum())
+    if name in facts.shares:
+        return round(facts.shares[name].of)
     return items
 
 
-def share_of(name: str, account: FigureFacts) -> Share | None:
+def share_of(name: str, facts: FigureFacts) -> Share | None:
     """The figure as a share, if it is one: given so, or the mean of values that are all 0 or 1, or one half."""
-    if name in account.shares:
-        return account.shares[name]
-    if name not in account.item_values:
+    if name in facts.shares:
+        return facts.shares[name]
+    if name not in facts.item_values:
         return None
-    values = account.item_values[name]
+    values = facts.item_values[name]
     known = values[np.isfinite(values)]
     if not np.isin(known, (0, 0.5, 1)).all():
         return None
@@ -155,10 +156,10 @@ def share_of(name: str, account: FigureFacts) -> Share | None:
 
 
 def _with_interval(
-    name: str, figure: Figure, account: FigureFacts, left_out: Numbers, resampling: Resampling, unit: str
+    name: str, figure: Figure, facts: FigureFacts, left_out: Numbers, resampling: Resampling, unit: str
 ) -> Figure:
-    share = None if resampling.clustered else share_of(name, account)
-    no_interval = account.no_interval.get(name, "")
+    share = None if resampling.clustered else share_of(name, facts)
+    no_interval = facts.no_interval.get(name, "")
     what = "clusters" if resampling.clustered else unit
     defined = figure.drawn[np.isfinite(figure.drawn)]
     if not np.isfinite(figure.value):
@@ -173,12 +174,12 @@ def _with_interval(
         return figure._replace(low=low, high=high)
     if min(resampling.count, figure.n) < FEWEST:
         return figure._replace(reason=f"fewer than {FEWEST} {what}: too few to resample")
-    if len(defined) < DEFINED * len(figure.drawn):
+    if len(defined) < LEAST_DEFINED * len(figure.drawn):
         undefined = 1 - len(defined) / len(figure.drawn)
         return figure._replace(reason=f"not defined in {undefined:.0%} of the resamples")
     if np.ptp(defined) <= ROUNDING * max(1, abs(figure.value)):
         return figure._replace(reason=f"all {what} give the same, so resampling shows no spread")
-    corrected = name in account.bias_corrected
+    corrected = name in facts.bias_corrected
     low, high = percentiles(figure.value, defined, left_out, resampling.count, corrected)
     return figure._replace(low=low, high=high)
 

@@ -4,9 +4,9 @@
   of independent items is Bonett and Price's (2012), which is right also where the models hardly differ.
 * p is McNemar's exact test (1947) for such shares. Else it is a permutation test (Fisher 1935; Noreen 1989): if both
   models were as good, their results on an item, or cluster, could be exchanged. p is the share of FLIPS random
-  exchanges after which the figures differ as much as they do. With more than MOST_EXCHANGED items each of GROUPS parts
-  of them has the share of the difference that leaving it out shows (a pseudo-value of Tukey 1958), and an exchange
-  flips the sign of that: the same for a mean, close for any smooth figure, and a hundredth of the time.
+  exchanges after which the figures differ as much as they do. With more than MOST_EXCHANGED items each of MOST_PARTS
+  parts of them has the share of the difference that leaving it out shows (a pseudo-value of Tukey 1958), and an
+  exchange flips the sign of that: the same for a mean, close for any smooth figure, and a hundredth of the time.
 * `smallest` is the difference that would have been seen in 80 % of such files, from the spread of the draws.
 * With more than two models each is compared with the first, and p is corrected as Holm (1979) does.
 """
@@ -105,11 +105,11 @@ def _difference(
 
 def _changed_items(name: str, a: Results, b: Results) -> Numbers | None:
     """For a figure that is a share for both models, b's value less a's for each item: -1, 0 or 1. Else None."""
-    if share_of(name, a.account) is None or share_of(name, b.account) is None:
+    if share_of(name, a.facts) is None or share_of(name, b.facts) is None:
         return None
-    if name not in a.account.item_values or name not in b.account.item_values:
+    if name not in a.facts.item_values or name not in b.facts.item_values:
         return None
-    changes = b.account.item_values[name] - a.account.item_values[name]
+    changes = b.facts.item_values[name] - a.facts.item_values[name]
     changes = changes[np.isfinite(changes)]
     return changes if np.isin(changes, (-1, 0, 1)).all() else None
 
@@ -179,12 +179,12 @@ def sign_flipped(value: float, left_out: Numbers) -> float | None:
 
 def holm(differences: Sequence[Record]) -> None:
     """Add `p_holm` to comparisons of several models with the first, for each figure by itself. Holm 1979."""
-    for metric in dict.fromkeys(one["metric"] for one in differences):
-        some = [one for one in differences if one["metric"] == metric and one["p"] is not None]
+    for metric in dict.fromkeys(difference["metric"] for difference in differences):
+        tested = [each for each in differences if each["metric"] == metric and each["p"] is not None]
         largest = 0.0
-        for rank, one in enumerate(sorted(some, key=lambda one: one["p"])):
-            largest = max(largest, min(1.0, (len(some) - rank) * one["p"]))
-            one["p_holm"] = largest
+        for rank, difference in enumerate(sorted(tested, key=lambda each: each["p"])):
+            largest = max(largest, min(1.0, (len(tested) - rank) * difference["p"]))
+            difference["p_holm"] = largest
 
 
 def sentence(difference: Record, count: int, unit: str) -> str:

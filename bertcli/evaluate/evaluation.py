@@ -1,4 +1,8 @@
-"""`evaluate`: run each model on the data, compute figures, intervals and differences, and make the report's record."""
+"""`evaluate`: run each model on the data, compute figures, intervals and differences, and make the report's record.
+
+The data are read in load/, the figures computed in metrics.py, intervals in bootstrap.py, differences in comparison.py;
+report/ shows the record.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +26,7 @@ from bertcli.model import Model
 
 # Texts on which a model did worst, as the page lists them.
 WORST = 20
+# By the task, the function that runs a model on the data.
 EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
     **dict.fromkeys(("sts", "pairs", "triplets"), similarity.evaluate),
     "classification": classification.evaluate,
@@ -66,7 +71,7 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
 
     Errors: BertcliError if there is no such text.
     """
-    kept = np.flatnonzero(np.logical_and.reduce([outcome.usable for outcome in outcomes]))
+    kept = np.flatnonzero(np.logical_and.reduce([outcome.usable for outcome in outcomes]))  # numbers of texts
     if not len(kept):
         raise BertcliError(f"No text of {data.file} could be used by every model.")
     clusters = cluster_numbers(data.clusters) if data.clusters else None
@@ -81,13 +86,13 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
     compared: list[tuple[Results, dict[str, Figure]]] = []
     for outcome in outcomes:
         results = Results(outcome, kept)
-        figures = estimate(results.figures, results.account, resampling_of(kept), unit)
-        by: dict[str, Record] = {}
+        figures = estimate(results.figures, results.facts, resampling_of(kept), unit)
+        by_group: dict[str, Record] = {}
         for name, texts in groups.items():
             of_group = Results(outcome, texts)
-            by[name] = _records(estimate(of_group.figures, of_group.account, resampling_of(texts), unit))
+            by_group[name] = _records(estimate(of_group.figures, of_group.facts, resampling_of(texts), unit))
         labels, confusion, curve = results.details
-        record: Record = {"model": outcome.name, "metrics": _records(figures), "by": by}
+        record: Record = {"model": outcome.name, "metrics": _records(figures), "by": by_group}
         if outcome.storage:
             record |= outcome.storage._asdict()
         if labels:
@@ -100,12 +105,12 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
     if data.corpus:
         data.corpus.add_texts(entry for model in models for entry in model["worst"])
 
-    found: list[Record] = []
-    for other, figures in compared[1:]:
-        first, of_first = compared[0]
-        found += differences(first, of_first, other, figures, resampling_of(kept))
-    if len(compared) > 2:
-        holm(found)
+    from_first: list[Record] = []
+    (first, figures_of_first), *others = compared
+    for other, figures in others:
+        from_first += differences(first, figures_of_first, other, figures, resampling_of(kept))
+    if len(others) > 1:
+        holm(from_first)
     whole: Record = {
         "task": data.task,
         "data": data.file,
@@ -114,7 +119,7 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
         "clusters": None if clusters is None else len({*clusters[kept].tolist()}),
         "seed": SEED,
         "models": models,
-        "differences": found,
+        "differences": from_first,
     }
     return Evaluation(data, outcomes, curves, whole)
 

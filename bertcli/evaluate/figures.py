@@ -60,7 +60,7 @@ FIGURES = {
     "preferred": FigureSpec("share of pairs in which the model finds the first text likelier; equal ones half"),
     "mean_difference": FigureSpec("mean of the first text's log-probability less the second's"),
 }
-OF_TASK = {
+FIGURES_OF_TASK = {
     "sts": ("spearman", "pearson", "spearman_dot", "pearson_dot"),
     "pairs": ("average_precision", "best_f1", "best_f1_threshold", "best_accuracy"),
     "triplets": ("accuracy",),
@@ -94,7 +94,7 @@ def possible_figures(data: Labelled, options: Evaluate) -> list[str]:
     Some depend on the model as well: spearman_dot, for one, exists where vectors are not normalized.
     """
     names: list[str] = []
-    for pattern in OF_TASK[data.task]:
+    for pattern in FIGURES_OF_TASK[data.task]:
         if pattern.endswith("@K"):
             names += [pattern.replace("K", str(k)) for k in options.ranks(data.task)]
         elif pattern == "f1:TYPE":

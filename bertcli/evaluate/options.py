@@ -122,14 +122,14 @@ class Evaluate(Reading):
                 raise BertcliError(f"{name} ({option_name}) needs whole numbers of 1 or more.")
 
     @property
-    def doing(self) -> dict[str, Any]:
+    def reading_options(self) -> dict[str, Any]:
         """The options about reading texts, as keywords of a model's tasks."""
         return {item.name: getattr(self, item.name) for item in fields(Reading)}
 
     @property
-    def windowed(self) -> dict[str, Any]:
-        """These options for tasks that read in windows, and cut nothing."""
-        return {name: value for name, value in self.doing.items() if name != "truncation"}
+    def window_options(self) -> dict[str, Any]:
+        """The same without `truncation`, for tasks that read long texts in windows and cut nothing."""
+        return {name: value for name, value in self.reading_options.items() if name != "truncation"}
 
     def ranks(self, task: str) -> list[int]:
         """The ranks K of figures such as ndcg@K, ascending."""

@@ -76,7 +76,7 @@ class Outcome:
     arrays: [text] or [text, column]; `columns` names the columns.
     figures_from(columns, counts, *arrays): the figures [draw], where each text counts `counts` [draw, text] times. The
         first figure is the one that the summary's sentence has.
-    account(columns, *arrays): facts that the figures' intervals need.
+    facts(columns, *arrays): what the figures' intervals need to know.
     details(columns, *arrays): labels, confusion matrix, curve.
     exchangeable(*arrays): arrays that mean the same for every model, for the permutation test; ranks in place of
         similarities, for one, since similarities of two models have different scales.
@@ -93,7 +93,7 @@ class Outcome:
     expected: Sequence[str]
     found: Sequence[str]
     columns: Names = ()
-    account: Callable[..., FigureFacts] = lambda columns, *arrays: FigureFacts()
+    facts: Callable[..., FigureFacts] = lambda columns, *arrays: FigureFacts()
     details: Callable[..., Details] = no_details
     exchangeable: Callable[..., Arrays] = as_they_are
     storage: VectorStorage | None = None
@@ -114,9 +114,9 @@ class Results:
         return self.outcome.figures_from(self.columns, counts, *self.arrays)
 
     @cached_property
-    def account(self) -> FigureFacts:
+    def facts(self) -> FigureFacts:
         """Facts that the figures' intervals need."""
-        return self.outcome.account(self.columns, *self.arrays)
+        return self.outcome.facts(self.columns, *self.arrays)
 
     @property
     def details(self) -> Details:
@@ -161,8 +161,8 @@ def mean_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
     return metrics.means(columns, counts, *values.T)
 
 
-def mean_account(columns: Names, values: Numbers) -> FigureFacts:
-    """The `account` of figures that are means over texts."""
+def mean_facts(columns: Names, values: Numbers) -> FigureFacts:
+    """The `facts` of figures that are means over texts."""
     return FigureFacts(item_values=dict(zip(columns, values.T, strict=True)))
 
 
@@ -173,7 +173,7 @@ def means_of(values: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         "figures_from": mean_figures,
         "arrays": [np.stack(columns, axis=1)],
         "columns": [*values],
-        "account": mean_account,
+        "facts": mean_facts,
     }
 
 

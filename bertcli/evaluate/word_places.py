@@ -1,4 +1,8 @@
-"""Find the word that a piece belongs to, in a text that is its words with one space between them."""
+"""WordPlaces: the word that a piece belongs to, in a text that is its words with one space between them.
+
+For labelled words, whose boundaries the data give: `evaluate` of tag, and `probe`. Words that a tokenizer finds itself
+are in tokens/words.py.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -15,7 +19,7 @@ class WordPlaces:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._text = " ".join(words)
-        # where each next word begins: the end of the word and its space
+        # Where each next word begins: the end of the word and its space.
         self._ends = list(accumulate(len(word) + 1 for word in words))
 
     def number(self, start: int, end: int) -> int:

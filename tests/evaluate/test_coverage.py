@@ -17,11 +17,11 @@ import pytest
 from bertcli.evaluate import metrics
 from bertcli.evaluate.bootstrap import FigureFacts, Resampling, estimate
 from bertcli.evaluate.comparison import differences
-from bertcli.evaluate.evaluators.classification import single_label_account, single_label_figures
-from bertcli.evaluate.evaluators.masked import mask_account, mask_figures, token_loss
-from bertcli.evaluate.evaluators.similarity import correlations, pair_account, pair_figures
+from bertcli.evaluate.evaluators.classification import single_label_facts, single_label_figures
+from bertcli.evaluate.evaluators.masked import mask_facts, mask_figures, token_loss
+from bertcli.evaluate.evaluators.similarity import correlations, pair_facts, pair_figures
 from bertcli.evaluate.evaluators.tagging import figures as tag_figures
-from bertcli.evaluate.outcome import Outcome, Results, mean_account, mean_figures
+from bertcli.evaluate.outcome import Outcome, Results, mean_facts, mean_figures
 
 Random = np.random.Generator
 Arrays = list[Any]
@@ -35,7 +35,7 @@ class Family(NamedTuple):
     """Figures of one evaluator, and the shapes of data that they are tried on: a size, and what makes arrays of it."""
 
     figures_from: Callable[..., metrics.Figures]
-    account: Callable[..., FigureFacts]
+    facts: Callable[..., FigureFacts]
     columns: Sequence[str]
     shapes: dict[str, tuple[int, Callable[[Random, int], Arrays]]]
 
@@ -126,13 +126,13 @@ def scored(spread: float) -> Callable[[Random, int], Arrays]:
     return make
 
 
-def no_account(columns: Sequence[str], *arrays: Any) -> FigureFacts:
+def no_facts(columns: Sequence[str], *arrays: Any) -> FigureFacts:
     return FigureFacts()
 
 
 FAMILIES = {
     "classification": Family(
-        single_label_figures, single_label_account, ("a", "b", "c"),
+        single_label_figures, single_label_facts, ("a", "b", "c"),
         {
             "balanced, 30": (30, classified([0.5, 0.5], 1.5, 1.5)),
             "unbalanced, 100": (100, classified([0.85, 0.15], 1.5, 1.0)),
@@ -143,7 +143,7 @@ FAMILIES = {
         },
     ),
     "pairs": Family(
-        pair_figures, pair_account, (),
+        pair_figures, pair_facts, (),
         {
             "balanced, 30": (30, paired(0.5, 1.5)),
             "unbalanced, 100": (100, paired(0.2, 1.5)),
@@ -153,7 +153,7 @@ FAMILIES = {
         },
     ),
     "sts": Family(
-        correlations, no_account, (),
+        correlations, no_facts, (),
         {
             "middle, 30": (30, correlated(0.6)),
             "steps, 100": (100, correlated(0.7, steps=True)),
@@ -163,7 +163,7 @@ FAMILIES = {
         },
     ),
     "tag": Family(
-        tag_figures, no_account, ("A", "B"),
+        tag_figures, no_facts, ("A", "B"),
         {
             "middle, 30": (30, tagged(0.7, 0.75, (1.0, 0.5))),
             "rare type, 100": (100, tagged(0.7, 0.7, (1.0, 0.15))),
@@ -173,7 +173,7 @@ FAMILIES = {
         },
     ),
     "means": Family(
-        mean_figures, mean_account, MEANS,
+        mean_figures, mean_facts, MEANS,
         {
             "middle, 30": (30, ranked(0.4)),
             "near 1, 100": (100, ranked(0.85)),
@@ -183,7 +183,7 @@ FAMILIES = {
         },
     ),
     "fill-mask": Family(
-        mask_figures, mask_account, ("accuracy@5", "mrr", "loss"),
+        mask_figures, mask_facts, ("accuracy@5", "mrr", "loss"),
         {
             "middle, 30": (30, masked(0.4)),
             "near 1, 100": (100, masked(0.8)),
@@ -193,7 +193,7 @@ FAMILIES = {
         },
     ),
     "score": Family(
-        token_loss, no_account, (),
+        token_loss, no_facts, (),
         {
             "even, 30": (30, scored(0.4)),
             "even, 100": (100, scored(0.4)),
@@ -231,10 +231,10 @@ def coverages(family: Family, shape: str, repeats: int = REPEATS) -> dict[str, C
     counts = {name: [0, 0, 0] for name in true[0]}
     for _ in range(repeats):
         arrays = make(random, n)
-        account = family.account(family.columns, *arrays)
+        facts = family.facts(family.columns, *arrays)
         figures = estimate(
             lambda some, arrays=arrays: family.figures_from(family.columns, some, *arrays),  # type: ignore[misc]
-            account, Resampling(n), "texts",
+            facts, Resampling(n), "texts",
         )  # fmt: skip
         for name, figure in figures.items():
             if figure.low is not None and figure.high is not None:
@@ -297,7 +297,7 @@ def test_two_equal_models_seldom_differ(n: int, monkeypatch: pytest.MonkeyPatch)
         truth = random.integers(2, size=n)
         models = [Results(_classifier(name, truth, random), np.arange(n)) for name in "ab"]
         resampling = Resampling(n)
-        figures = [estimate(model.figures, model.account, resampling, "texts") for model in models]
+        figures = [estimate(model.figures, model.facts, resampling, "texts") for model in models]
         for one in differences(models[0], figures[0], models[1], figures[1], resampling):
             if one["metric"] in seen:
                 seen[one["metric"]] += one["p"] <= 0.05
@@ -320,7 +320,7 @@ def _classifier(name: str, truth: Any, random: Random) -> Outcome:
     arrays = [p, metrics.one_hot(p.argmax(axis=1), 2), metrics.one_hot(truth, 2)]
     nothing = np.zeros(len(truth))
     return Outcome(
-        name=name, figures_from=family.figures_from, arrays=arrays, columns=("no", "yes"), account=family.account,
+        name=name, figures_from=family.figures_from, arrays=arrays, columns=("no", "yes"), facts=family.facts,
         usable=nothing == 0, badness=nothing, expected=[], found=[],
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ import bertcli as library
 from bertcli.evaluate.bootstrap import Resampling, estimate
 from bertcli.evaluate.comparison import FLIPS, differences, permuted
 from bertcli.evaluate.evaluators import classification, masked, similarity, tagging
-from bertcli.evaluate.figures import FIGURES, OF_TASK
+from bertcli.evaluate.figures import FIGURES, FIGURES_OF_TASK
 from bertcli.evaluate.metrics import Figures
 from bertcli.evaluate.outcome import Outcome, Results, mean_figures, means_of
 
@@ -183,7 +183,7 @@ def test_the_interval_of_a_skewed_mean_is_shifted_to_its_long_side() -> None:
     """By the acceleration of Efron 1987, which of a mean is the skewness of its items over 6 √n; written out here."""
     values = np.array([0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.2, 0.5, 0.95])
     outcome = results_of(values)
-    (figure,) = estimate(outcome.figures, outcome.account, Resampling(10), "texts").values()
+    (figure,) = estimate(outcome.figures, outcome.facts, Resampling(10), "texts").values()
     centered = values - values.mean()
     acceleration = (centered**3).sum() / (6 * (centered**2).sum() ** 1.5)
     assert acceleration > 0.05
@@ -199,7 +199,7 @@ def test_ahead_is_the_share_of_draws_in_which_the_second_model_is_better(metric:
     values = random.random(10)
     first, second = results_of(values, metric), results_of(values - 0.1 - random.random(10), metric)
     resampling = Resampling(10)
-    of_first, of_second = (estimate(one.figures, one.account, resampling, "texts") for one in (first, second))
+    of_first, of_second = (estimate(one.figures, one.facts, resampling, "texts") for one in (first, second))
     (found,) = differences(first, of_first, second, of_second, resampling)
     assert found["value"] < 0
     assert found["ahead"] == (metric == "log_loss")
@@ -229,7 +229,7 @@ def test_p_of_many_items_is_that_of_their_parts() -> None:
     ]
     first, second = (Results(outcome, np.arange(600)) for outcome in outcomes)
     resampling = Resampling(600)
-    of_a, of_b = (estimate(one.figures, one.account, resampling, "texts") for one in (first, second))
+    of_a, of_b = (estimate(one.figures, one.facts, resampling, "texts") for one in (first, second))
     (found,) = differences(first, of_a, second, of_b, resampling)
     assert 0.02 < expected < 0.9
     assert found["p"] == pytest.approx(expected, abs=0.02)
@@ -353,7 +353,7 @@ FIGURES_FROM: dict[str, Callable[..., Figures]] = {
 def test_every_figure_has_recorded_numbers() -> None:
     """A new figure needs a case: tests/reference/record_evaluate.py, `figures`."""
     assert {one["figure"] for one in RECORDED["figures"]} == {*FIGURES}
-    assert {name for names in OF_TASK.values() for name in names} == {*FIGURES}
+    assert {name for names in FIGURES_OF_TASK.values() for name in names} == {*FIGURES}
 
 
 @pytest.mark.parametrize("case", RECORDED["figures"], ids=lambda case: f"{case['made_as']}-{case['name']}")

@@ -48,7 +48,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     """Answer each question. If some questions of the data have no answer, the model may give none, too."""
     truths = [row.label for row in data.rows]
     answerable = np.array([*map(bool, truths)])
-    records = model.answer(data.texts, no_answer=not answerable.all(), **options.windowed)
+    records = model.answer(data.texts, no_answer=not answerable.all(), **options.window_options)
     found = [record["answers"][0]["answer"] if record.get("answers") else "" for record in records]
     exact, common = np.array([*map(best_of, found, truths)]).T
 

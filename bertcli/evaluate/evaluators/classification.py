@@ -39,7 +39,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
         )
     multi_label = trained and config.problem_type == "multi_label_classification"
 
-    records = model.classify(data.texts, **options.doing)
+    records = model.classify(data.texts, **options.reading_options)
     scores = [{entry["label"]: entry["score"] for entry in record.get("labels", ())} for record in records]
     names = [*config.labels] if trained else sorted({name for some in scores for name in some})
     p = np.array([[some.get(name, 0.0) for name in names] for some in scores])
@@ -61,7 +61,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             figures_from=multi_label_figures if multi_label else single_label_figures,
             arrays=[p, predicted, true],
             columns=names,
-            account=multi_label_account if multi_label else single_label_account,
+            facts=multi_label_facts if multi_label else single_label_facts,
             details=label_details if multi_label else single_label_details,
             usable=usable(records) & readable,
             badness=wrong * surprise,
@@ -124,7 +124,7 @@ def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: 
     return {**averages, "accuracy": metrics.mean(right, counts)}
 
 
-def multi_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
+def multi_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
     """Facts that the intervals need: accuracy is a share."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
     return FigureFacts(item_values={"accuracy": right})
@@ -149,7 +149,7 @@ def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted:
     return figures
 
 
-def single_label_account(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
+def single_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
     """Say which figures are shares, and which can have no interval."""
     right = (predicted * true).sum(axis=1)
     confidence = p.max(axis=1)

@@ -12,7 +12,7 @@ from bertcli.evaluate.bootstrap import FigureFacts
 from bertcli.evaluate.load.labelled import Flags, Labelled
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
-from bertcli.evaluate.outcome import Names, Outcome, mean_account, mean_figures, usable
+from bertcli.evaluate.outcome import Names, Outcome, mean_facts, mean_figures, usable
 from bertcli.files.texts import Item, Text
 from bertcli.model import Model
 from bertcli.tasks.compute.fill_mask import own_masks
@@ -36,7 +36,7 @@ def fill(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     such a word does not count. Errors: BertcliError for several masks in a text.
     """
     cutoffs = options.ranks(data.task)
-    records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **options.doing)
+    records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **options.reading_options)
     masks_of: dict[str | None, list[Any]] = {}
     for row, record in zip(data.rows, records, strict=True):
         masks_of[row.place] = record.get("masks", [])
@@ -66,7 +66,7 @@ def fill(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             figures_from=mask_figures,
             arrays=[np.stack([*values.values()], axis=1)],
             columns=[*values],
-            account=mask_account,
+            facts=mask_facts,
             usable=usable(records) & readable,
             badness=np.minimum(ranks - 1, DEEPEST),
             expected=[", ".join(row.label) for row in data.rows],
@@ -85,10 +85,10 @@ def mask_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
     return {**figures, "perplexity": np.exp(figures["loss"])}
 
 
-def mask_account(columns: Names, values: Numbers) -> FigureFacts:
+def mask_facts(columns: Names, values: Numbers) -> FigureFacts:
     """Facts that the intervals need; perplexity is of the texts that have a loss."""
     losses = values[:, columns.index("loss")]
-    means = mean_account(columns, values)
+    means = mean_facts(columns, values)
     return FigureFacts(means.item_values, counts={"perplexity": int(np.isfinite(losses).sum())})
 
 
@@ -127,7 +127,7 @@ class _TrueWords(RecordTask):
 
 def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     """Predict every token of each text from all others."""
-    records = model.score(data.texts, **options.doing)
+    records = model.score(data.texts, **options.reading_options)
     tokens = [[token["log_prob"] for token in record.get("tokens", ())] for record in records]
     total = np.array([-sum(some) for some in tokens], np.float64)
     count = np.array([*map(len, tokens)], np.float64)

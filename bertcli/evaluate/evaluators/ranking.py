@@ -131,7 +131,7 @@ def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iter
         return
     texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
     done = 0
-    for block in model.encode_blocks(texts, **options.doing, prompt_name=_prompt(model, DOCUMENT)):
+    for block in model.encode_blocks(texts, **options.reading_options, prompt_name=_prompt(model, DOCUMENT)):
         vectors = np.zeros((len(block.items) + len(block.failures), width), np.float32)
         vectors[[item.index - done for item in block.items]] = block.vectors
         done += len(vectors)
@@ -181,7 +181,7 @@ def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     pairs: Any = texts_of([candidate.pair for candidate in candidates])  # queries and documents in one
     scores: list[dict[str, float]] = [{} for _ in data.rows]
     usable = np.ones(len(scores), bool)
-    for record in model.rank(pairs, documents=(), **options.doing):
+    for record in model.rank(pairs, documents=(), **options.reading_options):
         candidate = candidates[record["corpus_id"]]
         usable[candidate.query] &= "error" not in record
         scores[candidate.query][candidate.id] = record.get("score", 0.0)

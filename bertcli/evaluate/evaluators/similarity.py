@@ -66,7 +66,7 @@ def vectors_of(
     """
     distinct = {text.text: text for text in texts}
     found: dict[str, Vectors] = {}
-    for block in model.encode_blocks(texts_of([*distinct.values()]), **options.doing, **more):
+    for block in model.encode_blocks(texts_of([*distinct.values()]), **options.reading_options, **more):
         for item, vector in zip(block.items, np.asarray(block.vectors), strict=True):
             found[item.text.text] = vector
     nothing = np.zeros_like(next(iter(found.values()), np.empty(0)))
@@ -130,7 +130,7 @@ def _pairs(name: str, how: str, data: Labelled, scores: Numbers, usable: NDArray
         name=name,
         figures_from=pair_figures,
         arrays=[labels, scores],
-        account=pair_account,
+        facts=pair_facts,
         details=precision_over_recall,
         exchangeable=ranked_scores,
         usable=usable,
@@ -186,7 +186,7 @@ def pair_figures(columns: Names, counts: Numbers, labels: Numbers, scores: Numbe
     return metrics.Cuts.of(scores, labels, counts).figures
 
 
-def pair_account(columns: Names, labels: Numbers, scores: Numbers) -> FigureFacts:
+def pair_facts(columns: Names, labels: Numbers, scores: Numbers) -> FigureFacts:
     """Say which figures can have no interval."""
     no_interval = {
         "best_f1_threshold": "the best threshold jumps from one resample to the next",

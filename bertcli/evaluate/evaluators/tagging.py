@@ -90,7 +90,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     words = [row.label[0] for row in data.rows]
     read = partial(_renamed, labels=model.config.labels, names=options.rename_label or {})
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
-    records = model.tag(data.texts, aggregation="none", ignore=(), **options.windowed)
+    records = model.tag(data.texts, aggregation="none", ignore=(), **options.window_options)
     predicted = [_tags(of_row, record.get("entities", ())) for of_row, record in zip(words, records, strict=True)]
 
     scheme = options.scheme or scheme_of(gold)

@@ -5,7 +5,7 @@ from typing import Any
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.evaluate.load.labelled import LabelledText, LeftOut, Relevance
-from bertcli.evaluate.load.tables import number
+from bertcli.evaluate.load.tables import read_number
 from bertcli.evaluate.options import Evaluate
 from bertcli.evaluate.outcome import Outcome
 from bertcli.files.read.inputs import rows_in
@@ -14,9 +14,10 @@ from bertcli.files.read.rows import Field, RowColumns
 from bertcli.files.texts import Text
 
 OF_FOLDER = RowColumns(Field("text", ""), id=Field("_id", ""), whole=True)
-# Which fields of a line are a query, a document and a number, by how many fields it has; BEIR's may have a header.
+# Formats of lines by their number of fields: BEIR's qrels, which may have a header, TREC's, and runs; and which fields
+# are the query, the document and the number.
 BEIR, TREC, RUN = 3, 4, 6
-PLACES = {BEIR: (0, 1, 2), TREC: (0, 2, 3), RUN: (0, 2, 4)}
+COLUMNS = {BEIR: (0, 1, 2), TREC: (0, 2, 3), RUN: (0, 2, 4)}
 LONGEST_SHOWN = 300  # characters of a document
 
 
@@ -144,8 +145,8 @@ def numbers_in(file: str, width: int, left_out: LeftOut) -> Iterator[tuple[str, 
         try:
             if line.error or len(cells) != width:
                 raise ValueError(f"{len(cells)} fields where there should be {width}.")
-            query, document, value = (cells[place] for place in PLACES[width])
-            yield line.place, query, document, number(value)
+            query, document, value = (cells[column] for column in COLUMNS[width])
+            yield line.place, query, document, read_number(value)
         except ValueError as error:
             left_out.add(line.error or f"{line.place}: {error}")
 
@@ -161,9 +162,8 @@ def _is_number(cell: str) -> bool:
 def run_of(outcome: Outcome) -> bytes:
     """Write a model's ranking as a run of TREC."""
     tag = "_".join(outcome.name.split())
-    lines = [
-        f"{query} Q0 {id} {rank} {score:.9g} {tag}\n"
-        for query, order in outcome.orders.items()
-        for rank, (id, score) in enumerate(order, 1)
-    ]
+    lines = []
+    for query, order in outcome.orders.items():
+        for rank, (id, score) in enumerate(order, 1):
+            lines.append(f"{query} Q0 {id} {rank} {score:.9g} {tag}\n")
     return "".join(lines).encode()

@@ -10,7 +10,7 @@ from bertcli.evaluate.load.beir import TREC, read_folder, read_queries
 from bertcli.evaluate.load.conll import CLUSTER, looks_tagged, read_columns
 from bertcli.evaluate.load.labelled import Labelled, LabelledText, LeftOut, Relevance
 from bertcli.evaluate.load.squad import PARAGRAPH, read_squad
-from bertcli.evaluate.load.tables import OF_TASKS, table
+from bertcli.evaluate.load.tables import TASKS_OF_OPTION, ReadTable, read_table
 from bertcli.evaluate.options import Evaluate
 from bertcli.files.formats import ending_of
 from bertcli.files.read.inputs import are_separated, rows_in, takes_columns
@@ -21,67 +21,82 @@ TAGGED = (".conll", ".iob", ".iob2", ".bio")  # files of words and tags, as are 
 
 
 def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
-    """Labelled data from a file or folder; with `any_tag` the tags of words may be anything.
+    """Read labelled data from a file or folder; with `any_tag` the tags of words may be anything.
 
     Errors: BertcliError, with file and line, for what cannot be used.
     """
     _check_columns(file, options)
     left_out = LeftOut(options.keep_going)
     corpus = None
-    note = ""
-    ending = ending_of(file)
-    rows: Iterable[LabelledText]
     if os.path.isdir(file):
-        task = "rank" if options.task == "rank" else "retrieval"
-        why = "it is a folder with a corpus"
         rows, corpus = read_folder(file, options, left_out)
-    elif not LineFile(file).regular:
-        raise BertcliError(
-            f"{file} is not a regular file, and evaluate reads the data more than once: save them to a file."
-        )
-    elif ending == ".json":
-        task, why = "answer", "it is a file as SQuAD's"
-        rows = [*read_squad(file, options, left_out)]
-        if options.cluster is None and len({row.text.pair for row in rows}) < len(rows):
-            note = (
-                "several questions are about one paragraph: add --cluster context (or title), since intervals take "
-                f"questions as independent; {quoted(PARAGRAPH)} is the paragraph."
-            )
-    elif _is_table(file, options):
-        task, why, rows, note = table(file, options, any_tag)
-    elif options.by is not None:
-        raise BertcliError(f"{file} has no named fields, and --by needs one: leave it out.")
-    elif options.run is not None:
-        _without_clusters(file, options)
-        task, why = "retrieval", "there is a run for it"
-        rows = read_queries(file, TREC, options, left_out)
-    elif options.task == "tag" or (options.task is None and (ending in TAGGED or looks_tagged(file))):
-        task, why = "tag", "its lines end in tags"
-        rows = [*read_columns(file, left_out, options, any_tag)]
-        several = len({row.cluster for row in rows}) > 1
-        if options.cluster is None and several:
-            note = (
-                f"sentences of one document may be alike: add --cluster {CLUSTER}, since intervals take sentences as "
-                "independent."
-            )
-        elif options.cluster is not None and (options.cluster != CLUSTER or not several):
-            raise BertcliError(
-                f"{file} has no field {quoted(options.cluster)} (--cluster): with -DOCSTART- lines there is "
-                f"--cluster {CLUSTER}."
-            )
+        task = "rank" if options.task == "rank" else "retrieval"
+        data = ReadTable(task, "it is a folder with a corpus", rows)
     else:
-        _without_clusters(file, options)
-        task, why = "score", "it has a text a line"
-        rows = [LabelledText(text) for text in rows_in([file], RowColumns(), keep_going=True)]
+        data = _read_file(file, options, left_out, any_tag)
+    task = data.task
     if options.task not in (None, task):
-        raise BertcliError(f"{file} is for {task}, since {why}, and not for {options.task} (--task).")
+        raise BertcliError(f"{file} is for {task}, since {data.why}, and not for {options.task} (--task).")
     _check_options(file, task, options)
-    kept = [row for row in rows if _usable(row, left_out)]
+    kept = [row for row in data.rows if _usable(row, left_out)]
     if not kept:
         raise BertcliError(f"{file} has no texts that can be used, so there is nothing to evaluate.")
     groups = [str(row.group) for row in kept] if options.by is not None else []
     clusters = [str(row.cluster) for row in kept] if options.cluster is not None else []
-    return Labelled(file, task, why, [row.text for row in kept], left_out, corpus, groups, clusters, note)
+    return Labelled(file, task, data.why, [row.text for row in kept], left_out, corpus, groups, clusters, data.note)
+
+
+def _read_file(file: str, options: Evaluate, left_out: LeftOut, any_tag: bool) -> ReadTable:
+    """Read a file by the reader for its ending, its named fields, or its lines."""
+    if not LineFile(file).regular:
+        raise BertcliError(
+            f"{file} is not a regular file, and evaluate reads the data more than once: save them to a file."
+        )
+    ending = ending_of(file)
+    if ending == ".json":
+        return _read_questions(file, options, left_out)
+    if _is_table(file, options):
+        return read_table(file, options, any_tag)
+    if options.by is not None:
+        raise BertcliError(f"{file} has no named fields, and --by needs one: leave it out.")
+    if options.run is not None:
+        _without_clusters(file, options)
+        return ReadTable("retrieval", "there is a run for it", read_queries(file, TREC, options, left_out))
+    if options.task == "tag" or (options.task is None and (ending in TAGGED or looks_tagged(file))):
+        return _read_sentences(file, options, left_out, any_tag)
+    _without_clusters(file, options)
+    rows = [LabelledText(text) for text in rows_in([file], RowColumns(), keep_going=True)]
+    return ReadTable("score", "it has a text a line", rows)
+
+
+def _read_questions(file: str, options: Evaluate, left_out: LeftOut) -> ReadTable:
+    """Read a file as SQuAD's, with a note where several questions are about one paragraph."""
+    rows = [*read_squad(file, options, left_out)]
+    note = ""
+    if options.cluster is None and len({row.text.pair for row in rows}) < len(rows):
+        note = (
+            "several questions are about one paragraph: add --cluster context (or title), since intervals take "
+            f"questions as independent; {quoted(PARAGRAPH)} is the paragraph."
+        )
+    return ReadTable("answer", "it is a file as SQuAD's", rows, note)
+
+
+def _read_sentences(file: str, options: Evaluate, left_out: LeftOut, any_tag: bool) -> ReadTable:
+    """Read a file as CoNLL's, with a note where several sentences are of one document."""
+    rows = [*read_columns(file, left_out, options, any_tag)]
+    several = len({row.cluster for row in rows}) > 1
+    note = ""
+    if options.cluster is None and several:
+        note = (
+            f"sentences of one document may be alike: add --cluster {CLUSTER}, since intervals take sentences as "
+            "independent."
+        )
+    elif options.cluster is not None and (options.cluster != CLUSTER or not several):
+        raise BertcliError(
+            f"{file} has no field {quoted(options.cluster)} (--cluster): with -DOCSTART- lines there is "
+            f"--cluster {CLUSTER}."
+        )
+    return ReadTable("tag", "its lines end in tags", rows, note)
 
 
 def cluster_numbers(names: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
@@ -111,7 +126,7 @@ def _without_clusters(file: str, options: Evaluate) -> None:
 
 def _check_options(file: str, task: str, options: Evaluate) -> None:
     """Errors: BertcliError for an option that only other tasks have."""
-    for name, tasks in OF_TASKS.items():
+    for name, tasks in TASKS_OF_OPTION.items():
         if getattr(options, name) is not None and task not in tasks:
             option = name.replace("_", "-")
             raise BertcliError(f"--{option} is for {', '.join(tasks)}, and {file} is for {task}: leave it out.")

@@ -1,4 +1,7 @@
-"""Read a table of labelled texts (.csv, .jsonl, .parquet …): find its task by its fields, and read each row."""
+"""Read a table of labelled texts (.csv, .jsonl, .parquet …): find its task by its fields, and read each row.
+
+SHAPES has the fields of each task. Files without named fields are read in conll.py, squad.py and beir.py.
+"""
 
 import json
 import math
@@ -16,63 +19,68 @@ from bertcli.files.texts import Text, is_unicode
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError
 
 
-def text(value: Any) -> str:
+def read_text(value: Any) -> str:
     """A text."""
     if not isinstance(value, str) or not is_unicode(value):
         raise ValueError(f"{quoted(value)} is not a text.")
     return value
 
 
-def texts(value: Any) -> list[str]:
+def read_texts(value: Any) -> list[str]:
     """One text or a list of them; also as SQuAD's answers have them, below "text"."""
-    found = value.get("text") if isinstance(value, dict) else value
-    found = [found] if isinstance(found, str) else found
-    if not isinstance(found, list):
+    values = value.get("text") if isinstance(value, dict) else value
+    if isinstance(values, str):
+        values = [values]
+    if not isinstance(values, list):
         raise ValueError(f"{quoted(value)} is neither a text nor a list of texts.")
-    return [text(one) for one in found]
+    return [read_text(each) for each in values]
 
 
-def tags(value: Any) -> list[str]:
+def read_tags(value: Any) -> list[str]:
     """A list of tags."""
-    for tag in (found := texts(value)):
+    tags = read_texts(value)
+    for tag in tags:
         if not TAG.fullmatch(tag):
             raise ValueError(f"the tag {quoted(tag)} is neither O nor like B-PER.")
-    return found
+    return tags
 
 
-def names(value: Any) -> list[str]:
+def read_names(value: Any) -> list[str]:
     """A list of names, which may be numbers."""
-    return texts([str(one) if isinstance(one, int) else one for one in value] if isinstance(value, list) else value)
+    if isinstance(value, list):
+        value = [str(name) if isinstance(name, int) else name for name in value]
+    return read_texts(value)
 
 
-def words(value: Any) -> list[str]:
+def read_words(value: Any) -> list[str]:
     """A word, or a list of words that are as good."""
     if not value:
         raise ValueError(f"{quoted(value)} is neither a word nor a list of words.")
-    return texts(value)
+    return read_texts(value)
 
 
-def number(value: Any) -> float:
+def read_number(value: Any) -> float:
     """A finite number."""
-    found = _number(value)
-    if not math.isfinite(found):
+    number = _number_or_nan(value)
+    if not math.isfinite(number):
         raise ValueError(f"the score {quoted(value)} is not a number.")
-    return found
+    return number
 
 
-def numbers(value: Any) -> list[float]:
+def read_numbers(value: Any) -> list[float]:
     """A list of numbers."""
-    return [number(one) for one in (value if isinstance(value, list) else [value])]
+    return [read_number(each) for each in (value if isinstance(value, list) else [value])]
 
 
-def truth(value: Any) -> float:
+def read_truth(value: Any) -> float:
     """0 or 1."""
-    if (found := number(value)) not in (0, 1):
+    number = read_number(value)
+    if number not in (0, 1):
         raise ValueError(f"the label {quoted(value)} is neither 0 nor 1.")
-    return found
+    return number
 
 
-def label(value: Any) -> str | list[str]:
+def read_label(value: Any) -> str | list[str]:
     """The name or number of a label, or a list of such."""
     if isinstance(value, list):
         return [name if isinstance(name, str) else json.dumps(name) for name in value]
@@ -97,48 +105,55 @@ class Shape(NamedTuple):
     fields: tuple[FieldSpec, FieldSpec, FieldSpec]
 
 
-TEXT = FieldSpec(("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review"), text)
-SECOND = FieldSpec(("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer"), text)
+# Fields of several tasks. NOTHING: the task has no such field. UNKNOWN: it has one, but in no table.
+TEXT = FieldSpec(("text", "sentence", "sentence1", "text1", "premise", "question1", "question", "review"), read_text)
+SECOND = FieldSpec(("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer"), read_text)
 LABEL = ("label", "labels", "score", "similarity_score", "similarity", "class")
 SCORES = ("score", "similarity_score", "similarity")
-NOTHING, UNKNOWN = FieldSpec((), text, optional=True), FieldSpec((), text)
+NOTHING, UNKNOWN = FieldSpec((), read_text, optional=True), FieldSpec((), read_text)
 SHAPES = {
     "triplets": Shape(
         "triplets",
         (
-            FieldSpec(("anchor", "query", "text"), text),
-            FieldSpec(("positive", "near"), text),
-            FieldSpec(("negative", "far"), text),
+            FieldSpec(("anchor", "query", "text"), read_text),
+            FieldSpec(("positive", "near"), read_text),
+            FieldSpec(("negative", "far"), read_text),
         ),
     ),
     "rank": Shape(
         "queries",
         (
-            FieldSpec(("query",), text),
-            FieldSpec(("documents", "passages"), texts),
-            FieldSpec(("labels", "relevance"), numbers),
+            FieldSpec(("query",), read_text),
+            FieldSpec(("documents", "passages"), read_texts),
+            FieldSpec(("labels", "relevance"), read_numbers),
         ),
     ),
     "tag": Shape(
-        "sentences", (FieldSpec(("tokens", "words"), texts), NOTHING, FieldSpec(("tags", "ner_tags", "labels"), tags))
+        "sentences",
+        (FieldSpec(("tokens", "words"), read_texts), NOTHING, FieldSpec(("tags", "ner_tags", "labels"), read_tags)),
     ),
     "words": Shape(
-        "words", (FieldSpec(("tokens", "words"), texts), NOTHING, FieldSpec(("tags", "ner_tags", "labels"), names))
+        "words",
+        (FieldSpec(("tokens", "words"), read_texts), NOTHING, FieldSpec(("tags", "ner_tags", "labels"), read_names)),
     ),
     "answer": Shape(
         "questions",
-        (FieldSpec(("question",), text), FieldSpec(("context",), text), FieldSpec(("answers", "answer"), texts)),
+        (
+            FieldSpec(("question",), read_text),
+            FieldSpec(("context",), read_text),
+            FieldSpec(("answers", "answer"), read_texts),
+        ),
     ),
-    "sts": Shape("pairs", (TEXT, SECOND, FieldSpec(LABEL, number))),
-    "pairs": Shape("pairs", (TEXT, SECOND, FieldSpec(LABEL, truth))),
-    "fill-mask": Shape("texts", (TEXT, NOTHING, FieldSpec(("word", "accepted", "target", *LABEL), words))),
-    "classification": Shape("texts", (TEXT, SECOND._replace(optional=True), FieldSpec(LABEL, label))),
+    "sts": Shape("pairs", (TEXT, SECOND, FieldSpec(LABEL, read_number))),
+    "pairs": Shape("pairs", (TEXT, SECOND, FieldSpec(LABEL, read_truth))),
+    "fill-mask": Shape("texts", (TEXT, NOTHING, FieldSpec(("word", "accepted", "target", *LABEL), read_words))),
+    "classification": Shape("texts", (TEXT, SECOND._replace(optional=True), FieldSpec(LABEL, read_label))),
     "score": Shape("texts", (TEXT, NOTHING, NOTHING)),
     "minimal-pairs": Shape(
         "pairs",
         (
-            FieldSpec(("better", "sentence_good", "sent_more", "text", "sentence1"), text),
-            FieldSpec(("worse", "sentence_bad", "sent_less", "text_pair", "sentence2"), text),
+            FieldSpec(("better", "sentence_good", "sent_more", "text", "sentence1"), read_text),
+            FieldSpec(("worse", "sentence_bad", "sent_less", "text_pair", "sentence2"), read_text),
             NOTHING,
         ),
     ),
@@ -147,14 +162,14 @@ SHAPES = {
 OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields that --column and the like may name
 ONLY_BY_NAME = ("minimal-pairs",)  # tasks whose fields are those of another one, too
 TAG = re.compile(r"O|[BIESLU]-\S+")
-# fields whose values say which rows belong together
+# Names of fields whose values say which rows belong together.
 CLUSTER_NAME = re.compile(
     r"(?:^|_)(?:doc|document|article|author|user|speaker|dialogue?|session|conversation|thread|paragraph|passage)"
     r"(?:_?id)?$",
     re.IGNORECASE,
 )
 VECTORS, FOUND = ("sts", "pairs", "triplets", "retrieval"), ("retrieval", "rank")
-OF_TASKS = {  # the options that only some tasks have
+TASKS_OF_OPTION = {  # the options that only some tasks have
     **dict.fromkeys(("truncate_dim", "dtype"), VECTORS),
     "run": FOUND,
     "vectors": ("retrieval",),
@@ -163,6 +178,15 @@ OF_TASKS = {  # the options that only some tasks have
     "metric": ("minimal-pairs",),
     "rename_label": ("classification", "tag"),
 }
+
+
+class ReadTable(NamedTuple):
+    """Rows of one task: the task, why it is this one, in a few words, the rows, and a note about them."""
+
+    task: str
+    why: str
+    rows: Sequence[LabelledText]
+    note: str = ""
 
 
 class Fields(NamedTuple):
@@ -175,19 +199,20 @@ class Fields(NamedTuple):
     cluster: str | None = None
 
 
-def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[LabelledText], str]:
-    """The task of a table, why it is this one, its rows, and a note about them. Errors: BertcliError."""
+def read_table(file: str, options: Evaluate, any_tag: bool) -> ReadTable:
+    """Read a table, and find its task. Errors: BertcliError where its fields are those of no task."""
     columns = RowColumns(whole=True, header=not options.no_header, delimiter=options.delimiter)
     rows = [*rows_in([file], columns, keep_going=True)]
     good = [row.label for row in rows if not row.error]
     if not good:
-        return options.task or "score", "it is empty", [LabelledText(row) for row in rows], ""
+        return ReadTable(options.task or "score", "it is empty", [LabelledText(row) for row in rows])
     known = good[0]
     task, fields = _task_and_fields(file, [*known], options, columns)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
         if name not in (None, *known):
             raise _unknown(file, name, option, known)
     if options.task is None and task == "fill-mask":
+        # A text and a label: a word at a mask, if a text has one.
         has_mask = any("mask" in str(values.get(fields.text)).lower() for values in good)
         task = task if has_mask else "classification"
     if options.task is None and task == "sts":
@@ -197,9 +222,9 @@ def table(file: str, options: Evaluate, any_tag: bool) -> tuple[str, str, list[L
         why = f"no --label-column names one of its {len(known)} columns"
     fields = fields._replace(group=options.by, cluster=options.cluster)
     shape = "words" if any_tag else task
-    read = [LabelledText(row) if row.error else read_row(row, shape, fields) for row in rows]
+    labelled = [LabelledText(row) if row.error else read_row(row, shape, fields) for row in rows]
     note = "" if options.cluster else looks_clustered(good, fields)
-    return task, why, read, note
+    return ReadTable(task, why, labelled, note)
 
 
 def looks_clustered(values: Sequence[Mapping[str, Any]], fields: Fields) -> str:
@@ -207,13 +232,13 @@ def looks_clustered(values: Sequence[Mapping[str, Any]], fields: Fields) -> str:
     named_so = [name for name in values[0] if CLUSTER_NAME.search(name) and name not in fields]
     texts = [name for name in (fields.text, fields.second) if name is not None]
     for name in (*named_so, *texts):
-        found = [str(row.get(name)) for row in values]
-        distinct = len({*found})
-        # a text may stand twice by chance; where every text does, there is a reason, such as one query's candidates
-        most = len(found) - 1 if name in named_so else len(found) // 2
+        of_rows = [str(row.get(name)) for row in values]
+        distinct = len({*of_rows})
+        # A text may stand twice by chance; where every text does, there is a reason, such as one query's candidates.
+        most = len(of_rows) - 1 if name in named_so else len(of_rows) // 2
         if 1 < distinct <= most:
             return (
-                f"{len(found):,} rows share {distinct:,} values of {quoted(name)}: if rows with one value belong "
+                f"{len(of_rows):,} rows share {distinct:,} values of {quoted(name)}: if rows with one value belong "
                 f"together, add --cluster {name}, since intervals take rows as independent."
             )
     return ""
@@ -244,11 +269,12 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
     if task in ("tag", "words"):
         text, label = " ".join(text), (text, label)
     if task == "rank":
+        # Documents without ids get numbers, which a text comparison sorts as they stand.
         ids = [f"{i:06d}" for i in range(len(pair))]
         gains = dict(zip(ids, label, strict=True))
         documents = dict(zip(ids, pair, strict=True))
-        order = {id: -int(id) for id in ids}
-        label, pair = Relevance(place, gains, order, documents), None
+        own_order = {id: -int(id) for id in ids}  # as scores: the first document has the highest
+        label, pair = Relevance(place, gains, own_order, documents), None
     group = None if fields.group is None else str(row.label[fields.group])
     cluster = None if fields.cluster is None else str(row.label[fields.cluster])
     return LabelledText(Text(text, pair, place, None, label), group, cluster)
@@ -270,8 +296,9 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
             continue
         chosen: list[str | None] = []
         fits = True
-        for spec, given_name in zip(specs, given, strict=True):
-            name = given_name if given_name is not None else next((name for name in spec.names if name in names), None)
+        for spec, name in zip(specs, given, strict=True):
+            if name is None:
+                name = next((usual_name for usual_name in spec.names if usual_name in names), None)
             fits = fits and (name is not None or spec.optional)
             chosen.append(name)
         if fits:
@@ -284,7 +311,7 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
     )
 
 
-def _number(value: Any) -> float:
+def _number_or_nan(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -293,10 +320,10 @@ def _number(value: Any) -> float:
 
 def _task_by_values(name: str, values: Sequence[Any]) -> str:
     """The task of pairs of texts, by the name and the values of their label."""
-    found = [*filter(math.isfinite, map(_number, values))]
-    if 2 * len(found) <= len(values):  # some may be mistakes
+    numbers = [*filter(math.isfinite, map(_number_or_nan, values))]
+    if 2 * len(numbers) <= len(values):  # some may be mistakes
         return "classification"
-    if {*found} <= {0.0, 1.0}:
+    if {*numbers} <= {0.0, 1.0}:
         return "pairs"
-    whole = all(value.is_integer() for value in found)
-    return "classification" if whole and name not in SCORES else "sts"
+    are_whole = all(number.is_integer() for number in numbers)
+    return "classification" if are_whole and name not in SCORES else "sts"

@@ -36,6 +36,7 @@ MANY_LABELS = 6  # a confusion matrix of more has upright column names
 LETTER, LINE_HEIGHT = 2.9, 4.5
 ROOM_FOR_NAMES = 18  # to the right of a curve, for the names of its lines
 Box = tuple[float, float, float, float]
+Point = tuple[float, float]
 TICKS = (0, 0.25, 0.5, 0.75, 1)
 STYLE = """
 .strip { width: 11rem; height: 1.6rem; vertical-align: middle; }
@@ -209,26 +210,17 @@ def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]
 
 def drawn(curve: Curve) -> Markup:
     """Points in a square from 0 to 1, joined in their order, with their ranges, and other points beside them."""
-    points = [*map(_place, curve.points)]
+    points = [*map(_in_picture, curve.points)]
+    other_lines = [[*map(_in_picture, line)] for line in curve.beside]
     parts = [*_frame(named_below=bool(curve.names))]
     if curve.ideal:
         parts.append(_line("quiet", 0, 100, 100, 0))
-    for (x, y), (low, high), note in _with_notes(points, curve):
-        said = f"{note}: " if note else ""
-        title = element("title", f"{said}{1 - y / 100:.4f} [{low:.4f}, {high:.4f}]")
-        parts.append(_line("range", x, 100 - 100 * low, x, 100 - 100 * high, title))
-    for kind, line in [(None, points), *(("beside", [*map(_place, beside)]) for beside in curve.beside)]:
-        parts.append(element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in line), class_=kind))
+    parts += _ranges(points, curve)
+    parts.append(_polyline(points))
+    parts += [_polyline(line, "beside") for line in other_lines]
     if len(points) <= MOST_DOTS:
         parts += [element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1") for x, y in points]
-    counts = [note.partition(" ")[0] for note in curve.notes]
-    for count, (x, y) in zip(counts, _beside_points(points, counts), strict=True):
-        parts.append(element("text", count, x=f"{x:.2f}", y=f"{y:.2f}"))
-    for (x, _), name in zip(points, curve.names, strict=False):
-        parts.append(element("text", name, x=f"{x:.2f}", y="106", text_anchor="middle"))
-    ends = [line[-1][1] for line in (points, *([*map(_place, beside)] for beside in curve.beside))]
-    for name, y in zip(curve.line_names, _apart(ends), strict=False):
-        parts.append(element("text", name, x="102", y=f"{y + 1.5:.2f}"))
+    parts += _labels(points, other_lines, curve)
     counted = "; the numbers count texts" if curve.notes else ""
     parts.append(element("text", f"{curve.across} →", x="0", y="114"))
     parts.append(element("text", f"↑ {curve.up}{counted}", x="-8", y="-5"))
@@ -236,7 +228,31 @@ def drawn(curve: Curve) -> Markup:
     return element("svg", *parts, viewBox=f"-14 -12 {width} 130", class_="curve", role="img", aria_label=curve.title)
 
 
-def _apart(heights: Sequence[float]) -> list[float]:
+def _ranges(points: Sequence[Point], curve: Curve) -> Iterator[Markup]:
+    """A line for the interval of each point that has one; its title has the numbers."""
+    for i, ((x, y), (low, high)) in enumerate(zip(points, curve.ranges, strict=False)):
+        note = f"{curve.notes[i]}: " if i < len(curve.notes) else ""
+        title = element("title", f"{note}{1 - y / 100:.4f} [{low:.4f}, {high:.4f}]")
+        yield _line("range", x, 100 - 100 * low, x, 100 - 100 * high, title)
+
+
+def _labels(points: Sequence[Point], other_lines: Sequence[Sequence[Point]], curve: Curve) -> Iterator[Markup]:
+    """Counts beside the points, names below them, and the names of lines where they end on the right."""
+    counts = [note.partition(" ")[0] for note in curve.notes]
+    for count, (x, y) in zip(counts, _beside_points(points, counts), strict=True):
+        yield element("text", count, x=f"{x:.2f}", y=f"{y:.2f}")
+    for (x, _), name in zip(points, curve.names, strict=False):
+        yield element("text", name, x=f"{x:.2f}", y="106", text_anchor="middle")
+    ends = [line[-1][1] for line in (points, *other_lines)]
+    for name, y in zip(curve.line_names, _spaced(ends), strict=False):
+        yield element("text", name, x="102", y=f"{y + 1.5:.2f}")
+
+
+def _polyline(points: Sequence[Point], kind: str | None = None) -> Markup:
+    return element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in points), class_=kind)
+
+
+def _spaced(heights: Sequence[float]) -> list[float]:
     """Heights of texts, each near its own, a line's height from one another."""
     order = sorted(range(len(heights)), key=lambda i: heights[i])
     placed = list(heights)
@@ -245,7 +261,7 @@ def _apart(heights: Sequence[float]) -> list[float]:
     return placed
 
 
-def _beside_points(points: Sequence[tuple[float, float]], labels: Sequence[str]) -> Iterator[tuple[float, float]]:
+def _beside_points(points: Sequence[Point], labels: Sequence[str]) -> Iterator[Point]:
     """Where each label begins: beside its point, clear of other labels and points as far as there is room."""
     taken = [(x - 1, y - 1, x + 1, y + 1) for x, y in points]
     for (x, y), label in zip(points, labels, strict=False):
@@ -268,15 +284,8 @@ def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _with_notes(
-    points: Sequence[tuple[float, float]], curve: Curve
-) -> Iterator[tuple[tuple[float, float], tuple[float, float], str]]:
-    """The points that have a range, with it and with what is said of them."""
-    for i, (point, limits) in enumerate(zip(points, curve.ranges, strict=False)):
-        yield point, limits, curve.notes[i] if i < len(curve.notes) else ""
-
-
-def _place(point: tuple[float, float]) -> tuple[float, float]:
+def _in_picture(point: Point) -> Point:
+    """A point in the units of the picture, whose y axis points down: both axes go from 0 to 100."""
     x, y = point
     return 100 * x, 100 - 100 * y
 

@@ -112,10 +112,10 @@ DIFFERENCES = (
 
 def rows_of_differences(differences: Sequence[Record]) -> Iterator[Row]:
     """Each figure's difference of two models, with what this file could have shown."""
-    for one in differences:
-        p = "" if one["p"] is None else p_of(one["p"])
-        seen = "" if one["smallest"] is None else f"{one['smallest']:.2g}"
-        yield one["metric"], value(one, "+.4f"), interval(one, "+.4f"), p, one["test"], seen
+    for each in differences:
+        p = "" if each["p"] is None else p_of(each["p"])
+        seen = "" if each["smallest"] is None else f"{each['smallest']:.2g}"
+        yield each["metric"], value(each, "+.4f"), interval(each, "+.4f"), p, each["test"], seen
 
 
 def _below_one_another(record: Record) -> Cells:
@@ -123,7 +123,7 @@ def _below_one_another(record: Record) -> Cells:
     main = next(iter(record["models"][0]["metrics"]))
     names = ("Model", "Dims", "Type", "Bytes", main, "Difference", "p")
     columns = [Column(name, number=name not in ("Model", "Type"), varying=name != main) for name in names]
-    difference_of = {one["b"]: one for one in record["differences"] if one["metric"] == main}
+    difference_of = {each["b"]: each for each in record["differences"] if each["metric"] == main}
     rows: list[Row] = []
     for model in record["models"]:
         name = model["model"]
@@ -183,8 +183,8 @@ def below(evaluation: Evaluation) -> Iterator[str]:
 
 def quantity(count: int, unit: str) -> str:
     """A number of things: "1 text", "40 texts", "1 query"."""
-    one = f"{unit[:-3]}y" if unit.endswith("ies") else unit[:-1]
-    return f"{count:,} {one if count == 1 else unit}"
+    singular = f"{unit[:-3]}y" if unit.endswith("ies") else unit[:-1]
+    return f"{count:,} {singular if count == 1 else unit}"
 
 
 def what_intervals_are(record: Record, unit: str) -> str:
