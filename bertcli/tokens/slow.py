@@ -1,7 +1,8 @@
 """Build a tokenizer from vocab.txt, merges.txt or a sentencepiece model where tokenizer.json is missing.
 
 One function for each class (CLASSES); each follows the fast tokenizer of transformers 4: equal ids and offsets.
-transformers 5 builds DeBERTa's and ALBERT's differently, with other ids for rare texts.
+transformers 5 builds DeBERTa's and ALBERT's differently, with other ids for rare texts: it leaves out DeBERTa's map of
+characters. `.github/decisions/sentencepiece.md` compares both with the sentencepiece library.
 """
 
 import math
