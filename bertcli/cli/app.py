@@ -11,13 +11,15 @@ from dataclasses import Field, fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, signature
+from os import environ
+from os.path import isfile, join
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import bertcli
-from bertcli.cli.help import short, whole
+from bertcli.cli.help import short, usage, whole
 from bertcli.cli.options import DebugOptions, name_of, wrong
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
@@ -66,7 +68,6 @@ def application(word: str = "") -> typer.Typer:
     app = typer.Typer(
         name="bertcli",
         cls=CommandGroup,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help"]},
     )
@@ -141,6 +142,13 @@ def bert(
 class CommandGroup(TyperGroup):
     """The group of all commands, which answers a wrong or old command name with the right one."""
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Parse arguments; without any, print the whole page and end with status 2."""
+        if not args and not ctx.resilient_parsing:  # as it is for shell completion
+            typer.echo(whole(self, ctx))
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """Find a command by its name; a name known from elsewhere is refused with the name it has here."""
         if args and args[0] not in self.commands and args[0] in MEANT_COMMANDS:
@@ -167,12 +175,55 @@ class Command(TyperCommand):
                 self._check_option(word.partition("=")[0], options)
             # A server's words may hold its key, and its pages are for other people.
             COMMAND.set("" if self.name == "serve" else shlex.join(["bertcli", str(self.name), *args]))
-            _, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
-            if extra and "--variant" in options:
-                raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean --variant {extra[0]}?")
-            if extra and self.name == "probe":
-                raise typer.BadParameter(f"there is no place for {extra[0]!r}. Did you mean -i {extra[0]}?")
+            values, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
+            self._check_arguments(ctx, values, extra, options)
         return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Write the usage that the help pages show, not click's, which puts a required argument in braces."""
+        formatter.write(f"{usage(self, ctx)}\n")
+
+    def _check_arguments(
+        self, ctx: typer.Context, values: Mapping[str, Any], extra: list[str], options: set[str]
+    ) -> None:
+        """Raise typer.BadParameter for a model given as an argument, or an argument too many: with the right form."""
+        command = f"bertcli {self.name}"
+        given = self._given_arguments(values)
+        takes_model = "--model" in options and self.name != "info"
+        if takes_model and not values.get("model") and "BERTCLI_MODEL" not in environ:
+            words = [*given, *extra]
+            if words and _is_model(words[0]):
+                takes_texts = bool(given) and self.name not in ("export", "evaluate")
+                aside = " To use it as a text, pipe it in." if takes_texts else ""
+                message = f"{words[0]!r} is a model; a model is given with -m: {command} -m {words[0]}.{aside}"
+                raise typer.BadParameter(message, ctx=ctx)
+        if extra:
+            self._refuse_extra(ctx, extra[0], options)
+
+    def _given_arguments(self, values: Mapping[str, Any]) -> list[str]:
+        """The arguments in the order in which they stand."""
+        given: list[str] = []
+        for parameter in self.params:
+            value = values.get(str(parameter.name)) if parameter.param_type_name == "argument" else None
+            given += [] if value is None else [value] if isinstance(value, str) else value
+        return given
+
+    def _refuse_extra(self, ctx: typer.Context, first: str, options: set[str]) -> None:
+        """Raise typer.BadParameter for an argument too many, if it has an option; click refuses the others."""
+        command = f"bertcli {self.name}"
+        if self.name == "trace":
+            message = f"one text is traced, and {first!r} is one more: quote a text, and pair two with --text-pair."
+            raise typer.BadParameter(message, ctx=ctx)
+        if self.name == "probe":
+            option = "-i"
+        elif "--variant" in options and _is_variant(first):
+            option = "--variant"
+        elif "--model" in options and self.name != "info":
+            option = "-m"
+        else:
+            return
+        message = f"{first!r} needs an option before it. Did you mean {command} {option} {first}?"
+        raise typer.BadParameter(message, ctx=ctx)
 
     def _check_option(self, word: str, options: set[str]) -> None:
         if not word.startswith("-") or word in options:
@@ -182,6 +233,19 @@ class Command(TyperCommand):
         instead = OLD_OPTIONS.get((str(self.name), word))
         if instead:
             raise wrong(word, f"{instead}.")
+
+
+def _is_model(word: Any) -> bool:
+    """True for the name of a bundled model and for a folder that holds a model."""
+    from bertcli.folder.hub import SAMPLES
+
+    return word in SAMPLES or any(isfile(join(str(word), file)) for file in ("config.json", "modules.json"))
+
+
+def _is_variant(word: str) -> bool:
+    from bertcli.models.registry import variants
+
+    return word in variants()
 
 
 def register_task(app: typer.Typer, task: TaskSpec) -> None:

@@ -47,7 +47,9 @@ def export(model: ModelOptions, target: FileOptions, options: ExportOptions) -> 
     onnx writes the file, onnxruntime checks it.
     """
     if target.file is not None:
-        raise wrong("FILE", f"the file is given with -o: bertcli export -o {target.file}.")
+        is_file = target.file.endswith(ONNX)
+        form = f"-o {target.file}" if is_file else f"-m {target.file} -o model.onnx"
+        raise wrong("FILE", f"the model is given with -m and the file with -o: bertcli export {form}.")
     if not target.output:
         raise wrong("--output", "give a file (-o model.onnx) or a folder (-o my-folder).")
     if target.int8 and target.dtype != "float32":

@@ -182,6 +182,13 @@ def short(command: Any, ctx: typer.Context) -> str:
     return encodable("\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"]))
 
 
+def usage(command: Any, ctx: typer.Context) -> str:
+    """The line that says how a command is called: `Usage: bertcli COMMAND [OPTIONS] ARGUMENTS`."""
+    arguments = [one.metavar for one in command.params if _is_argument(one) and not _hidden(one)]
+    places = ["COMMAND ..."] if hasattr(command, "commands") else arguments
+    return " ".join(["Usage:", ctx.command_path, "[OPTIONS]", *places])
+
+
 def used(command: Any) -> list[Any]:
     """The options that a command's short page shows."""
     options = [one for one in command.params if not _is_argument(one) and not _hidden(one)]
@@ -234,9 +241,8 @@ def _paragraphs(text: str | None) -> list[str]:
 
 
 def _usage(command: Any, ctx: typer.Context) -> list[str]:
-    arguments = [one.metavar for one in command.params if _is_argument(one) and not _hidden(one)]
-    places = ["COMMAND ..."] if hasattr(command, "commands") else arguments
-    return [" ".join([_strong("Usage:"), ctx.command_path, "[OPTIONS]", *places])]
+    head, _, rest = usage(command, ctx).partition(" ")
+    return [f"{_strong(head)} {rest}"]
 
 
 def _examples(paragraph: str) -> list[str]:

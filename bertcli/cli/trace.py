@@ -22,7 +22,7 @@ TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and with
 class TraceOptions:
     """What is run, and what is shown about it."""
 
-    text: str | None = argument(None, "TEXT", "A text to run. (default: random token ids)")
+    text: str | None = argument(None, "[TEXT]", "A text to run. (default: random token ids)")
     text_pair: str | None = option(None, "TEXT", "A second text.")
     all_layers: bool = option(False, "", "Show every layer, not one for all layers alike.")
     time: bool = option(False, "", "Measure each operation, in the fastest of several passes.")
@@ -65,11 +65,11 @@ class TraceOptions:
     def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.text is not None:
-            refuse(analyzed, ("--seq-len", "--batch-size"), "this is for random ids; a text has its own length.")
+            refuse(analyzed, ("--seq-len", "--batch-size"), "a text has its own length: leave this out, or the text.")
         if self.versus is not None and self.text is None:
-            raise wrong("--versus", "this needs a first text.")
+            raise wrong("--versus", "give the first text, too: bertcli trace TEXT --versus TEXT.")
         if self.text_pair is not None and self.text is None:
-            raise wrong("--text-pair", "this needs a first text.")
+            raise wrong("--text-pair", "give the first text, too: bertcli trace TEXT --text-pair TEXT.")
         if self.estimate and self.output is not None:
             raise wrong("--output", "the page of a pass has no estimate: leave out one of the two.")
         if not self.estimate:

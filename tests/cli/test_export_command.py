@@ -73,8 +73,8 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
     [
         ([], "give a file (-o model.onnx) or a folder (-o my-folder)"),
         (["-o", ""], "give a file (-o model.onnx) or a folder (-o my-folder)"),
-        (["m.onnx"], "the file is given with -o: bertcli export -o m.onnx."),
-        (["m.onnx", "-o", "folder"], "the file is given with -o: bertcli export -o m.onnx."),
+        (["m.onnx"], "the file with -o: bertcli export -o m.onnx."),
+        (["m.onnx", "-o", "folder"], "the file with -o: bertcli export -o m.onnx."),
         (["-o", "m.onnx", "--int8", "--dtype", "float16"], "--int8 and --dtype float16"),
         (["-o", "m.onnx", "--int8", "--dtype", "int8"], "--int8 and --dtype int8"),
     ],

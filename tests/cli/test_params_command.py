@@ -252,7 +252,7 @@ def test_params_wrong_usage_has_status_2(arguments: list[str]) -> None:
 
 
 def test_params_wrong_usage_names_what_was_meant() -> None:
-    assert "Did you mean --variant base?" in error("base", status=2)
+    assert "Did you mean bertcli params --variant base?" in error("base", status=2)
     assert "there is no option -variant. Did you mean --variant?" in error("-variant", "base", status=2)
 
 

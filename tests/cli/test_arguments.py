@@ -1,0 +1,72 @@
+"""Arguments that stand in the wrong place, and commands without any: each is answered with the right form."""
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers.terminal import bertcli
+
+SAMPLE = "bert-mini-mlm"
+
+
+def message(*arguments: str | Path) -> str:
+    """The message of a command that ends with status 2, as one line."""
+    result = bertcli(*arguments)
+    assert (result.status, result.out) == (2, "")
+    return " ".join(result.err.replace("│", " ").split())
+
+
+def test_without_a_command_the_help_is_printed() -> None:
+    result = bertcli()
+    assert result.status == 2
+    assert result.out.rstrip() == bertcli("--help").out.rstrip()
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("command", ["params", "doctor", "serve", "export", "probe"])
+def test_a_model_as_an_argument_is_answered_with_m(command: str) -> None:
+    told = message(command, SAMPLE)
+    assert f"bertcli {command} -m {SAMPLE}" in told
+    assert "text" not in told
+
+
+@pytest.mark.parametrize("command", ["trace", "tokenize", "encode", "similarity", "neighbors", "lens", "explain"])
+def test_a_model_in_place_of_a_text_is_answered_with_m(command: str) -> None:
+    told = message(command, SAMPLE)
+    assert f"bertcli {command} -m {SAMPLE}" in told
+    assert "pipe it in" in told
+
+
+def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    assert bertcli("tokenize", folder).status == 0
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    assert "tokenize -m" in message("tokenize", folder)
+
+
+def test_a_model_that_is_meant_as_a_text_is_piped_in_or_follows_m() -> None:
+    assert bertcli("tokenize", "--format", "json", stdin=SAMPLE).status == 0
+    assert bertcli("tokenize", "-m", SAMPLE, SAMPLE, "--format", "json").status == 0
+    assert bertcli("info", SAMPLE).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("params", "base"), "bertcli params --variant base?"),
+        (("params", "my-model"), "bertcli params -m my-model?"),
+        (("trace", "A cup", "of tea"), "pair two with --text-pair"),
+        (("probe", "labels.csv"), "bertcli probe -i labels.csv?"),
+        (("export", "my-model"), "bertcli export -m my-model -o model.onnx"),
+        (("export", "my.onnx"), "bertcli export -o my.onnx"),
+    ],
+)
+def test_an_argument_too_many_is_answered_with_its_option(arguments: tuple[str, ...], answer: str) -> None:
+    assert answer in message(*arguments)
+
+
+@pytest.mark.parametrize("command", ["diff", "merge", "trace"])
+def test_usage_is_the_same_in_a_message_and_in_help(command: str) -> None:
+    usage = bertcli(command, "--help").out.splitlines()[0]
+    assert bertcli(command, "--no-such-option").err.splitlines()[0] == usage
