@@ -47,8 +47,8 @@ class WithCuts(TypedDict):
     truncated: NotRequired[list[CutText]]
 
 
-class VectorRequest(TruncatingRequest):
-    """A request for vectors."""
+class PromptedRequest(TruncatingRequest):
+    """A request about texts that may have one of the model's prompts before them."""
 
     prompt_name: str | None = Field(None, description="Put the model's prompt of this name before each text.")
     input_type: str | None = Field(
@@ -57,19 +57,6 @@ class VectorRequest(TruncatingRequest):
     truncate_prompt_tokens: int | None = Field(
         None, ge=-1, description="Cut texts to this many tokens; -1: to the most that the model reads."
     )
-    dimensions: int | None = Field(
-        None, ge=1, description="Keep only this many numbers of each vector, then normalize."
-    )
-    normalize: bool | None = Field(None, description="Scale vectors to length 1.")
-
-    async def vectors_of(self, exchange: Exchange, inputs: Inputs, normalize: bool | None) -> list[Array]:
-        """The vector of each text. normalize: for a request that does not say; None leaves it to the model."""
-        if self.normalize is not None:
-            normalize = self.normalize
-        elif self.dimensions is not None:
-            # The first numbers of a vector of length 1 have another length.
-            normalize = True
-        return await self.values_of(exchange, inputs, normalize=normalize, truncate_dim=self.dimensions)
 
     async def values_of(self, exchange: Exchange, inputs: Inputs, task: str = "encode", **options: Any) -> list[Any]:
         """The task's result for each text: of encode a vector; with `pooling` "none" a vector for each token.
@@ -92,6 +79,27 @@ class VectorRequest(TruncatingRequest):
             prompt = prompt_of(exchange.served, self.input_type)
         length = self.truncate_prompt_tokens
         return await exchange.values(self, task, texts, length=length, ids=ids, prompt_name=prompt, **options)
+
+
+class VectorRequest(PromptedRequest):
+    """A request for vectors."""
+
+    dimensions: int | None = Field(
+        None, ge=1, description="Keep only this many numbers of each vector, then normalize."
+    )
+    normalize: bool | None = Field(None, description="Scale vectors to length 1.")
+
+    async def vectors_of(self, exchange: Exchange, inputs: Inputs, normalize: bool | None, **options: Any) -> list[Any]:
+        """The vector of each text. normalize: for a request that does not say; None leaves it to the model.
+
+        options: more options of encode.
+        """
+        if self.normalize is not None:
+            normalize = self.normalize
+        elif self.dimensions is not None:
+            # The first numbers of a vector of length 1 have another length.
+            normalize = True
+        return await self.values_of(exchange, inputs, normalize=normalize, truncate_dim=self.dimensions, **options)
 
 
 def prompt_of(served: Served, input_type: str | None) -> str | None:

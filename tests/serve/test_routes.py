@@ -233,6 +233,17 @@ def test_ollama(running: Running, models: dict[str, Model]) -> None:
     np.testing.assert_allclose(answer["embeddings"], models["embed"].encode(TEXTS), atol=1e-6)
 
 
+def test_token_vectors_and_cosines_are_cut_to_their_first_numbers(running: Running, models: dict[str, Model]) -> None:
+    model = models["embed"]
+    (found,) = running.given("/embed_all", {"inputs": TEXTS[0], "dimensions": 8})
+    (block,) = model.encode_blocks([TEXTS[0]], pooling="none", truncate_dim=8, normalize=True)
+    np.testing.assert_allclose(found, block.vectors[0], atol=1e-6)
+    inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
+    vectors = model.encode(TEXTS, normalize=True, truncate_dim=8).astype(np.float64)
+    cosines = running.given("/similarity", {"inputs": inputs, "dimensions": 8})
+    np.testing.assert_allclose(cosines, vectors[1:] @ vectors[0], atol=2e-6)
+
+
 def test_similarity_is_the_cosine(running: Running, models: dict[str, Model]) -> None:
     inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
     vectors = models["embed"].encode(TEXTS, normalize=True).astype(np.float64)

@@ -69,7 +69,7 @@ class EmbedRequest(VectorRequest):
             input_type=self.input_type,
             normalize=self.normalize,
             truncate=truncate,
-            truncation_direction="left" if self.truncate == "START" else None,
+            truncation_direction="left" if self.truncate == "START" else self.truncation_direction,
             dimensions=self.output_dimension or self.dimensions,
             truncate_prompt_tokens=self.max_tokens or self.truncate_prompt_tokens,
         )

@@ -37,7 +37,6 @@ class TextsRequest(TruncatingRequest):
         description="A text or a list of texts; {question, context} for answer, {text, text_pair} for a pair."
     )
     parameters: Any = Field(None, description="Options of the task.")
-    raw_scores: bool = Field(False, description="Return logits: the scores before softmax or sigmoid.")
 
     def options(self, use: str) -> dict[str, Any]:
         """The options that the request gives. Errors: Refusal, if candidates are missing."""
@@ -47,11 +46,19 @@ class TextsRequest(TruncatingRequest):
         for name, value in given.items():
             # Hashable, as options on the command line are.
             options[name] = tuple(value) if isinstance(value, list) else value
-        if self.raw_scores and use == "classify":
-            options.setdefault("activation", "none")
         if use == "zero-shot" and "candidates" not in options:
             raise Refusal(422, "parameters.candidate_labels is missing.", "parameters.candidate_labels", "missing")
         return options
+
+
+class LabelsRequest(TextsRequest):
+    """A request for the labels that a model was trained on."""
+
+    raw_scores: bool = Field(False, description="Return logits: the scores before softmax or sigmoid.")
+
+    def options(self, use: str) -> dict[str, Any]:
+        options = super().options(use)
+        return {"activation": "none", **options} if self.raw_scores else options
 
 
 @cache
@@ -73,7 +80,8 @@ def request_model(use: str) -> type[TextsRequest]:
     title = "".join(word.title() for word in use.split("-"))
     parameters = create_model(f"{title}Parameters", __base__=JsonObject, **fields)
     field: Any = parameters | None, Field(None, description="Options of the task.")
-    return create_model(f"{title}Request", __base__=TextsRequest, parameters=field)
+    base = LabelsRequest if use == "classify" else TextsRequest
+    return create_model(f"{title}Request", __base__=base, parameters=field)
 
 
 def _json_type(hint: Any) -> Any:

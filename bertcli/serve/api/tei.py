@@ -9,7 +9,15 @@ from bertcli._version import __version__
 from bertcli.errors import quoted
 from bertcli.serve.api.cohere import Ranking, rerank
 from bertcli.serve.api.tasks import TextsRequest, answer_texts, request_model
-from bertcli.serve.embedding import EMBEDDERS, Inputs, TokenVectors, Vector, VectorRequest, cosines
+from bertcli.serve.embedding import (
+    EMBEDDERS,
+    Inputs,
+    PromptedRequest,
+    TokenVectors,
+    Vector,
+    VectorRequest,
+    cosines,
+)
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.ranking import RANKERS, Documents, RankingRequest
 from bertcli.serve.requests import Listed, Refusal, RequestModel, either
@@ -30,6 +38,10 @@ class TeiEmbedRequest(VectorRequest):
     inputs: Inputs = Field(validation_alias=either("inputs", "input"), description="A text, or a list of texts.")
 
 
+class SparseRequest(PromptedRequest):
+    inputs: Inputs = Field(validation_alias=either("inputs", "input"), description="A text, or a list of texts.")
+
+
 class RerankRequest(RankingRequest):
     documents: Documents = Field(validation_alias=either("texts", "documents"), description="The texts.")
     return_documents: bool = Field(
@@ -47,8 +59,9 @@ class Sentences(BaseModel):
     sentences: Listed[str]
 
 
-class SimilarityRequest(VectorRequest):
+class SimilarityRequest(PromptedRequest):
     inputs: Sentences = Field(description="A sentence, and others to compare with it.")
+    dimensions: int | None = Field(None, ge=1, description="Compare only this many numbers of each vector.")
 
 
 class SparseEntry(TypedDict):
@@ -93,11 +106,11 @@ async def embed(exchange: Exchange, request: TeiEmbedRequest) -> list[Vector]:
 @route("/embed_all", uses=("tokens",))
 async def embed_all(exchange: Exchange, request: TeiEmbedRequest) -> list[TokenVectors]:
     """A vector for every token."""
-    return await request.values_of(exchange, request.inputs, pooling="none")
+    return await request.vectors_of(exchange, request.inputs, None, pooling="none")
 
 
 @route("/embed_sparse", uses=("encode-sparse",))
-async def embed_sparse(exchange: Exchange, request: TeiEmbedRequest) -> list[list[SparseEntry]]:
+async def embed_sparse(exchange: Exchange, request: SparseRequest) -> list[list[SparseEntry]]:
     """Sparse vectors: the entries of the vocabulary with a weight above 0."""
     vectors = await request.values_of(exchange, request.inputs, "encode-sparse")
     entries = sum(len(vector.indices) for vector in vectors)
@@ -122,7 +135,8 @@ async def embed_sparse(exchange: Exchange, request: TeiEmbedRequest) -> list[lis
 async def similarity(exchange: Exchange, request: SimilarityRequest) -> list[float]:
     """The cosine of a sentence with each of the others."""
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
-    first, *others = await request.values_of(exchange, texts, normalize=True)
+    vectors = await request.values_of(exchange, texts, normalize=True, truncate_dim=request.dimensions)
+    first, *others = vectors
     return cosines(first, others)
 
 
