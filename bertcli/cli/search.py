@@ -310,7 +310,7 @@ def _search_files(
     of_texts = replace(of_texts, workers=of_texts.workers or "auto")
     passages = Passages(opened, names, of_texts, where.column, files.index, files.sparse)
     # One file may have all of the best hits, so that names need more of them.
-    count = len(passages.parts) if files.files_with_matches and reranker is None else where.top_k
+    count = len(passages.chunks) if files.files_with_matches and reranker is None else where.top_k
     found = passages.hits(queries, count, files.hybrid, reranker)
     if files.files_with_matches:
         records = [record for hits in found for record in files_of(hits, where.top_k)]
@@ -354,16 +354,16 @@ class _Lines(Table):
             last = hit
 
     def _print(self, hit: "Hit") -> None:
-        part = hit.part
-        file = "standard input" if part.file == STANDARD_INPUT else visible(part.file)
+        chunk = hit.chunk
+        file = "standard input" if chunk.file == STANDARD_INPUT else visible(chunk.file)
         before: list[NumberedLine] = []
         after: list[NumberedLine] = []
         if self.context:
-            before, after = _around(part.file, part.line, part.last, self.context)
+            before, after = _around(chunk.file, chunk.line, chunk.last, self.context)
         for number, line in before:
             print(f"{file}-{number}- {visible(line)}")
-        head = f"{file}:{part.line}: {cell(hit.score)} "
-        text = visible(" ".join(part.text.split()))
+        head = f"{file}:{chunk.line}: {cell(hit.score)} "
+        text = visible(" ".join(chunk.text.split()))
         width = terminal_width()
         if width is not None:
             room = max(NARROWEST, LINES * width - len(head))

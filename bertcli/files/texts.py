@@ -49,8 +49,8 @@ class Item:
     chunk: Chunk | None = None
 
     @property
-    def shown(self) -> str:
-        """The text of this item, which may be a part of the whole."""
+    def chunk_text(self) -> str:
+        """The text of its chunk, or the whole text without one."""
         return self.text.text if self.chunk is None else self.text.text[self.chunk.start : self.chunk.end]
 
     @property

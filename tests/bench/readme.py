@@ -20,8 +20,8 @@ SHAPES = ("(1, 16)", "(1, 128)", "(8, 128)", "(2, 512)")
 def readme(folder: Path, quick: bool) -> Iterator[str]:
     """The lines, in Markdown. Everything has to be installed that bertcli is held against."""
     yield from wrap(
-        "Other programs' best times over bertcli's, so more is better, with a random BERT-base in float32, all in one "
-        f"run on {processor()} (`python tests/bench --readme`).",
+        "The best time of the other program divided by bertcli's (above 1 bertcli is faster), with a random BERT-base "
+        f"in float32, all in one run on {processor()} (`python tests/bench --readme`).",
         WIDTH,
     )
     yield ""

@@ -116,7 +116,7 @@ def test_prepared_chunks_are_texts_of_their_own(chunk: Any, lower: bool, made: M
     model = bertcli.load(made(sentence=Sentence(("mean",), "new", do_lower_case=lower), lower_case=not lower))
     texts = ["tea", LONG, "", "İİİ " + LONG]
     (block,) = model.encode_blocks(texts, chunk=chunk, prompt="a: ", batch_tokens=10_000)
-    vectors = model.encode([item.shown for item in block.items], prompt="a: ")
+    vectors = model.encode([item.chunk_text for item in block.items], prompt="a: ")
     np.testing.assert_allclose(block.vectors, vectors, rtol=0, atol=1e-5)
     limit = chunk if isinstance(chunk, int) else chunk[0]
     assert max(len(item.tokens.ids) for item in block.items) <= limit

@@ -410,7 +410,7 @@ def _alive(group: int) -> bool:
 def test_workers_by_itself_it_is_one_process_for_every_eight_cores(
     model: Model, started: list[BaseProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "PATIENCE", 0.0)
+    monkeypatch.setattr(running, "SECONDS_BEFORE_WORKERS", 0.0)
     how: dict[str, Any] = {"batch_tokens": 20, "truncation": "silent", "workers": "auto"}
     expected = model.score(TEXTS[:12], **how)
     assert started == []
@@ -420,7 +420,7 @@ def test_workers_by_itself_it_is_one_process_for_every_eight_cores(
     assert model.score(TEXTS[:12], **how) == expected
     assert len(started) == 2
     assert model.score(iter(TEXTS[:12]), **how) == expected
-    monkeypatch.setattr(running, "PATIENCE", 1000.0)
+    monkeypatch.setattr(running, "SECONDS_BEFORE_WORKERS", 1000.0)
     assert model.score(TEXTS[:12], **how) == expected
     assert len(started) == 2
 

@@ -215,7 +215,7 @@ class VectorForm:
         row["id"] = entry.text.id if self.own_ids else entry.index
         if isinstance(entry, Failure):
             return row | {"text": None, "text_pair": None, "error": entry.error}
-        return row | {"text": entry.shown, "text_pair": entry.text.pair, "error": None}
+        return row | {"text": entry.chunk_text, "text_pair": entry.text.pair, "error": None}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

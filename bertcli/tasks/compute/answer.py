@@ -86,11 +86,11 @@ class _Answer(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
-        every = [part for parts in of_items for part in parts]
+        every = [window for windows in of_items for window in windows]
         logits = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
-        for item, parts in zip(items, of_items, strict=True):
+        for item, windows in zip(items, of_items, strict=True):
             context = item.text.pair or ""
-            best = answers([_context(part, next(logits)) for part in parts], context, self.options)
+            best = answers([_context(window, next(logits)) for window in windows], context, self.options)
             records = [answer._asdict() for answer in best]
             yield {"index": item.index, "question": item.text.text, "context": context, "answers": records}
 
@@ -101,10 +101,10 @@ class _Answer(RecordTask):
         return {"index": failure.index, "question": question, "context": text.pair, "error": failure.error}
 
 
-def _context(part: Tokens, rows: Numbers) -> "ContextWindow":
+def _context(window: Tokens, rows: Numbers) -> "ContextWindow":
     """Collect the context's tokens in a window; the range of a word covers its tokens in the window only."""
-    offsets, numbers = part.offsets, part.words
-    positions = [position for position, side in enumerate(part.sides) if side == CONTEXT]
+    offsets, numbers = window.offsets, window.words
+    positions = [position for position, side in enumerate(window.sides) if side == CONTEXT]
     words: dict[int | None, tuple[int, int]] = {}
     for position in positions:
         number, (start, end) = numbers[position], offsets[position]

@@ -25,10 +25,10 @@ def chunks(
     limit = size - len(tokenizer.encode([prompt])[0].ids)
     while limit > overlap:
         ranges = list(chunk_ranges(text.text, whole, limit, overlap))
-        parts = tokenizer.encode([prompt + text.text[start:end] for start, end in ranges], None, size)
-        lost = max(tokens.lost for tokens in parts)
+        of_chunks = tokenizer.encode([prompt + text.text[start:end] for start, end in ranges], None, size)
+        lost = max(tokens.lost for tokens in of_chunks)
         if not lost:
-            return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, parts, strict=True))]
+            return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, of_chunks, strict=True))]
         limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
     raise BertcliError(
         f"Chunks of {size} tokens have no room for more than special tokens, prompt and an overlap of {overlap}: "

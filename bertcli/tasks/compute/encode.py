@@ -90,7 +90,7 @@ class PreparedBlock(WindowResult):
         computed = [
             {
                 **item.named,
-                "text": item.shown,
+                "text": item.chunk_text,
                 "tokens": len(item.tokens.ids),
                 "truncated": item.tokens.truncated,
                 **value,

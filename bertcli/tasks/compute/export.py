@@ -133,7 +133,7 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
     error = difference(results, file) if check else None
     if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
-    size = sum(part.stat().st_size for part in file.parent.iterdir())
+    size = sum(one.stat().st_size for one in file.parent.iterdir())
     return Exported(file, size, tuple(made.outputs), error)
 
 
@@ -198,14 +198,14 @@ def _draft_of(folder: Path, what: str) -> Iterator[Path]:
         existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
         with TemporaryDirectory(prefix=".bertcli.", dir=existing) as draft:
             yield Path(draft)
-            parts = sorted((part for part in Path(draft).rglob("*") if part.is_file()), reverse=True)
-            for part in parts:
-                with part.open("r+b") as written:
+            files = sorted((path for path in Path(draft).rglob("*") if path.is_file()), reverse=True)
+            for file_in_draft in files:
+                with file_in_draft.open("r+b") as written:
                     os.fsync(written.fileno())
-            for part in parts:  # weights before the file that refers to them
-                destination = folder / part.relative_to(draft)
+            for file_in_draft in files:  # weights before the file that refers to them
+                destination = folder / file_in_draft.relative_to(draft)
                 destination.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(part, destination)
+                os.replace(file_in_draft, destination)
 
 
 # ------------------------------------------------------------------------------------------- what a graph gives

@@ -32,15 +32,15 @@ class MaskedSentence(NamedTuple):
 def log_probabilities(
     model: LoadedModel,
     sentences: Sequence[MaskedSentence],
-    wanted: int | Sequence[Collection[int]],
+    pieces: int | Sequence[Collection[int]],
     batch_tokens: int | None,
 ) -> list[list[dict[int, float]]]:
-    """The log-probabilities of pieces at each position of each sentence that is to be predicted.
+    """The log-probabilities of pieces at the predicted positions of each sentence.
 
-    Those of the `wanted` most probable pieces, best first; or of the ids that are wanted of each sentence.
+    pieces: how many of the most probable ones, which come best first; or the ids for each sentence.
     log p(piece | rest) = x_piece - log Σ exp(x), where x = MLM(hidden state of the token).
     """
-    pieces: Sequence[int | Collection[int]] = [wanted] * len(sentences) if isinstance(wanted, int) else wanted
+    of_sentences: Sequence[int | Collection[int]] = [pieces] * len(sentences) if isinstance(pieces, int) else pieces
 
     def run(batch: list[int]) -> list[list[dict[int, float]]]:
         packed = pack([sentences[i] for i in batch])
@@ -49,11 +49,11 @@ def log_probabilities(
         if not masks:
             return [[] for _ in batch]
         rows = _over_vocabulary(model, hidden_states(model, packed, np.array(masks)), packed)
-        return [[_chosen(*next(rows), pieces[i]) for _ in sentences[i].positions] for i in batch]
+        return [[_chosen(*next(rows), of_sentences[i]) for _ in sentences[i].positions] for i in batch]
 
     extra_keys = [
         (tuple(sentence.positions), None if isinstance(ids, int) else tuple(ids))
-        for sentence, ids in zip(sentences, pieces, strict=True)
+        for sentence, ids in zip(sentences, of_sentences, strict=True)
     ]
     return in_micro_batches(sentences, batch_tokens, run, extra_keys)
 

@@ -145,10 +145,12 @@ class RankTask(RecordTask):
     activation: str
     top_k: int | None  # of each query's documents; None: all
 
-    def arranged(self, texts: Texts) -> Texts:
+    def order_windows(self, texts: Texts) -> Texts:
         return ByQuery(texts)
 
-    def given_out(self, computed: Generator[Records, None, None], start: Progress) -> Generator[Records, None, None]:
+    def reorder_results(
+        self, computed: Generator[Records, None, None], start: Progress
+    ) -> Generator[Records, None, None]:
         """The records of each query in their order, once the next block shows that there are no more of it."""
         waiting: list[Record] = []
         emitted = reached = start

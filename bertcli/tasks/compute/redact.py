@@ -39,11 +39,11 @@ class Redaction(NamedTuple):
         Entities that overlap are one replacement, with the label of the longest; so are those of one label that adjoin,
         and pieces of one entity with the space between them.
         """
-        parts, end = [], 0
+        pieces, end = [], 0
         for one in _together(text, filter(self._chosen, found)):
-            parts += [text[end : one.start], f"[{one.label}]" if self.word is None else self.word]
+            pieces += [text[end : one.start], f"[{one.label}]" if self.word is None else self.word]
             end = one.end
-        return "".join([*parts, text[end:]])
+        return "".join([*pieces, text[end:]])
 
     def _chosen(self, found: Found) -> bool:
         is_chosen = found.label != "O" if self.only is None else found.label in self.only

@@ -34,7 +34,8 @@ from bertcli.tracing.dispatch import watched
 
 V = TypeVar("V")
 Submit = Callable[[Group], Future[V]]
-PATIENCE = 2.0  # seconds of work after which enough is likely left to repay the second that starting processes takes
+# Seconds of work after which enough is likely left to repay the second that starting processes takes.
+SECONDS_BEFORE_WORKERS = 2.0
 AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
 
 
@@ -47,9 +48,9 @@ def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R
     An error in a text, or in reading one, is raised after the results of the windows before it. At the end one warning
     says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
     """
-    texts = task.arranged(texts)
+    texts = task.order_windows(texts)
     computed = _computed(task, texts, start, _worker_count(task, texts))
-    return task.given_out(_counted(task, computed, start), start)
+    return task.reorder_results(_counted(task, computed, start), start)
 
 
 def _worker_count(task: Task[R], texts: Texts) -> int:
@@ -80,14 +81,14 @@ def _counted(task: Task[R], computed: Generator[R, None, None], progress: Progre
 
 def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Generator[R, None, None]:
     begun = monotonic()
-    patience = PATIENCE if task.reading.workers == "auto" else 0.0
+    seconds_before = SECONDS_BEFORE_WORKERS if task.reading.workers == "auto" else 0.0
     with closing(_groups(task, texts, start)) as groups:  # an error's traceback would keep the texts' file open
         for group in groups:  # the first one starts no thread and no process
             if isinstance(group, Exception):
                 raise group
             yield _of_group(task, group)
             if workers > 1 and not watched():
-                if monotonic() - begun >= patience:
+                if monotonic() - begun >= seconds_before:
                     yield from _by_workers(task, groups, texts, workers)
             elif texts.at_hand and thread_count() > 1 and (following := next(groups, None)) is not None:
                 with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
@@ -104,10 +105,10 @@ def _read(task: Task[R], group: Group) -> tuple[Group, Window]:
 def _result(task: Task[R], group: Group, window: Window) -> R:
     """Compute a window, and keep the results of the texts in its group that are requested (shards)."""
     result = task.compute(window)
-    if len(group.given_out) < len(group.texts):
+    if len(group.requested) < len(group.texts):
         from bertcli.tasks.compute.shards import within
 
-        return within(result, window, group.given_out)
+        return within(result, window, group.requested)
     return result
 
 

@@ -47,7 +47,7 @@ SPREAD = 1.4826  # the standard deviation of a normal distribution over its medi
 
 
 class Located(NamedTuple):
-    """A part of a passage, with its file and lines; `passage` is that which it is a part of."""
+    """A chunk of a passage, with its file and lines; `passage` names the passage."""
 
     file: str
     line: int
@@ -58,18 +58,18 @@ class Located(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A part that was found for a query; `near`: its score is beyond chance."""
+    """A chunk that was found for a query; `near`: its score is beyond chance."""
 
     query: str
-    part: Located
+    chunk: Located
     score: float
     near: bool
 
     @property
     def record(self) -> Record:
         """{query, file, line, score, text}."""
-        part = self.part
-        return {"query": self.query, "file": part.file, "line": part.line, "score": self.score, "text": part.text}
+        chunk = self.chunk
+        return {"query": self.query, "file": chunk.file, "line": chunk.line, "score": self.score, "text": chunk.text}
 
 
 def search_files(
@@ -141,9 +141,9 @@ class Passages:
         digests = {file: file if index is None else digest_of(file, column) for file in files}
         new = {digests[file]: file for file in files if digests[file] not in entries}
         entries = self._encode({digest: (file, in_files[file]) for digest, file in new.items()}, entries, digests)
-        self.parts: list[Located] = []
+        self.chunks: list[Located] = []
         for file in files:
-            self.parts += _located(file, in_files[file], entries[digests[file]], index)
+            self.chunks += _located(file, in_files[file], entries[digests[file]], index)
         self.vectors = self._compared.joined([entries[digests[file]].vectors for file in files])
         if not self._compared.fits(self.vectors):
             raise BertcliError(f"{index} is damaged: delete it, and it is made anew.")
@@ -153,7 +153,7 @@ class Passages:
     def keywords(self) -> Keywords:
         """The words of the passages, which are counted when they are first asked for."""
         if self._keywords is None:
-            self._keywords = Keywords([part.in_context for part in self.parts])
+            self._keywords = Keywords([chunk.in_context for chunk in self.chunks])
         return self._keywords
 
     def hits(
@@ -170,7 +170,7 @@ class Passages:
                 )  # fmt: skip
             ranked = fused(similar, self.keywords.bm25(query)) if hybrid else similar
             best = self._once(best_first(ranked), top_k if reranker is None else max(top_k, RERANKED))
-            hits = [Hit(query, self.parts[i], float(ranked[i]), bool(similar[i] > chance)) for i in best]
+            hits = [Hit(query, self.chunks[i], float(ranked[i]), bool(similar[i] > chance)) for i in best]
             yield (hits if reranker is None else _reranked(reranker, hits))[:top_k]
 
     def chance(self) -> float:
@@ -273,10 +273,10 @@ class Passages:
         logger.info("%s of %s encoded in %.1f s%s.", texts, of_files, seconds, hint)
 
     def _once(self, order: NDArray[np.intp], count: int) -> list[int]:
-        """The best part of each of the first `count` passages."""
+        """The best chunk of each of the first `count` passages."""
         chosen: dict[tuple[str, int], int] = {}
         for i in order.tolist():
-            chosen.setdefault(self.parts[i].passage, i)
+            chosen.setdefault(self.chunks[i].passage, i)
             if len(chosen) == count:
                 break
         return [*chosen.values()]
@@ -287,7 +287,7 @@ def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
     best: dict[str, Hit] = {}
     for hit in hits:
         if hit.near:
-            best.setdefault(hit.part.file, hit)
+            best.setdefault(hit.chunk.file, hit)
     return [{"query": hit.query, "file": file, "score": hit.score} for file, hit in [*best.items()][:top_k]]
 
 
@@ -307,7 +307,7 @@ def _still_there(entries: Mapping[str, FileVectors], digests: Mapping[str, str])
 
 
 def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index: str | None) -> Iterator[Located]:
-    """The parts of a file's passages. Errors: BertcliError for an index that does not fit the file."""
+    """The chunks of a file's passages. Errors: BertcliError for an index that does not fit the file."""
     for number, start, end in entry.spans.tolist():
         if not (0 <= number < len(passages) and 0 <= start <= end <= len(passages[number].in_context)):
             raise BertcliError(f"{index} is damaged: delete it, and it is made anew.")
@@ -326,7 +326,7 @@ def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index
 
 def _reranked(reranker: LoadedModel, hits: list[Hit]) -> list[Hit]:
     """Hits in the order, and with the scores, of a reranker."""
-    documents = [hit.part.in_context for hit in hits]
+    documents = [hit.chunk.in_context for hit in hits]
     options = RankOptions(documents)
     pairs = rank.pairs_of(hits[0].query, documents)
     records = [record for block in results(rank.plan(reranker, options), pairs) for record in block.records()]

@@ -23,8 +23,10 @@ from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import Prepared
 
 P = TypeVar("P", bound=Prepared)
-CHUNK = 256  # tokens of a part of a long passage: longer ones are about more than one thing
-OVERLAP = 8  # neighboring parts share this part of their tokens
+# Tokens of a chunk of a long passage: a longer one is about more than one thing.
+CHUNK = 256
+# Neighbouring chunks share one in so many of their tokens.
+OVERLAP = 8
 
 
 class Comparison(Protocol):
@@ -34,12 +36,12 @@ class Comparison(Protocol):
     width: int
 
     def task(self) -> PreparedTask[Any]:
-        """The task that gives a block of vectors for passages, long ones in parts."""
+        """The task that gives a block of vectors for passages, long ones in chunks."""
 
     def rows(self, block: Any) -> Rows:
         """The vectors of a block of that task."""
 
-    def joined(self, parts: Sequence[Rows]) -> Rows:
+    def joined(self, blocks: Sequence[Rows]) -> Rows:
         """The vectors of several blocks or files."""
 
     def fits(self, rows: Rows) -> bool:
@@ -69,8 +71,8 @@ class DenseComparison:
     def rows(self, block: Any) -> Rows:
         return np.asarray(block.vectors)
 
-    def joined(self, parts: Sequence[Rows]) -> Rows:
-        return np.concatenate([np.empty((0, self.width), np.float32), *map(_dense, parts)])
+    def joined(self, blocks: Sequence[Rows]) -> Rows:
+        return np.concatenate([np.empty((0, self.width), np.float32), *map(_dense, blocks)])
 
     def fits(self, rows: Rows) -> bool:
         return _dense(rows).shape[1] == self.width and bool(np.isfinite(_dense(rows)).all())
@@ -92,20 +94,20 @@ class SparseComparison:
         if unfit:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in unfit)
             raise BertcliError(f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}.")
-        own = model.sentence
+        settings = model.sentence
         common = {
             name: getattr(options, name) for name in EncodeSparseOptions().__dataclass_fields__ if name != "words"
         }
         asked = EncodeSparseOptions(**common)
         chosen = asked.prompt is not None or asked.prompt_name is not None
-        has_query = own.routed or "query" in own.prompts
+        has_query = settings.routed or "query" in settings.prompts
         queries = replace(asked, prompt_name="query") if has_query and not chosen else asked
         documents = replace(asked, prompt=None, prompt_name=_of_documents(model))
         self._queries = encode_sparse.plan(model, queries)
         self._documents = encode_sparse.plan(model, documents)
         self._task = encode_sparse.plan(model, _in_parts(model, documents))
-        check_choice("similarity", own.similarity, Literal["dot", "cosine"])
-        self._cosine = own.similarity == "cosine" and own.sparse is not None
+        check_choice("similarity", settings.similarity, Literal["dot", "cosine"])
+        self._cosine = settings.similarity == "cosine" and settings.sparse is not None
         self.width = model.config.vocab_size
         self.settings = {
             **self._task.settings, "chunk": [*_in_parts(model, documents).chunk_sizes], "sparse": True,
@@ -117,8 +119,8 @@ class SparseComparison:
     def rows(self, block: Any) -> Rows:
         return SparseRows.of(block.vectors)
 
-    def joined(self, parts: Sequence[Rows]) -> Rows:
-        return SparseRows.joined([SparseRows.of([]), *map(_sparse, parts)])
+    def joined(self, blocks: Sequence[Rows]) -> Rows:
+        return SparseRows.joined([SparseRows.of([]), *map(_sparse, blocks)])
 
     def fits(self, rows: Rows) -> bool:
         return _sparse(rows).fits(self.width)
@@ -152,15 +154,15 @@ def _of_documents(model: LoadedModel) -> str | None:
 
 def _for_queries(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
     """The options of a query's vector: those given, with the model's prompt for queries where no other is."""
-    own = model.sentence
+    settings = model.sentence
     chosen = options.prompt is not None or options.prompt_name is not None
-    if chosen or own.routed or "query" not in own.prompts:
+    if chosen or settings.routed or "query" not in settings.prompts:
         return options
     return replace(options, prompt_name="query")
 
 
 def _in_parts(model: LoadedModel, options: P) -> P:
-    """The same options, with long texts in parts."""
+    """Options that encode long texts in chunks, otherwise as given."""
     size = length_limit(model, options.max_length)
     if options.max_length is None:
         size = min(size, CHUNK)

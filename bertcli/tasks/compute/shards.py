@@ -20,7 +20,7 @@ def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: i
     Where texts stand together a shard begins with the first ones that begin there.
     """
     total = sum(map(len, grouped()))
-    begin, end = (-(-total * part // count) for part in (number, number + 1))
+    begin, end = (-(-total * shard // count) for shard in (number, number + 1))
     last: Text | None = None
     first = 0
     for group in grouped():

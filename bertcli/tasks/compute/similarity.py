@@ -22,7 +22,7 @@ def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
     items = [item for block in blocks for item in block.items]
     rows = chain.from_iterable(cosines(vectors_of(blocks)))
     for item, row in zip(items, rows, strict=True):
-        yield {**item.named, "text": item.shown, "cosine": row.tolist()}
+        yield {**item.named, "text": item.chunk_text, "cosine": row.tolist()}
 
 
 def vectors_of(blocks: Sequence[Block]) -> NDArray[Any]:

@@ -83,12 +83,12 @@ class _Tag(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]
-        every = [part for parts in of_items for part in parts]
+        every = [window for windows in of_items for window in windows]
         logits = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
         by_piece = self.aggregation == "none"
-        for item, parts in zip(items, of_items, strict=True):
-            windows = [self._entities(item.text.text, part, softmax(next(logits))) for part in parts]
-            found = merged_pieces(windows) if by_piece else merged(windows)
+        for item, windows in zip(items, of_items, strict=True):
+            of_windows = [self._entities(item.text.text, window, softmax(next(logits))) for window in windows]
+            found = merged_pieces(of_windows) if by_piece else merged(of_windows)
             record = {
                 "index": item.index,
                 "text": item.text.text,
@@ -99,16 +99,16 @@ class _Tag(RecordTask):
                 record["redacted"] = self.redaction.of(item.text.text, map(_found, found))
             yield record
 
-    def _entities(self, text: str, part: Tokens, probabilities: Numbers) -> "list[Entity]":
+    def _entities(self, text: str, window: Tokens, probabilities: Numbers) -> "list[Entity]":
         tokenizer, pieces = self.model.tokenizer, []
-        columns = zip(part.ids, part.pieces, part.offsets, part.sides, strict=True)
-        for position, (id, piece, (start, end), side) in enumerate(columns, part.first):
+        columns = zip(window.ids, window.pieces, window.offsets, window.sides, strict=True)
+        for position, (id, piece, (start, end), side) in enumerate(columns, window.first):
             if side is None:
                 continue
             unknown = id == tokenizer.special_id("unk")  # it stands for a whole word, and does not spell it
             continues_word = not unknown and continues(piece, text, start, end, tokenizer.prefix)
             pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, continues_word))
-        rows = probabilities[[position for position, side in enumerate(part.sides) if side is not None]]
+        rows = probabilities[[position for position, side in enumerate(window.sides) if side is not None]]
         labels = self.model.config.labels
         return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
 

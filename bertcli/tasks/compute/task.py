@@ -42,11 +42,11 @@ START = Progress()
 
 
 class Group(NamedTuple):
-    """Consecutive texts, which are computed together, the number of the first, and the numbers of those given out."""
+    """Consecutive texts that are computed together. requested: the indices of those whose results are needed."""
 
     texts: list[Text]
     first: int
-    given_out: range
+    requested: range
 
 
 class Window(NamedTuple):
@@ -109,11 +109,11 @@ class Task(Generic[R]):
         """The number of tokens at which texts are cut."""
         return length_limit(self.model, self.reading.max_length)
 
-    def arranged(self, texts: Texts) -> Texts:
+    def order_windows(self, texts: Texts) -> Texts:
         """The texts, in the windows that the task needs."""
         return texts
 
-    def given_out(self, computed: Generator[R, None, None], start: Progress) -> Generator[R, None, None]:
+    def reorder_results(self, computed: Generator[R, None, None], start: Progress) -> Generator[R, None, None]:
         """The results as they are given out, from those of windows; `start` is where the run begins."""
         return computed
 
