@@ -27,7 +27,8 @@ DRAWS, SEED = 1000, 0
 NUMBERS = 1 << 22
 Z = NormalDist().inv_cdf(0.975)
 FEWEST = 10  # items that can be resampled: fewer say too little of a spread; a judgement, see decisions/intervals.md
-MOST_PARTS = 200  # parts that are left out in turn, at most, to see how much single items change a figure
+# Groups of items that are left out in turn, at most, to see how much single items change a figure.
+MOST_GROUPS = 200
 LEAST_DEFINED = 0.95  # share of the draws in which a figure must be defined
 ROUNDING = 1e-9  # draws that differ by less are equal
 
@@ -102,10 +103,10 @@ class Resampling:
             yield times.astype(np.float64)[:, self._cluster_of]
 
     def leaving_out(self) -> Numbers:
-        """Every item once but those of one cluster, or of one of at most MOST_PARTS parts [part, item]."""
-        part_of = self._cluster_of % MOST_PARTS
-        parts = min(self.count, MOST_PARTS)
-        return np.asarray(part_of != np.arange(parts)[:, None], np.float64)
+        """Every item once but those of one cluster, or of one of at most MOST_GROUPS groups [group, item]."""
+        group_of = self._cluster_of % MOST_GROUPS
+        groups = min(self.count, MOST_GROUPS)
+        return np.asarray(group_of != np.arange(groups)[:, None], np.float64)
 
     def signs(self, flips: int) -> Iterator[Numbers]:
         """Yield blocks of `flips` random exchanges of two models [flip, item]: 1 for an exchanged item, else 0."""
@@ -200,7 +201,7 @@ def percentiles(
 ) -> tuple[float, float]:
     """Two percentiles of the draws, widened for few items and shifted for skew, and so that the value lies inside.
 
-    drawn: the figure in each draw [draw]. left_out: the figure without one item, or part of them [part].
+    drawn: the figure in each draw [draw]. left_out: the figure without one item, or one group of them [group].
     bias_corrected: shift them also so far as the draws' median lies from the value, as BCa does (Efron 1987). Other
     figures have no bias worth the name, and then the correction adds but noise.
     """

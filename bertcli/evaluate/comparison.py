@@ -4,8 +4,8 @@
   of independent items is Bonett and Price's (2012), which is right also where the models hardly differ.
 * p is McNemar's exact test (1947) for such shares. Else it is a permutation test (Fisher 1935; Noreen 1989): if both
   models were as good, their results on an item, or cluster, could be exchanged. p is the share of FLIPS random
-  exchanges after which the figures differ as much as they do. With more than MOST_EXCHANGED items each of MOST_PARTS
-  parts of them has the share of the difference that leaving it out shows (a pseudo-value of Tukey 1958), and an
+  exchanges after which the figures differ as much as they do. With more than MOST_EXCHANGED items each of MOST_GROUPS
+  groups of them has the share of the difference that leaving it out shows (a pseudo-value of Tukey 1958), and an
   exchange flips the sign of that: the same for a mean, close for any smooth figure, and a hundredth of the time.
 * `smallest` is the difference that would have been seen in 80 % of such files, from the spread of the draws.
 * With more than two models each is compared with the first, and p is corrected as Holm (1979) does.
@@ -51,8 +51,8 @@ def differences(
     value: how much b's figure is above a's; ahead: the share of draws in which b is better, equal ones half.
     """
     names = [name for name in of_a if name in of_b and spec_of(name).less_is_better is not None]
-    parts = resampling.leaving_out()
-    without_a, without_b = a.figures(parts), b.figures(parts)
+    groups = resampling.leaving_out()
+    without_a, without_b = a.figures(groups), b.figures(groups)
     left_out = {name: without_b[name] - without_a[name] for name in names}
     p_of_name: Mapping[str, float | None]
     if resampling.count <= MOST_EXCHANGED:
@@ -166,13 +166,13 @@ def permuted(a: Results, b: Results, names: Sequence[str], resampling: Resamplin
 def sign_flipped(value: float, left_out: Numbers) -> float | None:
     """The p-value of a difference by flipping the signs of its pseudo-values.
 
-    left_out: the difference without each part of the items [part]. None if it is not defined without one of them.
+    left_out: the difference without each group of the items [group]. None if it is not defined without one of them.
     """
     if not np.isfinite(left_out).all():
         return None
-    parts = len(left_out)
-    shares = parts * value - (parts - 1) * left_out
-    flips = np.concatenate([*Resampling(parts).signs(FLIPS)])
+    groups = len(left_out)
+    shares = groups * value - (groups - 1) * left_out
+    flips = np.concatenate([*Resampling(groups).signs(FLIPS)])
     sums = np.abs((1 - 2 * flips) @ shares)
     return float((1 + (sums >= abs(shares.sum()) - ROUNDING).sum()) / (1 + FLIPS))
 

@@ -105,7 +105,7 @@ class Exporter(Tracer):
         if x.name == rules.OFFSETS:
             # The only view of offsets that modules take is that of the sentences' first tokens.
             return OnnxValue(x.graph, rules.FIRST)
-        match view.kind:
+        match view.operation:
             case "divide":
                 after = self._dimensions(view.after)
                 axis = _sentences_of(_flat(before), _flat(after))
@@ -126,11 +126,11 @@ class Exporter(Tracer):
     def _undo_view(self, x: OnnxValue, view: ArrayView) -> OnnxValue:
         """Undo a view: return the tensor that it was taken from."""
         before, after = self._dimensions(view.before), self._dimensions(view.after)
-        if view.kind == "divide":
+        if view.operation == "divide":
             if _sentences_of(_flat(before), _flat(after)) == 0:
                 return rules.unpadded(x, *(dim.size for dim in _flat(after)[2:]))
             return x.reshaped(_flat(after), _flat(before))
-        if view.kind == "transpose":
+        if view.operation == "transpose":
             return x.permuted(*_order(after, [view.numbers.index(i) for i in range(len(after))]))
         raise RuntimeError("An op wrote into a part of a value: no graph can have that.")
 

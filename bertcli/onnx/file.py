@@ -68,8 +68,8 @@ def check(export: Export) -> None:
 
     model = _without_weights(export)
     for name, weight in export.weights.items():
-        kind = helper.np_dtype_to_tensor_dtype(export.type(weight))
-        model.graph.input.append(helper.make_tensor_value_info(name, kind, weight.shape))
+        data_type = helper.np_dtype_to_tensor_dtype(export.type(weight))
+        model.graph.input.append(helper.make_tensor_value_info(name, data_type, weight.shape))
     checker.check_model(model, full_check=True)
 
 
@@ -81,8 +81,8 @@ def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, locati
     offset = 0
     inside: list[tuple[bytes, NDArray[Any]]] = []  # weights, each after the bytes before its numbers
     for name, weight in export.weights.items():
-        kind = helper.np_dtype_to_tensor_dtype(export.type(weight))
-        tensor = TensorProto(name=name, dims=weight.shape, data_type=kind)
+        data_type = helper.np_dtype_to_tensor_dtype(export.type(weight))
+        tensor = TensorProto(name=name, dims=weight.shape, data_type=data_type)
         size = export.size(weight)
         if beside is None:
             head = tensor.SerializeToString() + _tag(_RAW_DATA, size)
@@ -171,7 +171,7 @@ def _without_weights(export: Export) -> "onnx.ModelProto":
     used = {name for node in nodes for name in node.inputs}
     proto = []
     for node in nodes:
-        made = helper.make_node(node.kind, node.inputs, [node.output], name=node.output, **node.attributes)
+        made = helper.make_node(node.op_type, node.inputs, [node.output], name=node.output, **node.attributes)
         proto.append(made)
     outputs = []
     for name, tensor in export.outputs.items():

@@ -50,9 +50,9 @@ class OnnxValue:
         """Return a copy with these axes."""
         return OnnxValue(self.graph, self.name, axes)
 
-    def node(self, kind: str, *others: "Operand", **attributes: Any) -> "OnnxValue":
+    def node(self, op_type: str, *others: "Operand", **attributes: Any) -> "OnnxValue":
         """Add an operator on this tensor and others, and return its result."""
-        return self.graph.node(kind, self, *others, **attributes)
+        return self.graph.node(op_type, self, *others, **attributes)
 
     def __add__(self, other: "Operand") -> "OnnxValue":
         return self.node("Add", other)
@@ -103,7 +103,7 @@ class OnnxValue:
     def permuted(self, *order: int) -> "OnnxValue":
         """Reorder the dimensions; two permutations in a row become one node."""
         whole, made = self, self.graph.made.get(self.name)
-        if made is not None and made.kind == "Transpose":
+        if made is not None and made.op_type == "Transpose":
             whole, order = OnnxValue(self.graph, made.inputs[0]), tuple(made.attributes["perm"][i] for i in order)
         return whole if [*order] == sorted(order) else whole.node("Transpose", perm=order)
 
@@ -123,7 +123,7 @@ class Band(NamedTuple):
 class Node(NamedTuple):
     """An operator with its one result."""
 
-    kind: str
+    op_type: str
     inputs: tuple[str, ...]
     output: str
     attributes: dict[str, Any]
@@ -168,12 +168,12 @@ class Graph:
         finally:
             self._scope = before
 
-    def node(self, kind: str, *operands: Operand, **attributes: Any) -> OnnxValue:
+    def node(self, op_type: str, *operands: Operand, **attributes: Any) -> OnnxValue:
         """Add an operator, and return its result. Operators on inputs and constants only are added once per graph."""
         inputs = tuple(self._float(self._stored(self._name(operand))) for operand in operands)
         if not self._shared.issuperset(inputs):
-            return OnnxValue(self, self._add(kind, inputs, attributes))
-        name = self._once(kind, inputs, attributes)
+            return OnnxValue(self, self._add(op_type, inputs, attributes))
+        name = self._once(op_type, inputs, attributes)
         self._shared.add(name)
         return OnnxValue(self, name)
 
@@ -246,17 +246,17 @@ class Graph:
         whole = self._once("Mul", (whole, f"{name}.scales"), {})
         return self._once("Reshape", (whole, self._name(weight.shape)), {})
 
-    def _once(self, kind: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
-        key = (kind, inputs, tuple(sorted(attributes.items())))
+    def _once(self, op_type: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
+        key = (op_type, inputs, tuple(sorted(attributes.items())))
         if key not in self._names:
             with self.scope(""):
-                self._names[key] = self._add(kind, inputs, attributes)
+                self._names[key] = self._add(op_type, inputs, attributes)
         return self._names[key]
 
-    def _add(self, kind: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
-        name = f"{self._scope}/{kind}" if self._scope else kind
+    def _add(self, op_type: str, inputs: tuple[str, ...], attributes: dict[str, Any]) -> str:
+        name = f"{self._scope}/{op_type}" if self._scope else op_type
         self._counts[name] = count = self._counts.get(name, 0) + 1
         output = name if count == 1 else f"{name}_{count}"
-        self.made[output] = node = Node(kind, inputs, output, attributes)
+        self.made[output] = node = Node(op_type, inputs, output, attributes)
         self.nodes.append(node)
         return output

@@ -220,7 +220,7 @@ def rotate(
     half = split[-1].size // 2
     last = len(split) - 1
     angles = where.cast().unsqueezed(last - 1, last) * np.array(inverse_frequencies, np.float32)  # [tokens, 1, half]
-    cos, sin = (angles.node(kind) * float(scaling) for kind in ("Cos", "Sin"))
+    cos, sin = (angles.node(op_type) * float(scaling) for op_type in ("Cos", "Sin"))
     whole = x.reshaped(x.dims, split)
     a, b = whole.cut(last, [0], [half]), whole.cut(last, [half], [2 * half])
     left, right = a * cos - b * sin, b * cos + a * sin

@@ -70,7 +70,7 @@ class ArrayView(NamedTuple):
     `numbers`: axis, start and stop of a slice; axis and index of an index; the order of axes of a transposition.
     """
 
-    kind: Literal["slice", "index", "divide", "transpose"]
+    operation: Literal["slice", "index", "divide", "transpose"]
     before: Axes
     after: Axes
     numbers: tuple[int, ...] = ()
@@ -148,8 +148,8 @@ class Traced(StandIn):
         """Wrap `empty`, as `dispatch.traced_like` does."""
         return Traced(empty, (self.axes[0], (Factor(features, self.shape[1]),)), Origins())
 
-    def _view(self, kind: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
-        return Traced(array, axes, self.source, (*self.views, ArrayView(kind, self.axes, axes, numbers)))
+    def _view(self, operation: Any, array: Any, axes: Axes, *numbers: int) -> "Traced":
+        return Traced(array, axes, self.source, (*self.views, ArrayView(operation, self.axes, axes, numbers)))
 
 
 def _with_axis(axes: Axes, number: int, others: Axes) -> Axes:

@@ -264,7 +264,7 @@ Paths = tuple[str, ...]
 
 
 class Flow(Tracer):
-    """The output shape of every module of a pass and, for the `shown` ones (paths), which of them feed it.
+    """The output shape of every module of a pass and, for the `displayed` ones (paths), which of them feed it.
 
     Every value is followed from the modules that make it to those that use it. An op without parameters passes on the
     sources of its operands; one with parameters is a source itself. So a norm after a residual sum is fed by both sides
@@ -272,10 +272,10 @@ class Flow(Tracer):
     shown module around it.
     """
 
-    def __init__(self, model: LoadedModel, shown: Collection[str]) -> None:
+    def __init__(self, model: LoadedModel, displayed: Collection[str]) -> None:
         super().__init__(model.name, dry=True)
         self.register(twins(model.network))
-        self._shown = frozenset(shown)
+        self._displayed = frozenset(displayed)
         # By a module's path: of its results, call by call.
         self._shapes: dict[str, list[Shape]] = {}
         # Sources of a module's arguments.
@@ -294,7 +294,7 @@ class Flow(Tracer):
 
     @property
     def inputs(self) -> dict[str, Paths]:
-        """The shown modules that feed each of them."""
+        """The displayed modules that feed each of them."""
         return {path: self._work[path] or arguments for path, arguments in self._arguments.items()}
 
     def ran(self, ran: Ran) -> None:
@@ -302,7 +302,7 @@ class Flow(Tracer):
         operands = [operand for operand in ran.operands if operand is not None]
         sources = self._sources(operands)
         if any(operand.weight for operand in operands):
-            here = nearest(self.frame.path if self.frame else "", self._shown)
+            here = nearest(self.frame.path if self.frame else "", self._displayed)
             self._work_on(here, sources)
             sources = (here,)
         ran.output.source[:] = dict.fromkeys((*ran.output.source, *sources))
@@ -310,7 +310,7 @@ class Flow(Tracer):
     def returned(self, path: str, module: Module, arguments: Sequence[Any], output: Traced) -> None:
         """Note the shape of a result; that of a shown module comes from it, unless a module inside made it."""
         self._shapes.setdefault(path, []).append(_shape(output.axes))
-        if path not in self._shown:
+        if path not in self._displayed:
             return
         self._arguments.setdefault(path, self._sources(value for value in arguments if isinstance(value, Traced)))
         self._work.setdefault(path, ())
@@ -329,21 +329,21 @@ class Flow(Tracer):
         paths = []
         for value in values:
             for origin in value.source:
-                paths.append(nearest(origin.home, self._shown) if isinstance(origin, Weight) else origin)
+                paths.append(nearest(origin.home, self._displayed) if isinstance(origin, Weight) else origin)
         return tuple(dict.fromkeys(paths))
 
 
-def flow_of(model: LoadedModel, shown: Collection[str]) -> Flow:
-    """Run a pass by shapes and return which of the `shown` modules feeds which."""
-    flow = Flow(model, shown)
+def flow_of(model: LoadedModel, displayed: Collection[str]) -> Flow:
+    """Run a pass by shapes and return which of the `displayed` modules feeds which."""
+    flow = Flow(model, displayed)
     with watching(flow):
         outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
     return flow
 
 
-def nearest(path: str, shown: Collection[str]) -> str:
-    """The innermost of the `shown` paths that is `path` or contains it; "" is the whole model."""
-    while path and path not in shown:
+def nearest(path: str, displayed: Collection[str]) -> str:
+    """The innermost of the `displayed` paths that is `path` or contains it; "" is the whole model."""
+    while path and path not in displayed:
         path = path.rpartition(".")[0]
     return path
 

@@ -185,16 +185,16 @@ def strip(figure: Record) -> Markup | str:
     point, low, high = figure["value"], figure["low"], figure["high"]
     if point is None or not 0 <= point <= 1 or (low is not None and not 0 <= low <= high <= 1):
         return ""
-    parts = [element("line", x1="0", x2="100", y1="4", y2="4", class_="quiet")]
+    shapes = [element("line", x1="0", x2="100", y1="4", y2="4", class_="quiet")]
     for tick in (0, 50, 100):
-        parts.append(element("line", x1=f"{tick}", x2=f"{tick}", y1="2.5", y2="5.5", class_="quiet"))
+        shapes.append(element("line", x1=f"{tick}", x2=f"{tick}", y1="2.5", y2="5.5", class_="quiet"))
     if low is not None:
-        parts.append(element("line", x1=f"{100 * low:.2f}", x2=f"{100 * high:.2f}", y1="4", y2="4", class_="range"))
-    parts.append(element("circle", cx=f"{100 * point:.2f}", cy="4", r="2"))
+        shapes.append(element("line", x1=f"{100 * low:.2f}", x2=f"{100 * high:.2f}", y1="4", y2="4", class_="range"))
+    shapes.append(element("circle", cx=f"{100 * point:.2f}", cy="4", r="2"))
     for tick, label, anchor in ((0, "0", "start"), (50, "0.5", "middle"), (100, "1", "end")):
-        parts.append(element("text", label, x=f"{tick}", y="13", text_anchor=anchor))
+        shapes.append(element("text", label, x=f"{tick}", y="13", text_anchor=anchor))
     text = f"{value(figure)} {interval(figure)}"
-    return element("svg", *parts, viewBox="-3 0 106 14", class_="strip", role="img", aria_label=text)
+    return element("svg", *shapes, viewBox="-3 0 106 14", class_="strip", role="img", aria_label=text)
 
 
 def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]]) -> Markup:
@@ -204,28 +204,28 @@ def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]
         total = max(1, sum(counts))
         rows.append([label, *(shaded(f"{count:,}", count / total) for count in counts)])
     columns = [Column("True"), *(Column(label) for label in labels)]
-    kind = f"{HEAT} upright" if len(labels) > MANY_LABELS else HEAT
-    return table(f"{name}: confusion matrix, true labels down, predicted ones across", columns, rows, kind)
+    style = f"{HEAT} upright" if len(labels) > MANY_LABELS else HEAT
+    return table(f"{name}: confusion matrix, true labels down, predicted ones across", columns, rows, style)
 
 
 def drawn(curve: Curve) -> Markup:
     """Points in a square from 0 to 1, joined in their order, with their ranges, and other points beside them."""
     points = [*map(_in_picture, curve.points)]
     other_lines = [[*map(_in_picture, line)] for line in curve.beside]
-    parts = [*_frame(named_below=bool(curve.names))]
+    shapes = [*_frame(named_below=bool(curve.names))]
     if curve.ideal:
-        parts.append(_line("quiet", 0, 100, 100, 0))
-    parts += _ranges(points, curve)
-    parts.append(_polyline(points))
-    parts += [_polyline(line, "beside") for line in other_lines]
+        shapes.append(_line("quiet", 0, 100, 100, 0))
+    shapes += _ranges(points, curve)
+    shapes.append(_polyline(points))
+    shapes += [_polyline(line, "beside") for line in other_lines]
     if len(points) <= MOST_DOTS:
-        parts += [element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1") for x, y in points]
-    parts += _labels(points, other_lines, curve)
+        shapes += [element("circle", cx=f"{x:.2f}", cy=f"{y:.2f}", r="1") for x, y in points]
+    shapes += _labels(points, other_lines, curve)
     counted = "; the numbers count texts" if curve.notes else ""
-    parts.append(element("text", f"{curve.across} →", x="0", y="114"))
-    parts.append(element("text", f"↑ {curve.up}{counted}", x="-8", y="-5"))
+    shapes.append(element("text", f"{curve.across} →", x="0", y="114"))
+    shapes.append(element("text", f"↑ {curve.up}{counted}", x="-8", y="-5"))
     width = 122 + (ROOM_FOR_NAMES if curve.line_names else 0)
-    return element("svg", *parts, viewBox=f"-14 -12 {width} 130", class_="curve", role="img", aria_label=curve.title)
+    return element("svg", *shapes, viewBox=f"-14 -12 {width} 130", class_="curve", role="img", aria_label=curve.title)
 
 
 def _ranges(points: Sequence[Point], curve: Curve) -> Iterator[Markup]:
@@ -248,8 +248,8 @@ def _labels(points: Sequence[Point], other_lines: Sequence[Sequence[Point]], cur
         yield element("text", name, x="102", y=f"{y + 1.5:.2f}")
 
 
-def _polyline(points: Sequence[Point], kind: str | None = None) -> Markup:
-    return element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in points), class_=kind)
+def _polyline(points: Sequence[Point], style: str | None = None) -> Markup:
+    return element("polyline", points=" ".join(f"{x:.2f},{y:.2f}" for x, y in points), class_=style)
 
 
 def _spaced(heights: Sequence[float]) -> list[float]:
@@ -303,5 +303,5 @@ def _frame(named_below: bool) -> Iterable[Markup]:
             yield element("text", f"{tick:g}", x=f"{at:g}", y="106.5", text_anchor="middle")
 
 
-def _line(kind: str, x1: float, y1: float, x2: float, y2: float, *title: Markup) -> Markup:
-    return element("line", *title, x1=f"{x1:.2f}", y1=f"{y1:.2f}", x2=f"{x2:.2f}", y2=f"{y2:.2f}", class_=kind)
+def _line(style: str, x1: float, y1: float, x2: float, y2: float, *title: Markup) -> Markup:
+    return element("line", *title, x1=f"{x1:.2f}", y1=f"{y1:.2f}", x2=f"{x2:.2f}", y2=f"{y2:.2f}", class_=style)

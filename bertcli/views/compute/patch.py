@@ -435,12 +435,12 @@ def _pieces(view: Patch, side: int) -> Markup:
     """The tokens of one text; those whose partner in the other text differs, or is missing, are marked."""
     other_side = 1 - side
     partner_of = {pair[side]: pair[other_side] for pair in view.pairs}
-    parts: list[str] = []
+    shaded_words: list[str] = []
     for position, piece in enumerate(view.tokens[side]):
         partner = partner_of.get(position)
         is_equal = partner is not None and view.tokens[other_side][partner] == piece
-        parts += [piece if is_equal else shaded(piece, 1.0), " "]
-    return element("span", *parts)
+        shaded_words += [piece if is_equal else shaded(piece, 1.0), " "]
+    return element("span", *shaded_words)
 
 
 def _map(view: Patch, direction: str) -> Markup:

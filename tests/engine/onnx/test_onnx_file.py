@@ -77,7 +77,7 @@ def test_onnx_file_of_weights_can_be_memory_mapped(tmp_path: Path) -> None:
 
 def test_onnx_file_with_a_fault_is_not_written() -> None:
     export = small()
-    export.graph.nodes.append(export.graph.nodes[-1]._replace(kind="NoSuchOperator", output="wrong"))
+    export.graph.nodes.append(export.graph.nodes[-1]._replace(op_type="NoSuchOperator", output="wrong"))
     with pytest.raises(onnx.checker.ValidationError, match="NoSuchOperator"):
         onnx_file.check(export._replace(outputs={"wrong": replace(export.outputs["made"], name="wrong")}))
 
