@@ -80,6 +80,13 @@ class Evaluate(Reading):
         panel="Input",
         read=_renamed,
     )
+    labels: list[str] | None = option(
+        None, "A,B,C", "tag with a GLiNER model: the types to look for. (default: those in the data)", panel="Input",
+        read=separated,
+    )  # fmt: skip
+    threshold: float | None = option(
+        None, "P", "tag with a GLiNER model: only entities that score more than this. (default: 0.5)", panel="Input"
+    )
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
     run: str | None = option(

@@ -338,3 +338,32 @@ def test_gliner_without_its_head_is_incomplete(tmp_path: Path, folder: Path) -> 
     make(tmp_path / "bert")
     (tmp_path / "model.safetensors").write_bytes((tmp_path / "bert" / "model.safetensors").read_bytes())
     assert "no tensors of spans" in command("tag", "-m", tmp_path, "--labels", "person", "Berlin").error
+
+
+def test_gliner_exports_its_encoder_and_says_so(models: dict[str, Model], tmp_path: Path) -> None:
+    folder = models["bert"].path
+    assert folder is not None
+    exported = command("export", "-m", folder, "-o", tmp_path / "encoder.onnx")
+    assert exported.status == 0, exported.error
+    assert "encoder.onnx gives last_hidden_state" in exported.err
+    assert (
+        "the encoder of a GLiNER model, which is what --engine onnx runs; words, spans and their scores" in exported.err
+    )
+    refused = command("export", "-m", folder, "-o", tmp_path / "spans.onnx", "--head", "spans")
+    assert "which no input of a graph says: leave out --head for the encoder." in refused.error
+    assert not (tmp_path / "spans.onnx").exists()
+
+
+def test_gliner_is_traced_whole_with_names_for_its_steps(models: dict[str, Model]) -> None:
+    """Every step has a name of its own, an LSTM's cost counts, and parameters are the library's number."""
+    folder = models["bert"].path
+    assert folder is not None
+    traced = command("trace", "-m", folder, "a cup of tea", "--formulas", "--format", "json")
+    assert traced.status == 0, traced.error
+    shown = json.loads(traced.out)
+    assert shown["totals"]["params"] == RECORDED["bert"]["parameters"]
+    steps = {step["output"]["name"]: step for step in shown["steps"] if step["path"].startswith("spans")}
+    assert {"Words", "Words in context", "Labels", "Label vectors", "Span vectors", "Span logits"} <= steps.keys()
+    assert {step["group"] for step in steps.values()} == {"Words and labels", "Spans"}
+    assert steps["Words in context"]["macs"] > 0
+    assert "o ⊙ tanh (c_t)" in steps["Words in context"]["formula"]

@@ -142,10 +142,10 @@ Token classifier
   TokenClassifier.output linear      | linear                 | Label logits      | W_c
 """,
     "spans": """
-StepNames and labels
+Words and labels
   SpanScores.projection linear       | projection              | Projected states | W
-  SpanScores gather                  | first pieces            | StepNames
-  Lstm.input lstm                    | LSTM in both directions | StepNames in context | W, U, W_r, U_r
+  SpanScores gather                  | first pieces            | Words
+  Lstm.input lstm                    | LSTM in both directions | Words in context | W, U, W_r, U_r
   SpanScores.from_end gather         | marks                   | Labels
   Projection.inner linear of Labels  | label: linear 1 + {act} | Label inner      | W_1
   Projection.output linear of Label inner | label: linear 2    | Label vectors    | W_2

@@ -1,18 +1,23 @@
-"""Evaluator of `tag`: precision, recall and F1 of entities, right in extent and type, as seqeval's strict mode."""
+"""Evaluator of `tag`: precision, recall and F1 of entities, right in extent and type, as seqeval's strict mode.
+
+A model that labels tokens gives a tag for each word. A GLiNER model gives entities of the types that are asked for:
+those of `labels`, else those in the data.
+"""
 
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertcli.engine.float64 import product
+from bertcli.errors import BertcliError
 from bertcli.errors import quoted as quoted
 from bertcli.evaluate import metrics
-from bertcli.evaluate.load.labelled import Labelled
+from bertcli.evaluate.load.labelled import Flags, Labelled
 from bertcli.evaluate.load.tables import TAG
 from bertcli.evaluate.metrics import Figures, Numbers
 from bertcli.evaluate.options import Evaluate
@@ -40,11 +45,25 @@ SCHEMES["BILOU"] = SCHEMES["BIOES"]  # L and U are written E and S before entiti
 
 
 class EntitySpan(NamedTuple):
-    """An entity: its type, its first word, and the word after its last."""
+    """An entity: its type, its first word, and the word after its last; of a GLiNER model, characters for words."""
 
     type: str
     start: int
     end: int
+
+
+class TaggedRows(NamedTuple):
+    """The true and found entities of each row, the model's records, and which rows have true ones that it can find.
+
+    parts: what entities count in each row, its words or its characters; joiner: what is between these.
+    """
+
+    true: Sequence[set[EntitySpan]]
+    found: Sequence[set[EntitySpan]]
+    records: Sequence[Mapping[str, Any]]
+    readable: Flags
+    parts: Sequence[Sequence[str]]
+    joiner: str
 
 
 def entities(tags: Tags, scheme: str) -> set[EntitySpan]:
@@ -86,9 +105,40 @@ def scheme_of(sentences: Iterable[Tags]) -> str:
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
-    """Tag the words of each sentence: a text is its words with a space between."""
+    """Tag the words of each sentence: a text is its words with a space between.
+
+    Errors: BertcliError for `labels` or `threshold` with a model whose labels are its own.
+    """
+    by_spans = "spans" in model.heads
+    if not by_spans and (options.labels is not None or options.threshold is not None):
+        raise BertcliError(
+            f"{model.name} has labels of its own: labels and threshold (--labels, --threshold) are for GLiNER models."
+        )
+    rows = _by_spans(model, data, options) if by_spans else _by_tags(model, data, options)
+    right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
+    types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
+    right_counts, found_counts, true_counts = (count_by_type(some, types) for some in (right, rows.found, rows.true))
+    spelled = partial(_spelled, joiner=rows.joiner)
+    return [
+        Outcome(
+            name=model.name,
+            figures_from=figures,
+            arrays=[right_counts, found_counts, true_counts],
+            columns=types,
+            details=type_details,
+            usable=usable(rows.records) & rows.readable,
+            badness=(found_counts + true_counts - 2 * right_counts).sum(axis=1),
+            expected=[spelled(*row) for row in zip(rows.true, rows.parts, strict=True)],
+            found=[spelled(*row) for row in zip(rows.found, rows.parts, strict=True)],
+        )
+    ]
+
+
+def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
+    """Compare the tag of each word, for a model that labels tokens."""
     words = [row.label[0] for row in data.rows]
-    read = partial(_renamed, labels=model.config.labels, names=options.rename_label or {})
+    types = {label.partition("-")[2] for label in model.config.labels} - {""}
+    read = partial(_renamed, types=types, names=options.rename_label or {})
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
     records = model.tag(data.texts, aggregation="none", ignore=(), **options.window_options)
     predicted = [_tags(of_row, record.get("entities", ())) for of_row, record in zip(words, records, strict=True)]
@@ -104,22 +154,41 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
     true = [entities(tags, scheme) for tags in gold]
     found = [entities(tags, model_scheme) for tags in predicted]
-    right = [of_true & of_found for of_true, of_found in zip(true, found, strict=True)]
-    types = sorted({entity.type for spans in (*true, *found) for entity in spans})
-    right_counts, found_counts, true_counts = (count_by_type(spans, types) for spans in (right, found, true))
-    return [
-        Outcome(
-            name=model.name,
-            figures_from=figures,
-            arrays=[right_counts, found_counts, true_counts],
-            columns=types,
-            details=type_details,
-            usable=usable(records) & readable,
-            badness=(found_counts + true_counts - 2 * right_counts).sum(axis=1),
-            expected=[_spelled(spans, of_row) for spans, of_row in zip(true, words, strict=True)],
-            found=[_spelled(spans, of_row) for spans, of_row in zip(found, words, strict=True)],
-        )
-    ]
+    return TaggedRows(true, found, records, readable, words, " ")
+
+
+def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
+    """Compare the characters that entities cover, for a GLiNER model: its words may be others than the data's."""
+    names = options.rename_label or {}
+    labels = options.labels
+    if labels is None:
+        in_data = {names.get(tag[2:], tag[2:]) for row in data.rows for tag in row.label[1]}
+        labels = sorted(in_data - {"", "O"})
+        if not labels:
+            raise BertcliError("The data have no entities, so no type to look for: name some (--labels).")
+        logger.info("looking for the types in the data: %s (--labels chooses others).", ", ".join(labels))
+    gold, readable = data.left_out.read_or_skip(data.rows, partial(_renamed, types=labels, names=names), list[str]())
+    records = model.tag(data.texts, labels=labels, threshold=options.threshold, **options.window_options)
+
+    scheme = options.scheme or scheme_of(gold)
+    logger.info("tags are read as %s in the data (--scheme chooses another).", scheme)
+    true, found = [], []
+    for row, tags, record in zip(data.rows, gold, records, strict=True):
+        bounds = word_bounds(row.label[0])
+        spans = entities(tags, scheme)
+        true.append({EntitySpan(type, bounds[first][0], bounds[last - 1][1]) for type, first, last in spans})
+        said = record.get("entities", ())
+        found.append({EntitySpan(one["entity_group"], one["start"], one["end"]) for one in said})
+    return TaggedRows(true, found, records, readable, [row.text for row in data.rows], "")
+
+
+def word_bounds(words: Sequence[str]) -> list[tuple[int, int]]:
+    """The first character of each word, and the one after its last, in a text that has a space between them."""
+    bounds, begin = [], 0
+    for word in words:
+        bounds.append((begin, begin + len(word)))
+        begin += len(word) + 1
+    return bounds
 
 
 def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, true: Numbers) -> Figures:
@@ -152,15 +221,14 @@ def count_by_type(sentences: Iterable[Iterable[EntitySpan]], types: Sequence[str
     return np.array(rows, float)
 
 
-def _renamed(row: Text, labels: Sequence[str], names: Mapping[str, str]) -> list[str]:
+def _renamed(row: Text, types: Collection[str], names: Mapping[str, str]) -> list[str]:
     """The tags of a row with types as the model calls them. Errors: ValueError for a type that it lacks."""
-    known = {label.partition("-")[2] for label in labels} - {""}
     tags: list[str] = []
     for tag in row.label[1]:
         type = names.get(tag[2:], tag[2:])
-        if type not in ("", "O", *known):
+        if type not in ("", "O", *types):
             raise ValueError(
-                f"the type {quoted(type)} is not one of this model's: {', '.join(sorted(known))} "
+                f"the type {quoted(type)} is not one of this model's: {', '.join(sorted(types))} "
                 "(--rename-label A=B says which one is meant, A=O that it is none)."
             )
         tags.append("O" if type in ("", "O") else tag[:2] + type)
@@ -178,8 +246,8 @@ def _tags(words: Sequence[str], pieces: Iterable[Any]) -> Tags:
     return [tags.get(number, "O") for number in range(len(words))]
 
 
-def _spelled(spans: Iterable[EntitySpan], words: Sequence[str]) -> str:
+def _spelled(spans: Iterable[EntitySpan], parts: Sequence[str], joiner: str) -> str:
     """Entities as people read them: "Angela Merkel (PER); Paris (LOC)"."""
     ordered = sorted(spans, key=lambda entity: entity.start)
-    texts = [f"{' '.join(words[entity.start : entity.end])} ({entity.type})" for entity in ordered]
+    texts = [f"{joiner.join(parts[entity.start : entity.end])} ({entity.type})" for entity in ordered]
     return "; ".join(texts) or "none"

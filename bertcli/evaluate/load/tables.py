@@ -174,7 +174,7 @@ TASKS_OF_OPTION = {  # the options that only some tasks have
     "run": FOUND,
     "vectors": ("retrieval",),
     "k": (*FOUND, "fill-mask"),
-    "scheme": ("tag",),
+    **dict.fromkeys(("scheme", "labels", "threshold"), ("tag",)),
     "metric": ("minimal-pairs",),
     "rename_label": ("classification", "tag"),
 }

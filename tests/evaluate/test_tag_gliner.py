@@ -1,0 +1,109 @@
+"""evaluate --task tag with a GLiNER model: F1 of the entities that `tag --labels` finds, by counts made here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Made
+from helpers.gliner import write_gliner
+from helpers.terminal import bertcli as command
+
+import bertcli
+from bertcli.model import Model
+
+SENTENCES = (
+    ["She", "poured", "a", "cup", "of", "hot", "coffee", "in", "Paris"],
+    ["Berlin"],
+    ["the", "river", ":", "a", "well", "known", "man", "bought", "coffee", "and", "sold", "milk"],
+    ["he", "said", "1,000", "cups", "of", "U.S.", "coffee"],
+)
+LABELS = ("drink", "person")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_gliner(tmp_path_factory.mktemp("gliner") / "model")
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Model:
+    return bertcli.load(folder)
+
+
+def tags_of(words: list[str], entities: list[Any], names: dict[str, str]) -> list[str]:
+    """IOB2 of the entities that begin and end with words of the data."""
+    begins, begin = {}, 0
+    for number, word in enumerate(words):
+        begins[begin] = number
+        begin += len(word) + 1
+    ends = {begin + len(words[number]): number for begin, number in begins.items()}
+    tags = ["O"] * len(words)
+    for one in entities:
+        first, last = begins.get(one["start"]), ends.get(one["end"])
+        if first is not None and last is not None:
+            name = names[one["entity_group"]]
+            tags[first : last + 1] = [f"B-{name}", *[f"I-{name}"] * (last - first)]
+    return tags
+
+
+def figures_of(report: str) -> dict[str, float]:
+    (of_model,) = json.loads(report)["models"]
+    return {name: figure["value"] for name, figure in of_model["metrics"].items()}
+
+
+def test_evaluate_counts_the_entities_of_gliner(folder: Path, model: Model, tmp_path: Path) -> None:
+    names = {"drink": "DRINK", "person": "PER"}
+    found = [record["entities"] for record in model.tag(map(" ".join, SENTENCES), labels=LABELS)]
+    said = sum(map(len, found))
+    # Of the first sentence the last entity is left out of the data, of the third the first one has the other type.
+    # Entities of a part of a word ("U" of "U.S.") are in no data.
+    other = {"drink": "person", "person": "drink"}
+    changed = [found[0][:-1], found[1], [*found[2]], found[3]]
+    changed[2][0] = {**found[2][0], "entity_group": other[found[2][0]["entity_group"]]}
+    gold = [tags_of(words, some, names) for words, some in zip(SENTENCES, changed, strict=True)]
+    true = sum(tag.startswith("B-") for tags in gold for tag in tags)
+    right = true - 1
+    assert said - 2 > right > 2
+
+    data = tmp_path / "data.jsonl"
+    rows = [{"tokens": words, "tags": tags} for words, tags in zip(SENTENCES, gold, strict=True)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    renamed = ("--rename-label", "DRINK=drink,PER=person", "--format", "json")
+    result = command("evaluate", data, "-m", folder, "--labels", "drink, person", *renamed)
+    assert result.status == 0, result.error
+    figures = figures_of(result.out)
+    assert figures["precision"] == pytest.approx(right / said)
+    assert figures["recall"] == pytest.approx(right / true)
+    assert figures["f1"] == pytest.approx(2 * right / (said + true))
+    # Without --labels the types of the data are looked for, here the same.
+    by_default = command("evaluate", data, "-m", folder, *renamed)
+    assert figures_of(by_default.out) == figures
+    assert "looking for the types in the data: drink, person" in by_default.err
+    surer = command("evaluate", data, "-m", folder, "--threshold", "0.9999", *renamed)
+    assert figures_of(surer.out)["recall"] < right / true
+
+
+def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.conll"
+    data.write_text("a O\ncup B-drink\nof I-drink\ntea I-drink\n\nBerlin B-city\n", encoding="utf-8")
+    result = command("evaluate", data, "-m", folder, "-o", tmp_path / "report.json")
+    assert result.status == 0, result.error
+    (of_model,) = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["models"]
+    (missed,) = of_model["worst"]
+    assert (missed["expected"], missed["found"]) == ("cup of tea (drink)", "none")
+    assert {row["label"]: row["f1"] for row in of_model["labels"]} == {"city": 1.0, "drink": 0.0}
+    one_type = command("evaluate", data, "-m", folder, "--labels", "drink")
+    assert "the type 'city' is not one of this model's: drink (--rename-label" in one_type.error
+
+
+def test_evaluate_takes_labels_for_gliner_alone(folder: Path, tmp_path: Path, made: Made) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text(json.dumps({"tokens": ["tea"], "tags": ["O"]}) + "\n", encoding="utf-8")
+    own = made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
+    refused = command("evaluate", data, "-m", own, "--labels", "person")
+    assert "has labels of its own: labels and threshold (--labels, --threshold) are for GLiNER models." in refused.error
+    assert "no type to look for: name some (--labels)" in command("evaluate", data, "-m", folder).error
+    reviews = tmp_path / "reviews.csv"
+    reviews.write_text("text,label\na,pos\n", encoding="utf-8")
+    assert "--labels" in command("evaluate", reviews, "--labels", "person").error
