@@ -113,9 +113,14 @@ def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) ->
     (copy / "config_sentence_transformers.json").write_text(
         '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
     )
-    (found,) = bertcli.explain(bertcli.load(copy), "Paris is red", versus=OTHER)
+    model = bertcli.load(copy)
+    (found,) = bertcli.explain(model, "Paris is red", versus=OTHER)
     assert found.value == pytest.approx(float(cosine[0] @ cosine[1]), abs=1e-5)
-    assert [(word.word, word.start) for word in found.words] == [("Paris", 0), ("is", 6), ("red", 9)]
+    words = [("Paris", 0), ("is", 6), ("red", 9)]
+    assert [(word.word, word.start) for word in found.words] == words
+    (paired,) = bertcli.explain(model, "Paris is red", "Paris is red", versus=OTHER)
+    assert [(word.word, word.start) for word in paired.words] == words * 2
+    assert [word.side for word in paired.words] == [0] * 3 + [1] * 3
 
 
 def test_explain_says_what_it_cannot_do(made: Made) -> None:

@@ -50,6 +50,19 @@ def test_settings_of_a_network(tmp_path: Path, case: str) -> None:
     np.testing.assert_allclose(found, RECORDED["network"][case], rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize(("family", "feed_forward"), [("t5", "relu"), ("mt5", "gated-gelu"), ("umt5", "gated-gelu")])
+def test_feed_forward_layers_of_t5_are_those_of_the_type_if_nothing_is_said(
+    tmp_path: Path, family: str, feed_forward: str
+) -> None:
+    """As the configurations of transformers have it: T5Config, MT5Config and UMT5Config differ."""
+    folder = make_family(tmp_path / family, family, config={"feed_forward_proj": feed_forward})
+    said = bertcli.load(folder).forward([cases.IDS])
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    del config["feed_forward_proj"]
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    np.testing.assert_array_equal(bertcli.load(folder).forward([cases.IDS]), said)
+
+
 @pytest.mark.parametrize(
     ("family", "config", "named"),
     [

@@ -169,6 +169,9 @@ def test_params_variant_beside_a_checkpoint(made: Made) -> None:
     assert record["versus"] == str(folder)
     assert record["versus_total_params"] == bertcli.params(bertcli.load(folder)).total_params
     assert "encoder.layers.1.attention" in {row["path"] for row in record["rows"]}
+    bare = json.loads(result("--variant", "tiny", "--versus", str(folder), "--heads", "none", "--format", "json"))
+    assert bare["versus_total_params"] == bertcli.params(bertcli.load(folder, heads="none")).total_params
+    assert bare["versus_total_params"] < record["versus_total_params"]
 
 
 def test_params_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> None:

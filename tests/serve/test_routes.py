@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from bertcli.errors import BertcliError
 from bertcli.folder.hub import sample
 from bertcli.model import Model
 from bertcli.serve.answers import written
+from bertcli.serve.stream import QueuedTask
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "", "The puppy went back to its house, and slept."]
 
@@ -214,6 +216,7 @@ def test_a_query_takes_its_own_way_to_a_sparse_vector(tmp_path: Path) -> None:
         ({"normalize": False}, {"normalize": False}),
         ({"prompt_name": "query"}, {"prompt_name": "query"}),
         ({"input_type": "search_document"}, {"prompt_name": "document"}),
+        ({"input_type": "search_document", "prompt_name": "query"}, {"prompt_name": "query"}),
     ],
 )
 def test_cohere_heeds_each_option(given: dict[str, Any], options: dict[str, Any], prompted: Prompted) -> None:
@@ -508,6 +511,27 @@ def test_metrics_count_a_length_within_the_bound_that_equals_it(running: Running
     before = within()
     running.given("/embed", {"inputs": texts})
     assert [after - earlier for after, earlier in zip(within(), before, strict=True)] == [1, 3, 4]
+
+
+def test_metrics_tell_waiting_from_computing(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = running.server.stream
+    add = stream.add
+
+    def add_later(call: QueuedTask) -> None:
+        sleep(0.1)
+        add(call)
+
+    def sums() -> list[float]:
+        counts = dict(line.rsplit(" ", 1) for line in running.given("/metrics").splitlines())
+        names = ("queue_duration", "inference_duration", "duration")
+        return [float(counts[f"te_request_{name}_sum"]) for name in names]
+
+    monkeypatch.setattr(stream, "add", add_later)
+    before = sums()
+    running.given("/embed", {"inputs": TEXTS[0]})
+    waiting, computing, whole = (after - earlier for after, earlier in zip(sums(), before, strict=True))
+    assert waiting >= 0.1
+    assert waiting + computing <= whole
 
 
 def test_openapi_is_valid_and_describes_answers(running: Running) -> None:
