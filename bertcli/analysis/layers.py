@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
 
-LAYER = re.compile(r"(-?\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
+LAYER_AND_HEAD = re.compile(r"(-?\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 class LayerAndHead(NamedTuple):
@@ -44,7 +44,7 @@ def parse_layer(text: str, config: Config, *, least: int = 1) -> LayerAndHead:
     layers, heads = config.num_hidden_layers, config.num_attention_heads
     if not layers and least:
         raise BertcliError("This model has no layers, so it has no attention heads.")
-    found = LAYER.fullmatch(text)
+    found = LAYER_AND_HEAD.fullmatch(text)
     if found is None:
         raise BertcliError(f"'{text}' is no LAYER or LAYER.HEAD: give a layer, as in 1, or a head of it, as in 1.2.")
     layer, head = int(found[1]), None if found[2] is None else int(found[2])

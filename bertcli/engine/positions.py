@@ -1,4 +1,4 @@
-"""What families other than BERT compute from positions: the functions behind the ops in network/position_ops.py.
+"""Position arithmetic of the families other than BERT: the functions behind the ops in network/position_ops.py.
 
 RoBERTa's position ids, the buckets of relative positions (T5's and DeBERTa's differ), masks of sliding windows, rotary
 angles, convolutions over neighboring tokens. The frequencies of rotary positions are in rope.py.

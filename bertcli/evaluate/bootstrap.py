@@ -189,10 +189,10 @@ def wilson(share: Share) -> tuple[float, float]:
     """The interval of a share of independent items; the share lies inside. Wilson 1927."""
     right, of = share
     center = (right + Z**2 / 2) / (of + Z**2)
-    reach = Z / (of + Z**2) * (right * (of - right) / of + Z**2 / 4) ** 0.5
+    half_width = Z / (of + Z**2) * (right * (of - right) / of + Z**2 / 4) ** 0.5
     value = right / of
-    low = 0.0 if right == 0 else max(0.0, center - reach)
-    high = 1.0 if right == of else min(1.0, center + reach)
+    low = 0.0 if right == 0 else max(0.0, center - half_width)
+    high = 1.0 if right == of else min(1.0, center + half_width)
     return min(low, value), max(high, value)
 
 
@@ -205,9 +205,9 @@ def percentiles(
     bias_corrected: shift them also so far as the draws' median lies from the value, as BCa does (Efron 1987). Other
     figures have no bias worth the name, and then the correction adds but noise.
     """
-    reach = (count / (count - 1)) ** 0.5 * _student(count - 1)
-    changes = left_out[np.isfinite(left_out)]
-    changes = changes.mean() - changes
+    widened_z = (count / (count - 1)) ** 0.5 * _student(count - 1)
+    without_parts = left_out[np.isfinite(left_out)]
+    changes = without_parts.mean() - without_parts
     spread = float((changes**2).sum()) ** 1.5
     acceleration = float((changes**3).sum()) / (6 * spread) if spread > 0 else 0.0
     bias = 0.0
@@ -215,7 +215,7 @@ def percentiles(
         below = float(np.mean((drawn < value) + 0.5 * (drawn == value)))
         bias = NormalDist().inv_cdf(min(max(below, 1 / len(drawn)), 1 - 1 / len(drawn)))
     shares = []
-    for z in (bias - reach, bias + reach):
+    for z in (bias - widened_z, bias + widened_z):
         bend = 1 - acceleration * z
         at_the_end = 0.0 if z < 0 else 1.0
         shares.append(NormalDist().cdf(bias + z / bend) if bend > 0 else at_the_end)

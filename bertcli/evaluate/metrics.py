@@ -96,7 +96,7 @@ def ranks(values: Numbers, counts: Numbers) -> Numbers:
 
 
 class Cuts(NamedTuple):
-    """What lies above each distinct score, the highest first: these scores [cut], true and all items [draw, cut]."""
+    """Counts of items above each distinct score, highest first: the scores [cut], true and all items [draw, cut]."""
 
     scores: Numbers
     right: Numbers
@@ -156,7 +156,7 @@ def one_hot(values: Whole, size: int) -> Numbers:
 
 
 class Sums(NamedTuple):
-    """How often each label is found where it is true, found, and true [draw, label]; 0 / 0 is 0.
+    """Counts of each label: found where it is true, found, and true [draw, label]; 0 / 0 is 0.
 
     precision = right / found, recall = right / true, F1 = 2 · right / (found + true): van Rijsbergen 1979;
     scikit-learn's precision_recall_fscore_support.

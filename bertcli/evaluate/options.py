@@ -135,7 +135,7 @@ class Evaluate(Reading):
 
     @property
     def window_options(self) -> dict[str, Any]:
-        """The same without `truncation`, for tasks that read long texts in windows and cut nothing."""
+        """`reading_options` without `truncation`, for tasks that read long texts in windows and cut nothing."""
         return {name: value for name, value in self.reading_options.items() if name != "truncation"}
 
     def ranks(self, task: str) -> list[int]:

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple, Protocol
 import numpy as np
 
 from bertcli.errors import BertcliError, first_line, quoted
-from bertcli.files.read.line_reader import LONGEST, check_readable
+from bertcli.files.read.line_reader import LONGEST_LINE, check_readable
 from bertcli.files.read.rows import InputFile, RowColumns, unusable
 from bertcli.files.read.vector_reader import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
@@ -120,8 +120,8 @@ class TableRows:
     def texts(self, columns: RowColumns) -> Iterator[Text]:
         """Yield a Text for each row, `place` counting from 1; for null, or text that is not UTF-8, one with an error.
 
-        A text of more than LONGEST bytes is a row with an error. Errors: BertcliError for a file that is damaged or not
-        Parquet, and for a column that is missing or not text.
+        A text of more than LONGEST_LINE bytes is a row with an error. Errors: BertcliError for a file that is damaged
+        or not Parquet, and for a column that is missing or not text.
         """
         arrow, _ = pyarrow(self.name)
         with ExitStack() as stack:
@@ -141,8 +141,8 @@ class TableRows:
     def _text(self, columns: RowColumns, values: dict[str, Any]) -> Text:
         place = f"{self.name}, row {self._row}"
         size = max(len(value) if isinstance(value, str | bytes) else 0 for value in values.values())
-        if size > LONGEST:
-            return unusable(place, f"{size:,} letters in a field, more than the {LONGEST:,} that a text may have.")
+        if size > LONGEST_LINE:
+            return unusable(place, f"{size:,} letters in a field, more than the {LONGEST_LINE:,} that a text may have.")
         return columns.row(place, values)
 
 

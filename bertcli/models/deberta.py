@@ -12,7 +12,7 @@ from bertcli.engine.positions import near_buckets
 from bertcli.errors import BertcliError, quoted
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
-from bertcli.models.registry import Family
+from bertcli.models.registry import LAYER_PATH, Family
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
@@ -254,7 +254,6 @@ PUBLISHED: dict[str, Any] = {
     "position_biased_input": False, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm",
     "share_att_key": True, "pos_att_type": ("p2c", "c2p"),
 }  # fmt: skip
-LAYER_N = r"encoder\.layers\.(\d+)\."
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
@@ -302,12 +301,12 @@ FAMILY = Family(
     names=(
         *EMBEDDINGS,
         (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),
-        (LAYER_N + r"attention\.position_key\.(\w+)", r"encoder.layer.\1.attention.self.pos_key_proj.\2"),
-        (LAYER_N + r"attention\.position_query\.(\w+)", r"encoder.layer.\1.attention.self.pos_query_proj.\2"),
-        (LAYER_N + r"attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2_proj.\3"),
+        (LAYER_PATH + r"attention\.position_key\.(\w+)", r"encoder.layer.\1.attention.self.pos_key_proj.\2"),
+        (LAYER_PATH + r"attention\.position_query\.(\w+)", r"encoder.layer.\1.attention.self.pos_query_proj.\2"),
+        (LAYER_PATH + r"attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2_proj.\3"),
         *LAYER,
-        (LAYER_N + r"convolution\.norm\.(\w+)", r"encoder.conv.LayerNorm.\2"),
-        (LAYER_N + r"convolution\.(\w+)", r"encoder.conv.conv.\2"),
+        (LAYER_PATH + r"convolution\.norm\.(\w+)", r"encoder.conv.LayerNorm.\2"),
+        (LAYER_PATH + r"convolution\.(\w+)", r"encoder.conv.conv.\2"),
         (r"encoder\.relative", "encoder.rel_embeddings.weight"),
         (r"encoder\.relative_norm\.(\w+)", r"encoder.LayerNorm.\1"),
         *MLM,

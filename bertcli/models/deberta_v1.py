@@ -8,7 +8,7 @@ from typing import Any
 from bertcli.models import deberta
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import choice, count
-from bertcli.models.registry import Family
+from bertcli.models.registry import LAYER_PATH, Family
 from bertcli.network.encoder import Linear
 from bertcli.network.module import part, parts
 
@@ -66,13 +66,13 @@ FAMILY = Family(
     names=(
         *EMBEDDINGS,
         (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),
-        (deberta.LAYER_N + r"attention\.query\.weight", OWN + "in_proj.weight[0/3 of a head]"),
-        (deberta.LAYER_N + r"attention\.key\.weight", OWN + "in_proj.weight[1/3 of a head]"),
-        (deberta.LAYER_N + r"attention\.value\.weight", OWN + "in_proj.weight[2/3 of a head]"),
-        (deberta.LAYER_N + r"attention\.query\.bias", OWN + "q_bias"),
-        (deberta.LAYER_N + r"attention\.value\.bias", OWN + "v_bias"),
-        (deberta.LAYER_N + r"attention\.position_key\.(\w+)", OWN + r"pos_proj.\2"),
-        (deberta.LAYER_N + r"attention\.position_query\.(\w+)", OWN + r"pos_q_proj.\2"),
+        (LAYER_PATH + r"attention\.query\.weight", OWN + "in_proj.weight[0/3 of a head]"),
+        (LAYER_PATH + r"attention\.key\.weight", OWN + "in_proj.weight[1/3 of a head]"),
+        (LAYER_PATH + r"attention\.value\.weight", OWN + "in_proj.weight[2/3 of a head]"),
+        (LAYER_PATH + r"attention\.query\.bias", OWN + "q_bias"),
+        (LAYER_PATH + r"attention\.value\.bias", OWN + "v_bias"),
+        (LAYER_PATH + r"attention\.position_key\.(\w+)", OWN + r"pos_proj.\2"),
+        (LAYER_PATH + r"attention\.position_query\.(\w+)", OWN + r"pos_q_proj.\2"),
         *LAYER,
         (r"encoder\.relative", "encoder.rel_embeddings.weight"),
         *MLM,

@@ -14,8 +14,8 @@ from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM, POOLER, BertConfig
 from bertcli.models.config import choice
 from bertcli.models.nomic_bert import Embeddings
-from bertcli.models.registry import Family
-from bertcli.models.static import LONGEST
+from bertcli.models.registry import LAYER_PATH, Family
+from bertcli.models.static import LONGEST_TEXT
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm, Linear
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
@@ -138,10 +138,9 @@ class JinaBertConfig(BertConfig):
 
     @property
     def max_tokens(self) -> int:
-        return LONGEST
+        return LONGEST_TEXT
 
 
-STEM = r"encoder\.layers\.(\d+)\."
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
 STEP_NAMES = """
 1 Multi-head attention
@@ -160,20 +159,22 @@ FAMILY = Family(
     custom_code=True,
     names=(
         *EMBEDDINGS,
-        (STEM + r"attention\.(q|k)\w+\.norm\.(\w+)", r"encoder.layer.\1.attention.self.layer_norm_\2.\3"),
-        (STEM + r"attention\.query\.(\w+)", r"encoder.layer.\1.attention.self.query.\2",
+        (LAYER_PATH + r"attention\.(q|k)\w+\.norm\.(\w+)", r"encoder.layer.\1.attention.self.layer_norm_\2.\3"),
+        (LAYER_PATH + r"attention\.query\.(\w+)", r"encoder.layer.\1.attention.self.query.\2",
          r"encoder.layer.\1.attention.self.Wqkv.\2[0/3]"),
-        (STEM + r"attention\.key\.(\w+)", r"encoder.layer.\1.attention.self.key.\2",
+        (LAYER_PATH + r"attention\.key\.(\w+)", r"encoder.layer.\1.attention.self.key.\2",
          r"encoder.layer.\1.attention.self.Wqkv.\2[1/3]"),
-        (STEM + r"attention\.value\.(\w+)", r"encoder.layer.\1.attention.self.value.\2",
+        (LAYER_PATH + r"attention\.value\.(\w+)", r"encoder.layer.\1.attention.self.value.\2",
          r"encoder.layer.\1.attention.self.Wqkv.\2[2/3]"),
-        (STEM + r"again_norm\.(\w+)", r"encoder.layer.\1.layer_norm_1.\2"),
-        (STEM + r"feed_forward\.intermediate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[0/2]",
+        (LAYER_PATH + r"again_norm\.(\w+)", r"encoder.layer.\1.layer_norm_1.\2"),
+        (LAYER_PATH + r"feed_forward\.intermediate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[0/2]",
          r"encoder.layer.\1.mlp.up_gated_layer.\2[1/2]"),
-        (STEM + r"feed_forward\.gate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[1/2]",
+        (LAYER_PATH + r"feed_forward\.gate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[1/2]",
          r"encoder.layer.\1.mlp.up_gated_layer.\2[0/2]"),
-        (STEM + r"feed_forward\.output\.(\w+)", r"encoder.layer.\1.mlp.wo.\2", r"encoder.layer.\1.mlp.down_layer.\2"),
-        (STEM + r"feed_forward_norm\.(\w+)", r"encoder.layer.\1.mlp.layernorm.\2", r"encoder.layer.\1.layer_norm_2.\2"),
+        (LAYER_PATH + r"feed_forward\.output\.(\w+)", r"encoder.layer.\1.mlp.wo.\2",
+         r"encoder.layer.\1.mlp.down_layer.\2"),
+        (LAYER_PATH + r"feed_forward_norm\.(\w+)", r"encoder.layer.\1.mlp.layernorm.\2",
+         r"encoder.layer.\1.layer_norm_2.\2"),
         *LAYER,
         *POOLER,
         *MLM,

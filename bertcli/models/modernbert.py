@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.models.config import activation, choice, count, eps
-from bertcli.models.registry import Family
+from bertcli.models.registry import LAYER_PATH, Family
 from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
 from bertcli.network import prenorm
 from bertcli.network.encoder import Linear
@@ -152,7 +152,6 @@ class ModernBertConfig(LocalConfig):
         return tuple(n > 0 for n in range(self.num_hidden_layers))
 
 
-LAYER = r"encoder\.layers\.(\d+)\."
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
@@ -177,15 +176,15 @@ FAMILY = Family(
     names=(
         (r"embeddings\.token", "embeddings.tok_embeddings.weight"),
         (r"embeddings\.norm\.(\w+)", r"embeddings.norm.\1"),
-        (LAYER + r"attention_norm\.(\w+)", r"layers.\1.attn_norm.\2"),
-        (LAYER + r"attention\.query\.(\w+)", r"layers.\1.attn.Wqkv.\2[0/3]"),
-        (LAYER + r"attention\.key\.(\w+)", r"layers.\1.attn.Wqkv.\2[1/3]"),
-        (LAYER + r"attention\.value\.(\w+)", r"layers.\1.attn.Wqkv.\2[2/3]"),
-        (LAYER + r"attention\.output\.(\w+)", r"layers.\1.attn.Wo.\2"),
-        (LAYER + r"feed_forward_norm\.(\w+)", r"layers.\1.mlp_norm.\2"),
-        (LAYER + r"feed_forward\.intermediate\.(\w+)", r"layers.\1.mlp.Wi.\2[0/2]"),
-        (LAYER + r"feed_forward\.gate\.(\w+)", r"layers.\1.mlp.Wi.\2[1/2]"),
-        (LAYER + r"feed_forward\.output\.(\w+)", r"layers.\1.mlp.Wo.\2"),
+        (LAYER_PATH + r"attention_norm\.(\w+)", r"layers.\1.attn_norm.\2"),
+        (LAYER_PATH + r"attention\.query\.(\w+)", r"layers.\1.attn.Wqkv.\2[0/3]"),
+        (LAYER_PATH + r"attention\.key\.(\w+)", r"layers.\1.attn.Wqkv.\2[1/3]"),
+        (LAYER_PATH + r"attention\.value\.(\w+)", r"layers.\1.attn.Wqkv.\2[2/3]"),
+        (LAYER_PATH + r"attention\.output\.(\w+)", r"layers.\1.attn.Wo.\2"),
+        (LAYER_PATH + r"feed_forward_norm\.(\w+)", r"layers.\1.mlp_norm.\2"),
+        (LAYER_PATH + r"feed_forward\.intermediate\.(\w+)", r"layers.\1.mlp.Wi.\2[0/2]"),
+        (LAYER_PATH + r"feed_forward\.gate\.(\w+)", r"layers.\1.mlp.Wi.\2[1/2]"),
+        (LAYER_PATH + r"feed_forward\.output\.(\w+)", r"layers.\1.mlp.Wo.\2"),
         (r"encoder\.norm\.(\w+)", r"final_norm.\1"),
         (r"\w+\.transform\.(dense|norm)\.(\w+)", r"head.\1.\2"),
         (r"mlm\.decoder", "decoder.weight"),

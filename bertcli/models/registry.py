@@ -32,6 +32,7 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
 EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
 QA_OUTPUT = "qa_outputs."  # the only name of such a head that no other has
 
+LAYER_PATH = r"encoder\.layers\.(\d+)\."  # how our paths in a layer begin, for patterns in `Family.names`
 JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each task
 ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
 

@@ -37,7 +37,7 @@ class Static(Network):
         yield self.embeddings(batch)
 
 
-LONGEST = 1_000_000  # tokens of a text; model2vec's own limit. There are no positions to run out of
+LONGEST_TEXT = 1_000_000  # tokens of a text; model2vec's own limit. There are no positions to run out of
 
 
 class StaticConfig(Config):
@@ -59,7 +59,7 @@ class StaticConfig(Config):
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        return {"V": self.vocab_size, "H": self.hidden_size, "L": 0, "A": 1, "P": LONGEST, "C": self.num_labels}
+        return {"V": self.vocab_size, "H": self.hidden_size, "L": 0, "A": 1, "P": LONGEST_TEXT, "C": self.num_labels}
 
 
 FAMILY = Family(

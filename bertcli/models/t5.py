@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.models.config import Config, choice, count, eps, renamed
-from bertcli.models.registry import Family, layer_names
-from bertcli.models.static import LONGEST, Embeddings
+from bertcli.models.registry import LAYER_PATH, Family, layer_names
+from bertcli.models.static import LONGEST_TEXT, Embeddings
 from bertcli.network import encoder, prenorm
 from bertcli.network.encoder import Linear, aligned
 from bertcli.network.heads import TokenClassifier
@@ -148,10 +148,9 @@ class T5Config(Config):
 
     @property
     def max_tokens(self) -> int:
-        return LONGEST
+        return LONGEST_TEXT
 
 
-STEM = r"encoder\.layers\.(\d+)\."
 BIAS = "layer.0.SelfAttention.relative_attention_bias.weight"
 LAYER = """
 attention_norm             layer.0.layer_norm
@@ -173,11 +172,11 @@ FAMILY = Family(
         (r"embeddings\.token", "shared.weight", "encoder.embed_tokens.weight"),
         *layer_names(LAYER, "encoder.block"),
         (
-            STEM + r"feed_forward\.intermediate\.(\w+)",
+            LAYER_PATH + r"feed_forward\.intermediate\.(\w+)",
             r"encoder.block.\1.layer.1.DenseReluDense.wi.\2",
             r"encoder.block.\1.layer.1.DenseReluDense.wi_0.\2",
         ),
-        (STEM + r"attention\.relative", rf"encoder.block.\1.{BIAS}"),
+        (LAYER_PATH + r"attention\.relative", rf"encoder.block.\1.{BIAS}"),
         (r"encoder\.relative", f"encoder.block.0.{BIAS}"),
         (r"encoder\.norm\.(\w+)", r"encoder.final_layer_norm.\1"),
         (r"token_classifier\.output\.(\w+)", r"classifier.\1"),

@@ -20,7 +20,7 @@ from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.tracer import Ran, Tracer
 
 WARNED, REFUSED = 0.98, 0.95  # mean cosines below which int8 is warned of, and refused
-LAYER = re.compile(r"(.*layers\.\d+)\.")
+LAYER_PATH = re.compile(r"(.*layers\.\d+)\.")
 TOGETHER = 8  # sentences of a batch, as small ones are
 
 SUBJECTS = (
@@ -118,7 +118,7 @@ class _Ranges(Tracer):
         if not ran.op.contracts or ran.operands[0] is None:
             return
         weights = [operand.weight for operand in ran.operands if operand is not None and operand.weight is not None]
-        match = LAYER.match(weights[0].path) if weights else None
+        match = LAYER_PATH.match(weights[0].path) if weights else None
         if match is None:
             return
         x = ran.operands[0].array
@@ -136,7 +136,7 @@ def _widest_inputs(network: Network, names: Mapping[str, str], sentences: Sequen
 
 
 def _are_layers(kept: Any) -> bool:
-    return isinstance(kept, list) and all(isinstance(path, str) and LAYER.match(f"{path}.") for path in kept)
+    return isinstance(kept, list) and all(isinstance(path, str) and LAYER_PATH.match(f"{path}.") for path in kept)
 
 
 def _cosines(session: Session, network: Callable[[Packed], Array], batch: Packed, pooling: str) -> Array:

@@ -107,10 +107,10 @@ def write(export: Export, file: BinaryIO, beside: BinaryIO | None = None, locati
         file.writelines(_bytes(export, weight))
 
 
-def write_parts(export: Export, file: Path, *, apart: bool) -> None:
-    """Write a file; with `apart` the weights go into a second one, beside it."""
+def write_parts(export: Export, file: Path, *, two_files: bool) -> None:
+    """Write a file; with `two_files` the weights go into a second one, beside it."""
     with file.open("wb") as whole:
-        if not apart:
+        if not two_files:
             write(export, whole)
             return
         with Path(f"{file}{DATA}").open("wb") as weights:

@@ -97,6 +97,6 @@ def _make(network: Network, precision: str, file: Path, kept: Sequence[str] = ()
     exporter = exporter_of(network, opset=OPSET, packed=True)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     export = onnx_file.Export(exporter.graph, outputs, {})
-    onnx_file.write_parts(export, file, apart=True)
+    onnx_file.write_parts(export, file, two_files=True)
     if precision == "int8":
         onnx_file.quantize(file, kept)

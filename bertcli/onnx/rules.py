@@ -104,13 +104,14 @@ def experts(
     """Compute all experts for every token; those that a token is not routed to have weight 0."""
     *rows, count = shares.dims
     size = inner.dims[0].size // count.size
+    # An expert is kept if fewer than `top` others have larger shares.
     this, other = shares.unsqueezed(len(rows)), shares.unsqueezed(len(rows) + 1)
     larger = this.node("Greater", other).cast().node("ReduceSum", [-1], keepdims=0)
     kept = larger.node("Less", float(top)).node("Where", shares, 0.0)
     hidden = activated(x @ x.graph.matrix(inner), activation)
-    together, apart = [*rows, inner.dims[0]], [*rows, count, Dim(size)]
-    weighted = hidden.reshaped(together, apart) * kept.unsqueezed(len(rows) + 1)
-    return weighted.reshaped(apart, together) @ outer + bias
+    flat, by_expert = [*rows, inner.dims[0]], [*rows, count, Dim(size)]
+    weighted = hidden.reshaped(flat, by_expert) * kept.unsqueezed(len(rows) + 1)
+    return weighted.reshaped(by_expert, flat) @ outer + bias
 
 
 def lstm(

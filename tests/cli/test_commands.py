@@ -381,7 +381,7 @@ def test_commands_chunks_are_named_in_every_form(model: Path, tmp_path: Path) ->
 def test_commands_a_run_in_chunks_is_resumed_to_the_same_bytes(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST", 0.0)
+    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
     source, whole, target = tmp_path / "in.txt", tmp_path / "w.npz", tmp_path / "v.npz"
     source.write_text("The cat sat on the mat, and she drank hot tea with milk.\n" * 40, encoding="utf-8")
     command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "8,2", "--batch-tokens", "60"]

@@ -69,8 +69,8 @@ def near(value: Any) -> Any:
 def test_engine_command_resumes_with_the_same_engine_only(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resumable_output, "SHORTEST", 0.0)
-    monkeypatch.setattr(resumable_output, "LONGEST", 0.0)
+    monkeypatch.setattr(resumable_output, "SHORTEST_SEGMENT", 0.0)
+    monkeypatch.setattr(resumable_output, "LONGEST_SEGMENT", 0.0)
     (tmp_path / "texts.txt").write_text(TEXTS, encoding="utf-8")
     common = ("encode", "-m", made(), "-i", tmp_path / "texts.txt", "--batch-tokens", "20", "--engine", "onnx")
     assert bertcli(*common, "-o", tmp_path / "whole.npy").status == 0

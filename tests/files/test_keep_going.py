@@ -147,8 +147,8 @@ def test_keep_going_leaves_nulls_in_parquet(model: Path, source: Path, tmp_path:
 def test_keep_going_may_go_on_with_what_was_begun_without(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST", 0.0)
-    monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST", 0.0)
+    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
+    monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST_SEGMENT", 0.0)
     source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
     source.write_bytes(b"tea\n" * 100 + b"\xff\n" + b"milk\n" * 5)
     arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--batch-tokens", "50", "--resume"]

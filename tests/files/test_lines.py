@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import from_files
-from bertcli.files.read.line_reader import LONGEST
+from bertcli.files.read.line_reader import LONGEST_LINE
 from bertcli.files.texts import Text
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -163,5 +163,5 @@ def test_lines_of_a_damaged_gzip_are_named(packed: bytes, why: str, tmp_path: Pa
     ("name", "start"), [("t.txt.gz", b""), ("t.jsonl.gz", b'{"text": "'), ("t.csv.gz", b'text\n"\n')]
 )
 def test_lines_that_never_end_do_not_fill_the_memory(name: str, start: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(start + b"x" * (LONGEST + (1 << 20)), 1))
-    assert f"more than {LONGEST:,} bytes without a line end" in refusal(tmp_path / name)
+    (tmp_path / name).write_bytes(gzip.compress(start + b"x" * (LONGEST_LINE + (1 << 20)), 1))
+    assert f"more than {LONGEST_LINE:,} bytes without a line end" in refusal(tmp_path / name)

@@ -161,7 +161,7 @@ def test_shard_of_arguments(model: Path) -> None:
 def test_shard_resumes_its_own_part_only(
     model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST", 0.0)
+    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
     arguments: Arguments = ["encode", "-m", model, "-i", source, "--batch-tokens", "20", "--resume"]
     with crashing(30):
         bertcli(*arguments, "-o", tmp_path / "v.npy", "--shard", "1/2")

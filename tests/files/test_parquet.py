@@ -8,7 +8,7 @@ import pytest
 from helpers.reading import refusal, texts
 
 from bertcli.files.read.inputs import from_files
-from bertcli.files.read.line_reader import LONGEST
+from bertcli.files.read.line_reader import LONGEST_LINE
 from bertcli.files.texts import Text
 
 WORDS = ["one", "", "dr–é 😀", "four"]
@@ -96,6 +96,7 @@ def test_parquet_text_that_shares_its_beginning_is_read_a_few_at_a_time(tmp_path
 
 
 def test_parquet_text_beyond_every_limit_is_named(tmp_path: Path) -> None:
-    file = parquet_file(tmp_path, {"text": ["a", "x" * (LONGEST + 1), "b"]})
-    assert refusal(file).startswith(f"t.parquet, row 2: {LONGEST + 1:,} letters in a field, more than the {LONGEST:,}")
+    file = parquet_file(tmp_path, {"text": ["a", "x" * (LONGEST_LINE + 1), "b"]})
+    why = f"{LONGEST_LINE + 1:,} letters in a field, more than the {LONGEST_LINE:,}"
+    assert refusal(file).startswith(f"t.parquet, row 2: {why}")
     assert [row.error is None for row in from_files([str(file)], keep_going=True)] == [True, False, True]

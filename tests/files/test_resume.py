@@ -43,8 +43,8 @@ def model(made: Made) -> Path:
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every window goes to the disk as a shard."""
-    monkeypatch.setattr(resumable_output, "SHORTEST", 0.0)
-    monkeypatch.setattr(resumable_output, "LONGEST", 0.0)
+    monkeypatch.setattr(resumable_output, "SHORTEST_SEGMENT", 0.0)
+    monkeypatch.setattr(resumable_output, "LONGEST_SEGMENT", 0.0)
 
 
 @pytest.fixture
@@ -365,7 +365,7 @@ def write_and_stop(self):
     write(self)
     os.kill(os.getpid(), signal.SIGSTOP)
 
-resumable_output.SHORTEST = resumable_output.LONGEST = 0.0
+resumable_output.SHORTEST_SEGMENT = resumable_output.LONGEST_SEGMENT = 0.0
 write, resumable_output.ResumableOutput._write_segment = resumable_output.ResumableOutput._write_segment, write_and_stop
 main()
 """

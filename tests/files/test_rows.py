@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bertcli.errors import BertcliError
 from bertcli.files.read import rows
 from bertcli.files.read.inputs import from_files, rows_in
-from bertcli.files.read.line_reader import LONGEST
+from bertcli.files.read.line_reader import LONGEST_LINE
 from bertcli.files.read.rows import RowColumns
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -145,7 +145,7 @@ def test_rows_are_no_empty_lines_where_they_have_several_fields(ending: str, mar
 @pytest.mark.large
 def test_rows_whose_quotation_mark_never_closes_do_not_fill_the_memory(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(
-        gzip.compress(b'text\nfine\n"open\n' + (b"x" * 99 + b"\n") * (LONGEST // 90), 1)
+        gzip.compress(b'text\nfine\n"open\n' + (b"x" * 99 + b"\n") * (LONGEST_LINE // 90), 1)
     )
     assert refusal(tmp_path / "t.csv.gz").startswith("t.csv.gz, line 3: a quotation mark opens here and does not close")
 
@@ -153,7 +153,7 @@ def test_rows_whose_quotation_mark_never_closes_do_not_fill_the_memory(tmp_path:
 def test_rows_whose_quotation_mark_never_closes_end_among_empty_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "LONGEST", 1000)
+    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
     message = refusal_of(tmp_path, "t.csv", 'text\n"open\n' + "\n" * 2000 + '"\n')
     assert message.startswith("t.csv, line 2: a quotation mark opens here and does not close")
 
@@ -230,7 +230,7 @@ def test_rows_of_fasta_are_sequences_with_ids(tmp_path: Path) -> None:
 
 
 def test_rows_of_fasta_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.files.read.rows.LONGEST", 9)
+    monkeypatch.setattr("bertcli.files.read.rows.LONGEST_LINE", 9)
     file = tmp_path / "p.fasta"
     file.write_bytes(b"\nMK\n>a\nM\xff\nK\n>b\nMKMKMK\nMKMKMK\nM\n>c\nMK\n")
     found = list(from_files([str(file)], keep_going=True))

@@ -19,8 +19,8 @@ from bertcli.files.write.resumable_output import ResumableOutput, save
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block goes to the disk."""
-    monkeypatch.setattr(resumable_output, "SHORTEST", 0.0)
-    monkeypatch.setattr(resumable_output, "LONGEST", 0.0)
+    monkeypatch.setattr(resumable_output, "SHORTEST_SEGMENT", 0.0)
+    monkeypatch.setattr(resumable_output, "LONGEST_SEGMENT", 0.0)
 
 
 def unfinished(file: Path, resume: bool = True) -> ResumableOutput:
@@ -82,7 +82,7 @@ def test_shards_without_resume_leave_nothing_of_an_earlier_run(tmp_path: Path) -
 
 
 def test_shards_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resumable_output, "LARGEST", 100)
+    monkeypatch.setattr(resumable_output, "LARGEST_SEGMENT", 100)
     with ResumableOutput(str(tmp_path / "v.npy")) as written:
         for _ in range(7):
             written.add({"rows": np.zeros(5)}, {})

@@ -29,7 +29,7 @@ from large.flat import WORDS  # noqa: E402
 # A shard is written after every few windows here, so that a run of a second has many moments to be killed in.
 COMMAND = (
     "import sys\nfrom bertcli.files.write import resumable_output\nfrom bertcli.cli import main\n"
-    "resumable_output.SHORTEST = resumable_output.LONGEST = 0.02\nmain()\n"
+    "resumable_output.SHORTEST_SEGMENT = resumable_output.LONGEST_SEGMENT = 0.02\nmain()\n"
 )
 FORMS = {
     "npy": ["encode"],

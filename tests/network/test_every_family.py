@@ -127,7 +127,7 @@ def check_graph(model: Model, file: Path) -> None:
     network, rng = model.network, np.random.default_rng(3)
     exporter = exporter_of(network, opset=OPSET, packed=True)
     made = Export(exporter.graph, exporter.watch(lambda batch: {HIDDEN: network(batch)}), {})
-    write_parts(made, file, apart=False)
+    write_parts(made, file, two_files=False)
     session = Session(file)
     lengths = np.arange(30) < np.array([[30], [4], [19]])
     # Its tokens stand far apart, though there are few.

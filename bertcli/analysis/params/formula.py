@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
 # The order of symbols within a product. L (layers) is first: `factored` takes it out in front.
-ORDER = "LAVPKTUECHQMDFWXIZYGJ"
+SYMBOL_ORDER = "LAVPKTUECHQMDFWXIZYGJ"
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Product = tuple[str, ...]
@@ -22,7 +22,7 @@ def sum_of(products: Iterable[Iterable[str]]) -> Sum:
     total: Sum = Counter()
     for axes in products:
         factors = list(axes)
-        symbols = sorted((factor for factor in factors if not factor.isdigit()), key=ORDER.index)
+        symbols = sorted((factor for factor in factors if not factor.isdigit()), key=SYMBOL_ORDER.index)
         total[tuple(symbols)] += prod(int(factor) for factor in factors if factor.isdigit())
     return total
 

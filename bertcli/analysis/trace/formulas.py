@@ -101,7 +101,7 @@ RULES: dict[str, Rule] = {
     "concat": "concat ( x )",
     "within": _seen,
 }
-KINDS = {"_": "sub", "^": "sup", "÷": "frac"}
+OPERATOR_NAMES = {"_": "sub", "^": "sup", "÷": "frac"}
 WORD = re.compile(r'"[^"]*"|[{}√_^÷]|[^\s{}√_^÷]+')
 
 
@@ -118,8 +118,8 @@ def _row(words: deque[str], operands: Mapping[str, Formula]) -> list[Formula]:
     """Parse words up to the closing brace that belongs to them; `words` is consumed."""
     row: list[Formula] = []
     while words and (word := words.popleft()) != "}":
-        if word in KINDS and row:
-            row[-1] = (KINDS[word], row[-1], _thing(words.popleft(), words, operands))
+        if word in OPERATOR_NAMES and row:
+            row[-1] = (OPERATOR_NAMES[word], row[-1], _thing(words.popleft(), words, operands))
         else:
             row.append(_thing(word, words, operands))
     return row

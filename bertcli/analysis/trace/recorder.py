@@ -28,7 +28,7 @@ from bertcli.tracing.tracer import Ran, Tracer
 Keep = Callable[[str], bool]
 # Numbers of an array that is only a shape: NumPy counts bytes in 63 bits.
 MOST_NUMBERS = 1 << 60
-LAYER = re.compile(r"encoder\.layers\.\d+")
+LAYER_PATH = re.compile(r"encoder\.layers\.\d+")
 ENCODER = ("embeddings", "encoder")
 
 
@@ -210,7 +210,7 @@ class Trace(Tracer, Account):
             (origin,) = value.source or ("",)
             return origin.path.rpartition(".")[2] if isinstance(origin, Weight) else str(origin)
         layer = self.frame
-        while layer is not None and not LAYER.fullmatch(layer.path):
+        while layer is not None and not LAYER_PATH.fullmatch(layer.path):
             layer = layer.outer
         x_and_context = layer.arguments[:2] if layer is not None else ()
         if any(value.source is getattr(given, "source", None) for given in x_and_context):

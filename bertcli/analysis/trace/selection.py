@@ -43,14 +43,14 @@ TERMS = (12, 8, 6, 4, 3)
 SHARE = 0.75
 # Ops whose results are the residual stream: kept whole before other results.
 RESIDUAL = ("add", "norm", "new_norm", "rms_norm")
-LAYER = re.compile(r"\blayers\.(\d+)\b")
+LAYER_NUMBER = re.compile(r"\blayers\.(\d+)\b")
 
 
 def sections_of(steps: Iterable[Step], layers: int) -> list[int]:
     """The section of the page for each step: 0 the embeddings, 1 … L a layer, L + 1 the prediction heads."""
     sections, section = list[int](), 0
     for step in steps:
-        layer = LAYER.search(step.path)
+        layer = LAYER_NUMBER.search(step.path)
         if layer:
             section = int(layer[1]) + 1
         elif section:

@@ -259,7 +259,7 @@ def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
 
 # ------------------------------------------------------------------------------------------------ layers shown once
 
-LAYER = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
+LAYER_PATH = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
 # Stands for a layer's number in a path.
 EVERY = "*"
 
@@ -295,12 +295,12 @@ def folded(steps: Sequence[Step], *, fold: bool) -> list[Folded]:
 
 
 def _layer(path: str) -> str:
-    match = LAYER.fullmatch(path)
+    match = LAYER_PATH.fullmatch(path)
     return f"{match[1]}.{match[2]}" if match else ""
 
 
 def _without_layer(step: Step) -> Step:
-    path = LAYER.sub(rf"\1.{EVERY}.\3", step.path)
+    path = LAYER_PATH.sub(rf"\1.{EVERY}.\3", step.path)
     return replace(step, index=0, path=path, parameters=(), sources=(), seconds=None, stats=None)
 
 

@@ -15,7 +15,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import STANDARD_INPUT
 
 CHUNK = 1 << 18  # bytes
-LONGEST = 1 << 25  # bytes of a line: a longer one is not text, and a file without lines must not fill the memory
+LONGEST_LINE = 1 << 25  # bytes of a line: a longer one is not text, and a file without lines must not fill the memory
 PAUSE = 0.02  # seconds without input after which a pipe counts as waiting
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -38,7 +38,7 @@ class LineFile:
 
     `regular` is true for a file on disk, which can be read again, unlike a pipe. A final newline does not begin another
     line; a byte-order mark is dropped. Errors: BertcliError naming a file that cannot be read (at once if it is
-    missing), the line at which a gzip is damaged, or a line of more than LONGEST bytes.
+    missing), the line at which a gzip is damaged, or a line of more than LONGEST_LINE bytes.
     """
 
     def __init__(self, file: str) -> None:
@@ -103,8 +103,8 @@ class LineFile:
             size += len(rest)
             while self._ready:
                 yield self._ready.popleft()
-            if size > LONGEST:
-                raise self._broken(f"more than {LONGEST:,} bytes without a line end, so this is not text.")
+            if size > LONGEST_LINE:
+                raise self._broken(f"more than {LONGEST_LINE:,} bytes without a line end, so this is not text.")
         if last := b"".join(parts):
             yield last
 

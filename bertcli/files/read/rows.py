@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.read.line_reader import LONGEST, Line, LineFile
+from bertcli.files.read.line_reader import LONGEST_LINE, Line, LineFile
 from bertcli.files.texts import Text, is_unicode
 
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
@@ -135,8 +135,8 @@ def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
         elif header:
             size += len(line.text)
             error = error or line.error
-            if size > LONGEST:
-                error = f"{header.place}: a sequence of more than {LONGEST:,} letters."
+            if size > LONGEST_LINE:
+                error = f"{header.place}: a sequence of more than {LONGEST_LINE:,} letters."
                 letters = []  # they would fill the memory
             if not error:
                 letters.append(line.text.strip())
@@ -245,7 +245,7 @@ def _name_of(delimiter: str) -> str:
 
 def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, None]:
     """Yield rows of separated fields; a quoted field may span several lines."""
-    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST))  # the limit below applies first
+    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))  # the limit below applies first
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
     def source() -> Iterator[str]:
@@ -257,9 +257,9 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
             size += len(line.text) + len(line.end)
             if not read or (line.error and len(read) == 1):
                 read.append(line)
-            if size > LONGEST:
+            if size > LONGEST_LINE:
                 raise BertcliError(
-                    f"{read[0].place}: a quotation mark opens here and does not close within {LONGEST:,} letters."
+                    f"{read[0].place}: a quotation mark opens here and does not close within {LONGEST_LINE:,} letters."
                 )
             yield line.text.replace("\r", LONE_RETURN) + line.end
 

@@ -41,15 +41,15 @@ Fingerprint = dict[str, Any]
 LINES = "lines"  # the array that holds records, or the rows of a table, as lines
 LENGTHS = "lengths"  # the array that says how many rows of the others, or entries, each text has
 PROGRESS = "progress"  # the array that holds Kept in JSON
-SHORTEST, LONGEST = 1.0, 30.0  # seconds of a segment: a hundredth of the time so far, within these limits
-LARGEST = 1 << 23  # bytes of a segment, which is in memory until it is written
+SHORTEST_SEGMENT, LONGEST_SEGMENT = 1.0, 30.0  # seconds: a hundredth of the time so far, within these limits
+LARGEST_SEGMENT = 1 << 23  # bytes: a segment is in memory until it is written
 FORGOTTEN = 30 * 86_400.0  # seconds after which nobody resumes a finished run
 WORTH_KEEPING = 10.0  # seconds of work from which segments are kept after an error even without --resume
 HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
 LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)  # errors of a file system without locks
 WEIGHTS = (".safetensors", ".bin")
-BLOCKS, BLOCK = 64, 1 << 14  # bytes of a block
+BLOCKS, BLOCK = 64, 1 << 14  # of a file of weights, so many blocks of so many bytes are part of a signature
 
 
 class Kept(NamedTuple):
@@ -115,9 +115,9 @@ class ResumableOutput:
         block = {name: np.frombuffer(x, np.uint8) if isinstance(x, bytes) else x for name, x in arrays.items()}
         self._held.append((block, state))
         now = time.monotonic()
-        due = now - self._written >= min(max(SHORTEST, (now - self._begun) / 100), LONGEST)
+        due = now - self._written >= min(max(SHORTEST_SEGMENT, (now - self._begun) / 100), LONGEST_SEGMENT)
         self._bytes += sum(rows.nbytes for rows in block.values())
-        if self._bytes >= LARGEST or (due and self._fingerprint):
+        if self._bytes >= LARGEST_SEGMENT or (due and self._fingerprint):
             self._write_segment()
 
     def row_count(self, name: str) -> int:

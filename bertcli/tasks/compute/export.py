@@ -126,7 +126,7 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
         )
     made = results.export(opset, STORED.get(precision, "float32"))
     onnx_file.check(made)
-    onnx_file.write_parts(made, file, apart=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
+    onnx_file.write_parts(made, file, two_files=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
     if precision == "int8":
         onnx_file.quantize(file)
         logger.info(onnx_file.LESS_EXACT)

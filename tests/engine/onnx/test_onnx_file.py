@@ -98,9 +98,8 @@ def test_onnx_file_int8_is_off_by_rounding_alone(tmp_path: Path) -> None:
     weight = generator.uniform(0.8, 1, (5, 64)).astype(np.float32)
     graph = Graph({"weight": weight}, 20)
     made = graph.node("MatMul", graph.node("Cast", IDS, to=FLOAT), graph.matrix("weight"))
-    onnx_file.write_parts(
-        onnx_file.Export(graph, {"y": made.with_axes((Dim(2, "batch"),), (Dim(5),))}, {}), tmp_path / "m", apart=False
-    )
+    outputs = {"y": made.with_axes((Dim(2, "batch"),), (Dim(5),))}
+    onnx_file.write_parts(onnx_file.Export(graph, outputs, {}), tmp_path / "m", two_files=False)
     onnx_file.quantize(tmp_path / "m")
     ids = generator.integers(200, 256, (3, 64))
     (got,) = Session(tmp_path / "m")({IDS: ids}).values()
@@ -112,8 +111,8 @@ def test_onnx_file_int8_is_off_by_rounding_alone(tmp_path: Path) -> None:
     assert np.abs(got - expected).max() > 1e-3  # it is another precision
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_onnx_file_stored_as_int8_is_off_by_half_a_step(tmp_path: Path, apart: bool) -> None:
+@pytest.mark.parametrize("two_files", [False, True])
+def test_onnx_file_stored_as_int8_is_off_by_half_a_step(tmp_path: Path, two_files: bool) -> None:
     generator = np.random.default_rng(0)
     table = generator.normal(0, 1, (6, 64)).astype(np.float32) * np.array(
         [[1], [0], [100], [1e-3], [1], [1]], np.float32
@@ -124,7 +123,7 @@ def test_onnx_file_stored_as_int8_is_off_by_half_a_step(tmp_path: Path, apart: b
     outputs = {"rows": rows, "products": graph.node("MatMul", rows, graph.matrix("weight"))}
     dims = (Dim(2, "batch"), Dim(3, "sequence"))
     tensors = {name: made.with_axes(dims, (Dim(64 if name == "rows" else 3),)) for name, made in outputs.items()}
-    onnx_file.write_parts(onnx_file.Export(graph, tensors, {}), tmp_path / "m.onnx", apart=apart)
+    onnx_file.write_parts(onnx_file.Export(graph, tensors, {}), tmp_path / "m.onnx", two_files=two_files)
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
     found = Session(tmp_path / "m.onnx")({IDS: np.arange(6).reshape(2, 3)})
     half = np.abs(table).reshape(6, 2, 32).max(axis=-1).repeat(32, axis=1) / 254

@@ -28,7 +28,7 @@ def test_onnx_reads_words_in_both_directions_as_numpy(tmp_path: Path, packed: bo
 
     exporter = exporter_of(network, opset=20, packed=packed)
     file = tmp_path / "graph.onnx"
-    write_parts(Export(exporter.graph, exporter.watch(lambda batch: {HIDDEN: read(batch)}), {}), file, apart=False)
+    write_parts(Export(exporter.graph, exporter.watch(lambda batch: {HIDDEN: read(batch)}), {}), file, two_files=False)
     ids, mask = np.random.default_rng(1).integers(6, 120, (3, 9)), np.arange(9) < np.array([[9], [1], [5]])
     batch, rows = pack_padded(ids, np.zeros_like(ids), mask)
     expected = read(batch)
@@ -74,7 +74,7 @@ def test_onnx_scores_pairs_of_words_for_labels_as_numpy(tmp_path: Path) -> None:
     given = [constant(rows) for rows in (starts, ends, np.repeat(0, 5))]
     made = exporter.watch(lambda batch: {HIDDEN: scored(batch, given, of_sentences)})
     file = tmp_path / "graph.onnx"
-    write_parts(Export(exporter.graph, made, {}), file, apart=False)
+    write_parts(Export(exporter.graph, made, {}), file, two_files=False)
     ids, mask = np.random.default_rng(2).integers(6, 120, (4, words)), np.ones((4, words), bool)
     batch, _ = pack_padded(ids, np.zeros_like(ids), mask)
     firsts = np.repeat(np.arange(4) * words, 5)
