@@ -15,7 +15,6 @@ OLD_OPTIONS: dict[tuple[str, str], str] = {
     ): "bertcli serve has a page that works out any number; --layer 3.2 opens another layer",
     ("evaluate", "-i"): "evaluate takes the file as it is: bertcli evaluate FILE",
     ("evaluate", "--input"): "evaluate takes the file as it is: bertcli evaluate FILE",
-    ("evaluate", "--labels"): "it is called --rename-label now: --rename-label pos=positive",
     ("similarity", "--resume"): "similarity compares texts in one run, which is not continued",
     ("similarity", "--shard"): "similarity compares all texts with each other, so they cannot be divided",
     ("similarity", "--keep-going"): "similarity compares every text with every other, so all must be usable",
