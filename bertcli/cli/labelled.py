@@ -59,7 +59,7 @@ def read_labelled(data: LabelledOptions, options: ProbeOptions) -> LabelledTexts
     rows = []
     for row in found.rows:
         if row.label == "":
-            found.left_out.add(f"{row.place}: there is no label.")
+            found.left_out.add(f"{row.location}: there is no label.")
         else:
             rows.append(row)
     if found.left_out.count:

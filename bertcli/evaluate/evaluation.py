@@ -143,7 +143,7 @@ def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> li
     worst: list[Record] = []
     for i in kept[np.argsort(-outcome.badness[kept], kind="stable")][:WORST].tolist():
         if outcome.badness[i] > 0:
-            entry: dict[str, Any] = {"place": rows[i].place, "text": rows[i].text}
+            entry: dict[str, Any] = {"place": rows[i].location, "text": rows[i].text}
             if rows[i].pair is not None:
                 entry["text_pair"] = rows[i].pair
             worst.append({**entry, "expected": outcome.expected[i], "found": outcome.found[i]})

@@ -118,7 +118,7 @@ class TableRows:
         return self._row / self._rows if self._rows else None
 
     def texts(self, columns: RowColumns) -> Iterator[Text]:
-        """Yield a Text for each row, `place` counting from 1; for null, or text that is not UTF-8, one with an error.
+        """Yield a Text for each row, numbered from 1; for null, or text that is not UTF-8, one with an error.
 
         A text of more than LONGEST_LINE bytes is a row with an error. Errors: BertcliError for a file that is damaged
         or not Parquet, and for a column that is missing or not text.
@@ -139,11 +139,13 @@ class TableRows:
                 raise BertcliError(f"{self.name} cannot be read as Parquet: {first_line(error)}.") from None
 
     def _text(self, columns: RowColumns, values: dict[str, Any]) -> Text:
-        place = f"{self.name}, row {self._row}"
+        location = f"{self.name}, row {self._row}"
         size = max(len(value) if isinstance(value, str | bytes) else 0 for value in values.values())
         if size > LONGEST_LINE:
-            return unusable(place, f"{size:,} letters in a field, more than the {LONGEST_LINE:,} that a text may have.")
-        return columns.row(place, values)
+            return unusable(
+                location, f"{size:,} letters in a field, more than the {LONGEST_LINE:,} that a text may have."
+            )
+        return columns.row(location, values)
 
 
 def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> None:

@@ -17,7 +17,7 @@ CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts ar
 
 
 class Text(NamedTuple):
-    """A text, perhaps with a second one, and its place in the input, for messages.
+    """A text, perhaps with a second one, and its location in the input (file and line), for messages.
 
     id: from the row, if an id column is read. label: the true label, if a label column is read. error: why the row
     cannot be used; the text is then empty.
@@ -25,7 +25,7 @@ class Text(NamedTuple):
 
     text: str
     pair: str | None = None
-    place: str | None = None
+    location: str | None = None
     id: str | int | None = None
     label: Any = None
     error: str | None = None
@@ -61,9 +61,9 @@ class Item:
         return {"index": self.index, **id, **chunk}
 
     @property
-    def place(self) -> str:
+    def title(self) -> str:
         """The name of the text in a message."""
-        return f"{self.text.place or f'text {self.index}'} ({quoted(self.text.text)})"
+        return f"{self.text.location or f'text {self.index}'} ({quoted(self.text.text)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -41,7 +41,7 @@ def test_inputs_of_several_files_are_one(tmp_path: Path) -> None:
     assert texts(*files) == 4 * WORDS
     assert texts(files[0], files[0]) == 2 * WORDS
     rows = list(from_files([str(file) for file in files]))
-    assert [row.place for row in rows[3:6]] == [f"{files[0]}, line 4", f"{files[1]}, line 1", f"{files[1]}, line 2"]
+    assert [row.location for row in rows[3:6]] == [f"{files[0]}, line 4", f"{files[1]}, line 1", f"{files[1]}, line 2"]
 
 
 def test_inputs_of_a_pattern_are_its_files_in_order(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def test_rows_of_json_lines(tmp_path: Path) -> None:
     assert texts_of(tmp_path, "t.jsonl", data) == ["a", "", "\u2028\n😀"]
     found = rows_of(tmp_path, "t.jsonl", '{"a": "x", "b": "y"}\n', column="a", pair_column="b")
     assert [(text.text, text.pair) for text in found] == [("x", "y")]
-    assert found[0].place is not None
-    assert found[0].place.endswith("t.jsonl, line 1")
+    assert found[0].location is not None
+    assert found[0].location.endswith("t.jsonl, line 1")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_rows_that_are_bad_keep_their_place_when_asked(ending: str, tmp_path: Pa
     file.write_bytes(data)
     rows = list(from_files([str(file)], keep_going=True))
     assert [None if row.error else row.text for row in rows] == expected
-    assert all(row.error is None or row.error.startswith(f"{row.place}: ") for row in rows)
+    assert all(row.error is None or row.error.startswith(f"{row.location}: ") for row in rows)
     first = next(row.error for row in rows if row.error)
     assert refusal(file) == first.replace(str(tmp_path) + os.sep, "")
 
@@ -224,7 +224,7 @@ def test_rows_of_fasta_are_sequences_with_ids(tmp_path: Path) -> None:
         file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
         found = list(from_files([str(file)]))
         assert [(row.text, row.id) for row in found] == [("MKTAYI", "sp|P1"), ("", "P2"), ("GG", ""), ("AC", "P3")]
-        assert found[2].place == f"{file}, line 6"
+        assert found[2].location == f"{file}, line 6"
     file.write_bytes(b"")
     assert next(iter(from_files([str(tmp_path / "p.fasta")], pair="x"))).pair == "x"
 

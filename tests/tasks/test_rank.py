@@ -108,7 +108,7 @@ def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
 
 
 def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
-    pairs = [Text("tea", "hot"), Text("", place="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
+    pairs = [Text("tea", "hot"), Text("", location="p:2", error="p:2: bad."), Text("tea", "cold"), Text("sun", "red")]
     task = plan(ranker, RankOptions(keep_going=True))
     records = [record for block in results(task, Texts(pairs)) for record in block.records()]
     assert [record["query"] for record in records] == ["tea", "tea", "tea", "sun"]

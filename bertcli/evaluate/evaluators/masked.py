@@ -39,10 +39,10 @@ def fill(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **options.reading_options)
     masks_of: dict[str | None, list[Any]] = {}
     for row, record in zip(data.rows, records, strict=True):
-        masks_of[row.place] = record.get("masks", [])
+        masks_of[row.location] = record.get("masks", [])
 
     def one_mask(row: Text) -> list[Any]:
-        masks = masks_of[row.place]
+        masks = masks_of[row.location]
         if len(masks) > 1:
             raise ValueError(f"there are {len(masks)} masks; leave one.")
         return masks

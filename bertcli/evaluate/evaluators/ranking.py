@@ -175,7 +175,7 @@ def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
         documents = row.label.documents or {id: texts.get(id) for id in row.label.found}
         for id, document in documents.items():
             if document is not None:
-                candidates.append(_Candidate(Text(row.text, document, row.place), i, id))
+                candidates.append(_Candidate(Text(row.text, document, row.location), i, id))
     candidates.sort(key=lambda candidate: candidate.pair.text)  # `rank` wants those of one query side by side
 
     pairs: Any = texts_of([candidate.pair for candidate in candidates])  # queries and documents in one

@@ -82,9 +82,9 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     rows = data.rows
     texts = []
     for row in rows:
-        texts += [Text(row.text, None, row.place), Text(row.pair or "", None, row.place)]
+        texts += [Text(row.text, None, row.location), Text(row.pair or "", None, row.location)]
         if data.task == "triplets":
-            texts.append(Text(row.label, None, row.place))
+            texts.append(Text(row.label, None, row.location))
     vectors, usable = vectors_of(model, texts, options)
     usable = np.asarray(usable.reshape(len(rows), -1).all(axis=1))
     normalized = np.allclose(np.linalg.norm(vectors.astype(float), axis=1), 1, atol=UNIT)

@@ -37,8 +37,8 @@ class Corpus:
         for index, row in enumerate(self._rows()):
             id = str(row.id)
             if id in last_row_of:
-                first = next(earlier.place for earlier in self._rows() if str(earlier.id) == id)
-                left_out.add(f"{row.place}: the id {quoted(id)} stands in {first}, too.")
+                first = next(earlier.location for earlier in self._rows() if str(earlier.id) == id)
+                left_out.add(f"{row.location}: the id {quoted(id)} stands in {first}, too.")
                 self.superseded.add(last_row_of[id])
             last_row_of[id] = index
             self.rows = index + 1
@@ -53,7 +53,7 @@ class Corpus:
         """Each document, with its id: its title, if it has one, then its text, as in BEIR."""
         for index, row in enumerate(self._rows()):
             if index not in self.superseded:
-                yield Text(f"{row.label.get('title') or ''} {row.text}".strip(), None, row.place, row.id)
+                yield Text(f"{row.label.get('title') or ''} {row.text}".strip(), None, row.location, row.id)
 
     def texts(self, ids: Collection[str]) -> dict[str, str]:
         """The texts of some documents."""
@@ -77,11 +77,11 @@ def read_folder(folder: str, options: Evaluate, left_out: LeftOut) -> tuple[list
             continue
         id = str(row.id)
         if id in queries:
-            left_out.add(f"{row.place}: the id {quoted(id)} stands in {queries[id].text.place}, too.")
+            left_out.add(f"{row.location}: the id {quoted(id)} stands in {queries[id].text.location}, too.")
         fields = row.label
         group = None if options.by is None else str(fields.get(options.by, ""))
         if options.cluster is not None and fields.get(options.cluster) is None:
-            raise BertcliError(f"{row.place}: there is no {quoted(options.cluster)} (--cluster).")
+            raise BertcliError(f"{row.location}: there is no {quoted(options.cluster)} (--cluster).")
         cluster = None if options.cluster is None else str(fields[options.cluster])
         queries[id] = LabelledText(row._replace(id=None), group, cluster)
     return read_queries(f"{folder}/qrels/{options.split}.tsv", BEIR, options, left_out, queries, {*corpus.ids}), corpus
@@ -101,17 +101,17 @@ def read_queries(
     """
     gains: dict[str, dict[str, float]] = {}
     seen: dict[tuple[str, str], str] = {}
-    for place, query, document, gain in numbers_in(qrels, width, left_out):
+    for location, query, document, gain in numbers_in(qrels, width, left_out):
         if queries is not None and query not in queries:
-            left_out.add(f"{place}: queries.jsonl has no query {quoted(query)}.")
+            left_out.add(f"{location}: queries.jsonl has no query {quoted(query)}.")
         elif documents is not None and document not in documents:
-            left_out.add(f"{place}: corpus.jsonl has no document {quoted(document)}.")
+            left_out.add(f"{location}: corpus.jsonl has no document {quoted(document)}.")
         else:
-            _put(gains, seen, place, query, document, gain, left_out)
+            _put(gains, seen, location, query, document, gain, left_out)
     run: dict[str, dict[str, float]] = {}
     seen = {}
-    for place, query, document, score in numbers_in(options.run, RUN, left_out) if options.run else ():
-        _put(run, seen, place, query, document, score, left_out)
+    for location, query, document, score in numbers_in(options.run, RUN, left_out) if options.run else ():
+        _put(run, seen, location, query, document, score, left_out)
     rows = {query: LabelledText(Text(query, None, qrels)) if queries is None else queries[query] for query in gains}
     labelled = []
     for id, row in rows.items():
@@ -123,21 +123,21 @@ def read_queries(
 def _put(
     numbers: dict[str, dict[str, float]],
     seen: dict[tuple[str, str], str],
-    place: str,
+    location: str,
     query: str,
     document: str,
     number: float,
     left_out: LeftOut,
 ) -> None:
     """Add a document's number to a query's; a second number for the same document is an error, which names `seen`."""
-    first = seen.setdefault((query, document), place)
-    if first != place:
-        left_out.add(f"{place}: the query {quoted(query)} and document {quoted(document)} stand in {first}, too.")
+    first = seen.setdefault((query, document), location)
+    if first != location:
+        left_out.add(f"{location}: the query {quoted(query)} and document {quoted(document)} stand in {first}, too.")
     numbers.setdefault(query, {})[document] = number
 
 
 def numbers_in(file: str, width: int, left_out: LeftOut) -> Iterator[tuple[str, str, str, float]]:
-    """The place, query, document and number of each line that can be used."""
+    """The location, query, document and number of each line that can be used."""
     for i, line in enumerate(LineFile(file)):
         cells = line.text.split("\t" if width == BEIR else None)
         if not line.text.strip() or (i == 0 and width == BEIR and not _is_number(cells[-1])):
@@ -146,9 +146,9 @@ def numbers_in(file: str, width: int, left_out: LeftOut) -> Iterator[tuple[str, 
             if line.error or len(cells) != width:
                 raise ValueError(f"{len(cells)} fields where there should be {width}.")
             query, document, value = (cells[column] for column in COLUMNS[width])
-            yield line.place, query, document, read_number(value)
+            yield line.location, query, document, read_number(value)
         except ValueError as error:
-            left_out.add(line.error or f"{line.place}: {error}")
+            left_out.add(line.error or f"{line.location}: {error}")
 
 
 def _is_number(cell: str) -> bool:

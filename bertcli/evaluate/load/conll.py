@@ -29,7 +29,7 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
     known = re.compile(r"\S+") if any_tag else TAG
     words: list[str] = []
     tags: list[str] = []
-    place = bad = ""
+    location = bad = ""
     document = 0
     for line in chain(LineFile(file), [END_OF_FILE]):
         cells = cells_of(line.text)
@@ -37,17 +37,17 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
             if bad:
                 left_out.add(bad)
             elif words:
-                yield LabelledText(Text(" ".join(words), None, place, label=(words, tags)), cluster=str(document))
+                yield LabelledText(Text(" ".join(words), None, location, label=(words, tags)), cluster=str(document))
             words, tags, bad = [], [], ""
             document += bool(cells)
         elif (of_conllu and not cells[0].isdecimal()) or (any_tag and cells[0] == "#" and not words):
             continue
         elif len(cells) > max(1, word, tag) and known.fullmatch(cells[tag]):
-            place = place if words else line.place
+            location = location if words else line.location
             words.append(cells[word])
             tags.append(cells[tag])
         elif not cells[0].startswith("#"):
-            bad = bad or line.error or f"{line.place}: {quoted(line.text)} has no word and a tag such as O or B-PER."
+            bad = bad or line.error or f"{line.location}: {quoted(line.text)} has no word and a tag such as O or B-PER."
 
 
 def cells_of(line: str) -> list[str]:

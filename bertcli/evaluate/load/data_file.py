@@ -139,6 +139,6 @@ def _usable(row: LabelledText, left_out: LeftOut) -> bool:
         left_out.add(text.error)
         return False
     if isinstance(text.label, Relevance) and max(text.label.gains.values(), default=0) <= 0:
-        left_out.skip(f"{text.place}: the query {quoted(text.label.id)} has no relevant document.")
+        left_out.skip(f"{text.location}: the query {quoted(text.label.id)} has no relevant document.")
         return False
     return True

@@ -45,7 +45,7 @@ class LeftOut:
             try:
                 found.append(read(row))
             except ValueError as error:
-                why = f"{row.place}: {error}"
+                why = f"{row.location}: {error}"
                 self._refuse(why)
                 self.first = self.first or why.rstrip(".")
                 found.append(instead)

@@ -25,8 +25,8 @@ def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[Labe
             for paragraph in _objects(article, "paragraphs"):
                 for question in _objects(paragraph, "qas"):
                     values = {**article, **_values(question), PARAGRAPH: _field(paragraph, PARAGRAPH)}
-                    place = f"{file}, question {quoted(question.get('id'))}"
-                    yield read_row(Text("", place=place, label=values), "answer", fields)
+                    location = f"{file}, question {quoted(question.get('id'))}"
+                    yield read_row(Text("", location=location, label=values), "answer", fields)
         except _Malformed as error:
             left_out.add(f"{file}, article {number}: not as SQuAD has it: {error}.")
 

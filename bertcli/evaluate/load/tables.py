@@ -252,10 +252,10 @@ def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> 
 
 def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
     """A row from its fields; its text has an error where they do not have such values."""
-    place = str(row.place)
+    location = str(row.location)
     missing = next((name for name in fields if name is not None and row.label.get(name) is None), None)
     if missing is not None:
-        return LabelledText(unusable(place, f"there is no {quoted(missing)}."))
+        return LabelledText(unusable(location, f"there is no {quoted(missing)}."))
     try:
         values: list[Any] = []
         for spec, name in zip(SHAPES[task].fields, fields[:3], strict=True):
@@ -265,7 +265,7 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
             first = fields.second or fields.text
             raise ValueError(f"{first} and {fields.label} must be two lists of one length.")
     except ValueError as error:
-        return LabelledText(unusable(place, str(error)))
+        return LabelledText(unusable(location, str(error)))
     if task in ("tag", "words"):
         text, label = " ".join(text), (text, label)
     if task == "rank":
@@ -274,10 +274,10 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
         gains = dict(zip(ids, label, strict=True))
         documents = dict(zip(ids, pair, strict=True))
         own_order = {id: -int(id) for id in ids}  # as scores: the first document has the highest
-        label, pair = Relevance(place, gains, own_order, documents), None
+        label, pair = Relevance(location, gains, own_order, documents), None
     group = None if fields.group is None else str(row.label[fields.group])
     cluster = None if fields.cluster is None else str(row.label[fields.cluster])
-    return LabelledText(Text(text, pair, place, None, label), group, cluster)
+    return LabelledText(Text(text, pair, location, None, label), group, cluster)
 
 
 def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns: RowColumns) -> tuple[str, Fields]:

@@ -23,11 +23,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Line(NamedTuple):
     """A line without its end, and that end: "\\n", "\\r\\n", or "" at the end of the file.
 
-    place: file and line number, for messages. error: set for a line that is not UTF-8; its text has replacement
+    location: file and line number, for messages. error: set for a line that is not UTF-8; its text has replacement
     characters instead of the bad bytes.
     """
 
-    place: str
+    location: str
     text: str
     end: str
     error: str | None = None
@@ -83,12 +83,12 @@ class LineFile:
 
     def _line(self, raw: bytes) -> Line:
         end = next((end for end in ("\r\n", "\n") if raw.endswith(end.encode())), "")
-        body, place = raw[: len(raw) - len(end)], f"{self.name}, line {self._number}"
+        body, location = raw[: len(raw) - len(end)], f"{self.name}, line {self._number}"
         try:
-            return Line(place, body.decode("utf-8"), end)
+            return Line(location, body.decode("utf-8"), end)
         except UnicodeDecodeError as error:
             why = f"not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}): save the file as UTF-8."
-            return Line(place, body.decode("utf-8", "replace"), end, f"{place}: {why}")
+            return Line(location, body.decode("utf-8", "replace"), end, f"{location}: {why}")
 
     def _raw_lines(self, stream: BinaryIO) -> Iterator[bytes]:
         parts: list[bytes] = []  # of a line whose end has not arrived yet

@@ -118,7 +118,7 @@ def _rows(file: str, reader: str, column: str | None) -> Iterator[PassageOfFile]
     for row in opened.texts(RowColumns(Field(column or "text", "--column"))):
         if row.error:
             raise BertcliError(row.error)
-        number = int((row.place or "").rpartition("line ")[2])
+        number = int((row.location or "").rpartition("line ")[2])
         yield PassageOfFile(row.text, number, number)
 
 

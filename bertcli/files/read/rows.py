@@ -74,20 +74,20 @@ class RowColumns(NamedTuple):
         """The fields to look up, the text's first."""
         return [field for field in self[:3] if field is not None]
 
-    def row(self, place: str, values: Mapping[str, Any]) -> Text:
+    def row(self, location: str, values: Mapping[str, Any]) -> Text:
         """Make a Text from a row's fields by name; a Text with an error if a field is missing or cannot be used."""
         id = values.get(self.id.name) if self.id else None
         if self.id and not self.id.holds(id):
             id = None
         for field in self.fields:
             if field.name not in values:
-                return unusable(place, field.lacking([*values]), id)
+                return unusable(location, field.lacking([*values]), id)
             if not field.holds(values[field.name]):
                 why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.accepts}."
-                return unusable(place, why, id)
+                return unusable(location, why, id)
         text = values[self.text.name] if self.text else ""
         pair = values[self.pair.name] if self.pair else self.fixed_pair
-        return Text(text, pair, place, id, values if self.whole else None)
+        return Text(text, pair, location, id, values if self.whole else None)
 
 
 class InputFile(NamedTuple):
@@ -103,18 +103,18 @@ def open_lines(file: str, reader: str) -> InputFile:
     return InputFile(lines, partial(globals()[reader], lines))
 
 
-def unusable(place: str, why: str, id: str | int | None = None) -> Text:
+def unusable(location: str, why: str, id: str | int | None = None) -> Text:
     """Make the Text of a row that cannot be used."""
-    return Text("", place=place, id=id, error=f"{place}: {why}")
+    return Text("", location=location, id=id, error=f"{location}: {why}")
 
 
 def text_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read every line as a text."""
     for line in lines:
         if line.error:
-            yield Text("", place=line.place, error=line.error)
+            yield Text("", location=line.location, error=line.error)
         else:
-            yield Text(line.text, columns.fixed_pair, line.place)
+            yield Text(line.text, columns.fixed_pair, line.location)
 
 
 def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
@@ -127,27 +127,27 @@ def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
             if header:
                 id = next(iter(header.text[1:].split()), "")
                 if error:
-                    yield Text("", None, header.place, id, error=error)
+                    yield Text("", None, header.location, id, error=error)
                 else:
-                    yield Text("".join(letters), columns.fixed_pair, header.place, id)
+                    yield Text("".join(letters), columns.fixed_pair, header.location, id)
             header, letters, size = line, [], 0
             error = line and line.error
         elif header:
             size += len(line.text)
             error = error or line.error
             if size > LONGEST_LINE:
-                error = f"{header.place}: a sequence of more than {LONGEST_LINE:,} letters."
+                error = f"{header.location}: a sequence of more than {LONGEST_LINE:,} letters."
                 letters = []  # they would fill the memory
             if not error:
                 letters.append(line.text.strip())
         elif line.text.strip():
-            yield unusable(line.place, "a header (>) must come before a sequence.")
+            yield unusable(line.location, "a header (>) must come before a sequence.")
 
 
 def json_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read every line as a JSON object."""
     for line in lines:
-        yield Text("", place=line.place, error=line.error) if line.error else _json_row(line, columns)
+        yield Text("", location=line.location, error=line.error) if line.error else _json_row(line, columns)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -164,12 +164,12 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
     try:
         record = json.loads(line.text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
-        return unusable(line.place, f"not valid JSON ({error.msg} at column {error.colno}).")
+        return unusable(line.location, f"not valid JSON ({error.msg} at column {error.colno}).")
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, endless nesting
-        return unusable(line.place, f"not usable JSON ({error}).")
+        return unusable(line.location, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
-        return unusable(line.place, f"not a JSON object but {quoted(record)}.")
-    return columns.row(line.place, record)
+        return unusable(line.location, f"not a JSON object but {quoted(record)}.")
+    return columns.row(line.location, record)
 
 
 # ------------------------------------------------------------------------------------------ separated by commas or tabs
@@ -178,7 +178,7 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
 class _Cells(NamedTuple):
     """The fields of a row as in the file, or the error in them."""
 
-    place: str
+    location: str
     fields: list[str]
     error: str | None = None
 
@@ -192,7 +192,7 @@ def tab_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read one row per line, with tabs between the fields."""
     if columns.delimiter not in (None, "\t"):
         return comma_separated(lines, columns)
-    return _table((_Cells(line.place, _tab_row(line.text), line.error) for line in lines), columns)
+    return _table((_Cells(line.location, _tab_row(line.text), line.error) for line in lines), columns)
 
 
 def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator[Text]:
@@ -210,20 +210,20 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
             if header.count(field.name) != 1:
                 is_option = field.option.startswith("--")  # not so where Python code names the columns
                 hint = header_hint(header, columns) if is_option else ""
-                raise BertcliError(f"{first.place}: {field.lacking(header)}{hint}")
+                raise BertcliError(f"{first.location}: {field.lacking(header)}{hint}")
         needed = header if columns.whole else [field.name for field in columns.fields]
         least = max(map(header.index, needed), default=0) + 1
-        for place, fields, error in rows if columns.header else chain([first], rows):
+        for location, fields, error in rows if columns.header else chain([first], rows):
             if error:
-                yield Text("", place=place, error=error)
+                yield Text("", location=location, error=error)
             elif not fields and len(header) > 1:  # an empty line is a row only where it can be a text
                 continue
             elif fields and not least <= len(fields) <= len(header):
                 what = "header" if columns.header else "first row"
                 counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-                yield unusable(place, f"{counted} where the {what} has {len(header)}.")
+                yield unusable(location, f"{counted} where the {what} has {len(header)}.")
             else:
-                yield columns.row(place, dict(zip(header, fields or [""], strict=False)))
+                yield columns.row(location, dict(zip(header, fields or [""], strict=False)))
 
 
 def header_hint(header: Sequence[str], columns: RowColumns) -> str:
@@ -259,7 +259,8 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
                 read.append(line)
             if size > LONGEST_LINE:
                 raise BertcliError(
-                    f"{read[0].place}: a quotation mark opens here and does not close within {LONGEST_LINE:,} letters."
+                    f"{read[0].location}: a quotation mark opens here and does not close within "
+                    f"{LONGEST_LINE:,} letters."
                 )
             yield line.text.replace("\r", LONE_RETURN) + line.end
 
@@ -271,11 +272,11 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
         except StopIteration:
             return
         except csv.Error as error:
-            place = read[0].place if read else lines.name
-            yield _Cells(place, [], f"{place}: not fields separated by {_name_of(delimiter)} ({error}).")
+            location = read[0].location if read else lines.name
+            yield _Cells(location, [], f"{location}: not fields separated by {_name_of(delimiter)} ({error}).")
             continue
         broken = next((line.error for line in read if line.error), None)
-        yield _Cells(read[0].place, [field.replace(LONE_RETURN, "\r") for field in row], broken)
+        yield _Cells(read[0].location, [field.replace(LONE_RETURN, "\r") for field in row], broken)
 
 
 def _tab_row(line: str) -> list[str]:

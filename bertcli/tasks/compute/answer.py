@@ -52,16 +52,16 @@ class _Answer(RecordTask):
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
-            raise BertcliError(f"{item.place} has no context to find an answer in: give one (--context).")
+            raise BertcliError(f"{item.title} has no context to find an answer in: give one (--context).")
         sides = item.tokens.sides
         for side, what in enumerate(("question", "context")):
             if side not in sides:
-                raise BertcliError(f"The {what} of {item.place} is empty, so there is nothing to answer.")
+                raise BertcliError(f"The {what} of {item.title} is empty, so there is nothing to answer.")
         room, stride = self._room(item.tokens), self.options.stride or 0
         if room <= stride:
             advice = f"give a stride below {room} (--stride)" if room > 0 else "shorten it"
             raise BertcliError(
-                f"The question of {item.place} has {sides.count(0)} tokens, which leaves {max(0, room)} of a window's "
+                f"The question of {item.title} has {sides.count(0)} tokens, which leaves {max(0, room)} of a window's "
                 f"{self.limit} for the context: {advice}, or raise max_length (--max-length)."
             )
 

@@ -117,7 +117,7 @@ class _Classify(_Labels):
             reason = "This model has no classifier. Its" if self.by_default else "The"
             choice = ", or choose a classifier with -m." if self.by_default else "."
             raise BertcliError(
-                f"{reason} next-sentence head needs a second text, and {item.place} has none: give pairs "
+                f"{reason} next-sentence head needs a second text, and {item.title} has none: give pairs "
                 f"(--text-pair or --pair-column){choice}"
             )
 
@@ -157,7 +157,7 @@ class _Alternatives(_Labels):
 
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
-            raise BertcliError(f"Candidates and choices are for single texts, and {item.place} has a second one.")
+            raise BertcliError(f"Candidates and choices are for single texts, and {item.title} has a second one.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         texts = [item.text.text for item in items for _ in self.seconds]

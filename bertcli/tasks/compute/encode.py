@@ -146,7 +146,7 @@ class PreparedTask(Task[B]):
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text without tokens to pool besides a prompt that is not pooled."""
         if 0 < self.left_out >= len(item.tokens.ids):
-            raise BertcliError(f"The prompt leaves no room for {item.place}: raise max_length (--max-length).")
+            raise BertcliError(f"The prompt leaves no room for {item.title}: raise max_length (--max-length).")
 
 
 # ------------------------------------------------------------------------------------------------------ dense vectors

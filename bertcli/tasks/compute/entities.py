@@ -158,7 +158,7 @@ class _Entities(RecordTask):
 
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
-            raise BertcliError(f"tag reads single texts, and {item.place} has a second one.")
+            raise BertcliError(f"tag reads single texts, and {item.title} has a second one.")
 
     def cost(self, item: Item) -> int:
         counts = [len(one.ids) for one in _pieces(item)]

@@ -45,12 +45,12 @@ def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
     name, mask = model.tokenizer.mask_token, model.tokenizer.mask_id
     if item.tokens.lost_masks:
         raise BertcliError(
-            f"{item.tokens.lost_masks} {name} of {item.place} beyond the cut: shorten the text or raise "
+            f"{item.tokens.lost_masks} {name} of {item.title} beyond the cut: shorten the text or raise "
             "max_length (--max-length)."
         )
     positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
     if not positions:
-        raise BertcliError(f"There is no {name} in {item.place}: write {name} where a word is to be predicted.")
+        raise BertcliError(f"There is no {name} in {item.title}: write {name} where a word is to be predicted.")
     return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 
@@ -69,7 +69,7 @@ class _FillMask(RecordTask):
         positions = self.model.config.max_tokens
         if len(sentence.ids) + growth > positions:
             raise BertcliError(
-                f"A target of {longest} pieces makes {item.place} longer than this model's {positions} positions: "
+                f"A target of {longest} pieces makes {item.title} longer than this model's {positions} positions: "
                 "shorten the text or set max_length (--max-length)."
             )
 

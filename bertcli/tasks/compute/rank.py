@@ -113,7 +113,7 @@ class ByQuery(Texts):
             if text.text != query:
                 if text.text in earlier:
                     raise BertcliError(
-                        f"{text.place or 'The documents'}: the query {quoted(text.text)} comes again after "
+                        f"{text.location or 'The documents'}: the query {quoted(text.text)} comes again after "
                         "another one; a query's documents must stand together, so sort them by query."
                     )
                 query = text.text
@@ -170,7 +170,7 @@ class RankTask(RecordTask):
 
     def check(self, item: Item) -> None:
         if item.text.pair is None:
-            raise BertcliError(f"{item.place} has a query, but no document to rank.")
+            raise BertcliError(f"{item.title} has a query, but no document to rank.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         activate = ACTIVATIONS[self.activation]
@@ -222,7 +222,7 @@ class ApartRankTask(RankTask):
         if query.tokens.truncated and self.reading.truncation == "error":
             limit = self.queries.limit
             raise BertcliError(
-                f"The query of {item.place} has {limit + query.tokens.lost} tokens, more than {limit}: shorten it, or "
+                f"The query of {item.title} has {limit + query.tokens.lost} tokens, more than {limit}: shorten it, or "
                 "let it be cut (--truncation warn)."
             )
 

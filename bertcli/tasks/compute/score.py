@@ -86,14 +86,14 @@ def _true_ids(model: LoadedModel, item: Item, target: str) -> list[int]:
     if wrong is not None or len(whole.ids) != len(truth.ids):
         at = min(len(pieces) - 1, len(pieces) if wrong is None else wrong)
         raise BertcliError(
-            f"The target {quoted(target)} does not match {item.place}: they have {len(truth.ids)} and {len(whole.ids)} "
+            f"The target {quoted(target)} does not match {item.title}: they have {len(truth.ids)} and {len(whole.ids)} "
             f"tokens and differ at token {at} ({truth.pieces[at]}); write one {tokenizer.mask_token} for every masked "
             "word piece."
         )
     (kept,) = tokenizer.encode([target], [item.text.pair], len(item.tokens.ids))
     if tokenizer.mask_id in kept.ids:
         raise BertcliError(
-            f"There is a {tokenizer.mask_token} in the target or in the second text of {item.place}, so the true word "
+            f"There is a {tokenizer.mask_token} in the target or in the second text of {item.title}, so the true word "
             "is unknown there: write the word."
         )
     return kept.ids

@@ -222,7 +222,7 @@ class Passages:
         """The vectors of all passages of some files, by digest; a file's when all of it is encoded."""
         owners = [(digest, number) for digest, (_, passages) in new.items() for number in range(len(passages))]
         texts = [
-            Text(passage.in_context, place=f"{file}, line {passage.line}")
+            Text(passage.in_context, location=f"{file}, line {passage.line}")
             for file, passages in new.values()
             for passage in passages
         ]

@@ -76,7 +76,7 @@ class _Tag(RecordTask):
 
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
-            raise BertcliError(f"tag reads single texts, and {item.place} has a second one.")
+            raise BertcliError(f"tag reads single texts, and {item.title} has a second one.")
 
     def cost(self, item: Item) -> int:
         return tokens_in_windows(item.tokens, self.limit, self.overlap)

@@ -174,16 +174,16 @@ class Task(Generic[R]):
             if text.error:
                 raise BertcliError(text.error)
             for side in (text.text, text.pair or ""):
-                refuse_long(side, text.place or f"Text {index}")
+                refuse_long(side, text.location or f"Text {index}")
         items = self.items(numbered)
         for item in items:
             if not item.tokens.ids and not self.may_be_empty:
                 raise BertcliError(
-                    f"The tokenizer produces no tokens for {item.place}, so there is nothing to compute."
+                    f"The tokenizer produces no tokens for {item.title}, so there is nothing to compute."
                 )
             if item.tokens.truncated and self.reading.truncation == "error":
                 raise BertcliError(
-                    f"{item.place} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, "
+                    f"{item.title} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, "
                     "raise max_length (--max-length) where the model allows it, or let it be cut (--truncation warn)."
                 )
             self.check(item)
