@@ -244,7 +244,7 @@ class _Hits(Table):
 
     def print(self) -> None:
         width = terminal_width()
-        if width is None or unfolded_width(*self.shown()) <= width:
+        if width is None or unfolded_width(*self.displayed()) <= width:
             super().print()
             return
         last = None

@@ -34,14 +34,14 @@ class Document:
     record: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]]
 
-    def shown_below(self) -> list[str]:
+    def folded_below(self) -> list[str]:
         """The lines below the table, folded to the terminal's width."""
         width = terminal_width()
         return [folded(visible(line), width) for line in self.below]
 
     def __str__(self) -> str:
         heading, body = table_lines(self.columns, self.rows)
-        return "\n".join([*heading, *body, "", *self.shown_below()])
+        return "\n".join([*heading, *body, "", *self.folded_below()])
 
 
 class ByName:
@@ -90,7 +90,7 @@ def print_document(document: Document, format: TableFormat) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":
         print_table(document.columns, document.rows)
-        print("", *document.shown_below(), sep="\n")
+        print("", *document.folded_below(), sep="\n")
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(as_bytes(document, format))

@@ -89,7 +89,7 @@ class MarkedTable(Table):
             if title:
                 content.append(element("h2", title))
             content.append(marked(text, marks, hues))
-        columns, rows = self.shown()
+        columns, rows = self.displayed()
         body = [side_by_side(content, table_of(f"{self.title} in order", columns, rows))] if rows else content
         return page(self.title, *body, lead=self.lead, model=model)
 

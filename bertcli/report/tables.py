@@ -53,7 +53,7 @@ class Table:
         else:
             yield from ((*row, None) for row in self.rows_of(record))
 
-    def shown(self) -> tuple[list[Column], list[list[str]]]:
+    def displayed(self) -> tuple[list[Column], list[list[str]]]:
         """The columns that are not omitted, and the rows under them."""
         columns = [*self.columns, Column("error", optional=True)]
         kept = []
@@ -69,7 +69,7 @@ class Table:
 
     def print(self) -> None:
         """Print the table to standard output."""
-        print_table(*self.shown())
+        print_table(*self.displayed())
 
     def page(self, model: str) -> str:
         """A web page of what a model gave."""

@@ -164,33 +164,23 @@ def rows(
     `collapse` merges rows that differ only in a layer's number.
     """
     row_of_subtree = {plan.holds: plan.name for plan in plans if plan.holds is not None}
-    entries_of: dict[str, list[CountedParameter]] = defaultdict(list)
-    for entry in entries(model):
-        entries_of[nearest(entry.parameter.path, row_of_subtree)].append(entry)
-    if entries_of.keys() - row_of_subtree.keys():
-        raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in entries_of[''])}")
+    entries_of = _entries_by_subtree(model, row_of_subtree)
     row_name = every_layer if collapse else str
     groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
         groups[row_name(plan.name)].append(plan)
 
-    def row(name: str, group: Sequence[RowPlan]) -> SummaryRow:
-        plan = group[0]
+    made = []
+    for name, group in groups.items():
+        plan = group[0]  # the others differ only in the number of their layer
         is_collapsed = EVERY in name
         counted: list[CountedParameter] = []
         for member in group:
             if member.holds is not None:
-                counted += entries_of[member.holds]
-        if plan.formula is None:
-            subtree = every_layer(plan.holds or "") if is_collapsed else plan.holds or ""
-            # A tied parameter counts elsewhere.
-            untied = [entry.parameter for entry in counted if entry.params]
-            total = sum_of(_products(untied, subtree, model.config.sizes))
-            formula = factored(total) if powers else expanded(total)
-        else:
-            formula = f"L·({plan.formula})" if is_collapsed else plan.formula
+                counted += entries_of.get(member.holds, ())
+        formula = _formula(plan, counted, is_collapsed, model.config.sizes, powers)
         feeding = [row_name(path) for member in group for path in member.connected_to]
-        return SummaryRow(
+        row = SummaryRow(
             path=name,
             type=f"{plan.type} × {len(group)}" if is_collapsed else plan.type,
             output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
@@ -199,17 +189,45 @@ def rows(
             formula=formula,
             numbers=with_numbers(formula, model.config.sizes),
             connected_to=tuple(dict.fromkeys(feeding)),
-            tied_to=tie(plan, counted),
+            tied_to=_tied_to(plan, counted, row_of_subtree),
         )
+        made.append(row)
+    return tuple(made)
 
-    def tie(plan: RowPlan, counted: Sequence[CountedParameter]) -> str | None:
-        """The row, or else the parameter, where the first tied parameter of a row counts; None if in the row itself."""
-        for entry in counted:
-            if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != plan.holds:
-                return row_of_subtree.get(entry.tied_to, entry.tied_to)
-        return None
 
-    return tuple(row(name, group) for name, group in groups.items())
+def _entries_by_subtree(
+    model: LoadedModel, row_of_subtree: Mapping[str, str]
+) -> Mapping[str, Sequence[CountedParameter]]:
+    """The parameters of each subtree that a row counts, without those of a subtree inside it that has its own row."""
+    entries_of: dict[str, list[CountedParameter]] = defaultdict(list)
+    for entry in entries(model):
+        entries_of[nearest(entry.parameter.path, row_of_subtree)].append(entry)
+    if entries_of.keys() - row_of_subtree.keys():
+        raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in entries_of[''])}")
+    return entries_of
+
+
+def _formula(
+    plan: RowPlan, counted: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
+) -> str:
+    """The formula of a row: the plan's own, else one derived from the axes of the parameters that it counts."""
+    if plan.formula is not None:
+        return f"L·({plan.formula})" if is_collapsed else plan.formula
+    subtree = plan.holds or ""
+    if is_collapsed:
+        subtree = every_layer(subtree)
+    # A tied parameter counts elsewhere.
+    untied = [entry.parameter for entry in counted if entry.params]
+    total = sum_of(_products(untied, subtree, sizes))
+    return factored(total) if powers else expanded(total)
+
+
+def _tied_to(plan: RowPlan, counted: Sequence[CountedParameter], row_of_subtree: Mapping[str, str]) -> str | None:
+    """The row, or else the parameter, where the first tied parameter of a row counts; None if in the row itself."""
+    for entry in counted:
+        if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != plan.holds:
+            return row_of_subtree.get(entry.tied_to, entry.tied_to)
+    return None
 
 
 def every_layer(name: str) -> str:
@@ -367,8 +385,8 @@ def _shape(axes: Axes) -> Shape:
 # A column, and its cell for a row and the total.
 SummaryColumn = tuple[Column, Callable[[SummaryRow, int], str]]
 
-LAYER: SummaryColumn = Column("Layer (type)"), lambda row, _: layer_title(row.path, row.type)
-TIED_LAYER: SummaryColumn = (
+LAYER_TITLE: SummaryColumn = Column("Layer (type)"), lambda row, _: layer_title(row.path, row.type)
+TIED_LAYER_TITLE: SummaryColumn = (
     Column("Layer (type)"),
     lambda row, _: layer_title(row.path, row.type) + (f", tied to {row.tied_to}" if row.tied_to else ""),
 )
@@ -378,7 +396,7 @@ BYTES: SummaryColumn = Column("Bytes", number=True), lambda row, _: f"{row.bytes
 SHARE: SummaryColumn = Column("% of total", number=True), lambda row, total: f"{100 * row.params / total:.2f}"
 CONNECTED: SummaryColumn = Column("Connected to"), lambda row, _: ", ".join(row.connected_to)
 FORMULA: SummaryColumn = Column("Formula"), lambda row, _: row.formula and f"{row.formula} = {row.numbers}"
-STYLES = {"tree": (TIED_LAYER, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER, SHAPE, PARAMS, CONNECTED)}
+STYLES = {"tree": (TIED_LAYER_TITLE, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER_TITLE, SHAPE, PARAMS, CONNECTED)}
 
 
 def summary_document(summary: Summary, formulas: bool = False) -> Document:

@@ -37,7 +37,7 @@ def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
     """Leave out the columns of a table that are `optional` and empty, or `varying` and all equal."""
     table = Table(tuple(columns), lambda record: rows)
     table.add({})
-    return table.shown()
+    return table.displayed()
 
 
 def figures_of(model: Record) -> dict[str | None, Record]:

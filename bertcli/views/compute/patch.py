@@ -250,7 +250,7 @@ class Patch(View):
             print("", *(folded(visible(line), width) for line in below), sep="\n")
         elif shows_shades():
             print_shades(_aligned(row, widths) for row in cells)
-            print("", *document.shown_below(), sep="\n")
+            print("", *document.folded_below(), sep="\n")
         else:
             print_document(document, "table")
 
