@@ -47,7 +47,9 @@ class ProbeOptions(Reading):
     _: KW_ONLY
     words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
     folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
-    layer: int | None = option(None, "N", "The layer that is reported in detail and saved. (default: the best)")
+    layer: int | None = option(
+        None, "N", "The layer whose confusions the page shows, and that --save writes. (default: the best)"
+    )
     pooling: ProbePooling | None = option(
         None, "MODE",
         "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "

@@ -1,0 +1,331 @@
+"""Each option of each command that prints a result changes what is printed: a new one fails here until it has a value.
+
+An option that is taken and not passed on is seen by no other test, unless one happens to ask for it.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from conftest import Made
+from helpers.bge_m3 import write_bge_m3
+from helpers.checkpoints import Sentence
+from helpers.doors import options_of
+from helpers.terminal import Result, bertcli
+from reference import task_cases as tasks
+from reference import view_cases as views
+
+Words = tuple[str, ...]
+MODELS: dict[str, dict[str, Any]] = {
+    "vectors": {"sentence": Sentence(("mean",), normalize=True)},
+    "labels": views.LABELS,
+    "masks": {"head": "pretraining", "seed": 7},
+    "inference": tasks.INFERENCE,
+    "choices": {"head": "multiple_choice", "seed": 5},
+    "tagger": tasks.TAGGER,
+    "reader": tasks.READER,
+    "ranker": tasks.RANKER,
+}
+LONG = " ".join(["tea"] * 30 + ["the", "queen", "sat"] + ["dog"] * 30)  # more tokens than models have positions
+MASKED = "the queen drank hot [MASK] with a cat"
+QUESTION, CONTEXT = "who?", "the queen walked to the river and the king drank hot tea"
+TAGGED = "The king of France visited Paris and the queen sold tea"
+PAIR = ("the king drank hot tea", "the queen drank hot tea")
+# What a command is called with. Words in capitals are folders of MODELS and files that `folder` has.
+BASES: dict[str, Words] = {
+    "encode": ("-m", "VECTORS", "hot tea in the river"),
+    "similarity": ("-m", "VECTORS", "hot tea", "the river", LONG),
+    "search": ("-m", "VECTORS", "hot tea", "-i", "notes.txt", "--top-k", "3"),
+    "classify": ("-m", "LABELS", LONG),
+    "fill-mask": ("-m", "MASKS", MASKED),
+    "score": ("-m", "MASKS", "an unbelievable cat"),
+    "tag": ("-m", "TAGGER", TAGGED),
+    "answer": ("-m", "READER", QUESTION, "--context", CONTEXT),
+    "rank": ("-m", "RANKER", "hot tea", "the river", LONG),
+    "neighbors": ("-m", "MASKS", "king"),
+    "tokenize": ("-m", "MASKS", "hot tea"),
+    "params": ("--variant", "tiny"),
+    "trace": ("--variant", "tiny", "--seq-len", "8"),
+    "explain": ("-m", "LABELS", "the king drank hot tea"),
+    "lens": ("-m", "MASKS", MASKED),
+    "heads": ("-m", "LABELS", "the king drank hot tea"),
+    "patch": ("-m", "LABELS", *PAIR),
+    "probe": ("-m", "MASKS", "-i", "labelled.csv", "--folds", "3", "--format", "json"),
+    "diff": ("MASKS", "--versus", "OTHER", "the king drank hot tea"),
+}
+ABLATED = (*BASES["heads"], "--ablate")
+SIZES = ("--batch-size", "2", "--seq-len", "8")
+ESTIMATED = (*BASES["trace"], "--estimate", "--gflops", "100", "--gbps", "10")
+REDACTED = (*BASES["tag"], "--redact")
+ZERO_SHOT = ("-m", "INFERENCE", "hot tea", "--candidates", "a cat,rain")
+# A value other than the default for each option; another base where the command's own would not show it.
+VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
+    "": {  # of several commands
+        "--max-length": ("5",),
+        "--text-pair": ("a cat sat",),
+        "--top-k": ("1",),
+        "--layer": ("1",),
+        "--pooling": ("cls",),
+        "--prompt": ("river ",),
+        "--prompt-name": ("query",),
+        "--truncate-dim": ("4",),
+        "--normalize": (("-m", "MASKS", "hot tea"), ()),
+        "--no-normalize": (),
+        "--chunk": ("12",),
+        "--num-labels": ("7",),
+        "--set": ("num_hidden_layers=3",),
+        "--vocab-size": ("1000",),
+        "--heads": ("mlm",),
+        "--formulas": (),
+        "--seq-len": ("9",),
+        "--batch-size": ("2",),
+        "--versus": ("a dog walks to the river",),
+    },
+    "encode": {
+        "--truncation": (("-m", "VECTORS", LONG), ("error",)),
+        "--sparse": (("-m", "MASKS", "hot tea"), ()),
+        "--tokens": (("-m", "MASKS", "hot tea", "--sparse", "--format", "json"), ()),
+        "--chunk": (("-m", "VECTORS", LONG), ("12",)),
+    },
+    "similarity": {"--truncation": ("error",)},
+    "search": {
+        "--context": ("1",),
+        "--files-with-matches": (),
+        "--hybrid": (),
+        "--query-file": ("queries.txt",),
+        "--rerank": ("RANKER",),
+        "--sparse": (("-m", "M3", "hot tea", "-i", "notes.txt"), ()),
+        "--prompt": ("bread ",),
+        "--prompt-name": ("document",),
+        "--normalize": (("-m", "DOT", "hot tea", "-i", "notes.txt"), ()),
+        "--no-normalize": (("-m", "DOT", "hot tea", "-i", "notes.txt", "--normalize"), ()),
+        "--truncation": (("-m", "VECTORS", LONG, "-i", "notes.txt"), ("error",)),
+        "--max-length": (("-m", "VECTORS", LONG, "-i", "notes.txt"), ("5",)),
+    },
+    "classify": {
+        "--activation": ("sigmoid",),
+        "--candidates": (("-m", "INFERENCE", "hot tea"), ("a cat,rain",)),
+        "--template": (ZERO_SHOT, ("Here is {}, no {}.",)),
+        "--multi-label": (ZERO_SHOT, ()),
+        "--choices": (("-m", "CHOICES", "hot tea", "--choices", "a cat,rain"), ("--choices", "a dog,rain")),
+        "--truncation": ("error",),
+    },
+    "fill-mask": {
+        "--targets": ("tea,rain",),
+        "--joint": (("-m", "MASKS", "the [MASK] drank [MASK]"), ()),
+        "--truncation": (("-m", "MASKS", f"a [MASK] {LONG}"), ("error",)),
+        "--max-length": (("-m", "MASKS", f"a [MASK] {LONG}"), ("9",)),
+    },
+    "score": {
+        "--target": (("-m", "MASKS", "hot [MASK]", "--target", "hot cat"), ("--target", "hot tea")),
+        "--within-word": (),
+        "--truncation": (("-m", "MASKS", LONG), ("error",)),
+    },
+    "tag": {
+        "--aggregation": ("none",),
+        "--ignore": ("MISC",),
+        "--redact": (),
+        "--redact-with": (REDACTED, ("X",)),
+        "--only": (REDACTED, ("LOC",)),
+        "--threshold": (REDACTED, ("0.9",)),
+        "--stride": ((*BASES["tag"], "--max-length", "7"), ("0",)),
+    },
+    "answer": {
+        "--context": (("-m", "READER", QUESTION, "--context", "a cat sat"), ("--context", CONTEXT)),
+        "--top-k": ("2",),
+        "--max-answer-length": ("1",),
+        "--no-answer": ((*BASES["answer"], "--top-k", "99"), ()),
+        "--score": ("logits",),
+        "--max-length": ("10",),
+        "--stride": ((*BASES["answer"], "--max-length", "12", "--top-k", "9"), ("0",)),
+    },
+    "rank": {
+        "--combine": (("-m", "M3", "hot tea", "the river", "a cat"), ("dense=1",)),
+        "--truncation": ("error",),
+    },
+    "tokenize": {"--max-length": ("3",)},
+    "params": {
+        "--batch-size": ((*BASES["params"], "--seq-len", "8"), ("2",)),
+        "--seq-len": ((*BASES["params"], "--batch-size", "2"), ("9",)),
+        "--dtype": ((*BASES["params"], *SIZES), ("float16",)),
+        "--num-labels": ((*BASES["params"], "--heads", "classifier"), ("7",)),
+        "--collapse": (),
+        "--no-collapse": ((*BASES["params"], "--versus", "small"), ()),
+        "--depth": ("1",),
+        "--style": ("keras",),
+        "--tensors": (("-m", "MASKS"), ()),
+        "--variant": (("--variant", "small"), ("--variant", "tiny")),
+        "--config": (("--config", "LABELS/config.json"), ("--config", "MASKS/config.json")),
+        "--versus": ("small",),
+    },
+    "trace": {
+        "--num-labels": ((*BASES["trace"], "--heads", "classifier"), ("7",)),
+        "--all-layers": (),
+        "--estimate": (BASES["trace"], ("--estimate", "--gflops", "100", "--gbps", "10")),
+        "--gflops": (ESTIMATED, ("--gflops", "200")),
+        "--gbps": (ESTIMATED, ("--gbps", "20")),
+        "--stats": (("-m", "MASKS", "hot tea"), ()),
+        "--time": (("-m", "MASKS", "hot tea"), ()),
+        "--text-pair": (("-m", "MASKS", "hot tea"), ("a cat sat",)),
+        "--seed": ((*BASES["trace"], "--seed", "1", "--stats"), ("--seed", "2")),
+        "--variant": (("--variant", "small", "--seq-len", "8"), ("--variant", "tiny")),
+        "--config": (("--config", "LABELS/config.json"), ("--config", "MASKS/config.json")),
+    },
+    "explain": {
+        "--label": ("LABEL_1",),
+        "--method": ("delete",),
+        "--word": (("-m", "MASKS", MASKED), ("bread",)),
+        "--versus": (("-m", "VECTORS", *PAIR[:1], "--versus", "tea"), ("--versus", "a dog walks")),
+    },
+    "lens": {"--all": (), "--max-length": (("-m", "MASKS", f"a [MASK] {CONTEXT}"), ("9",))},
+    "heads": {
+        "--ablate": (),
+        "--label": (ABLATED, ("LABEL_1",)),
+        "--word": (("-m", "MASKS", MASKED, "--ablate"), ("bread",)),
+        "--versus": (ABLATED, ("a dog walks",)),
+        "--rollout": (),
+        "--token": ((*BASES["heads"], "--rollout"), ("2",)),
+    },
+    "patch": {
+        "--label": (("-m", "LABELS", *PAIR), ("--label", "LABEL_2")),
+        "--word": (
+            ("-m", "MASKS", MASKED, MASKED.replace("queen", "king"), "--word", "tea"),
+            ("--word", "bread"),
+        ),
+        "--direction": ("noise",),
+        "--of": ("attention",),
+        "--max-length": (("-m", "LABELS", f"a dog {PAIR[0]}", f"a cat {PAIR[0]}"), ("5",)),
+    },
+    "probe": {
+        "--folds": ("4",),
+        "--words": ("--words", "-i", "tagged.jsonl"),
+        "--normalize": (),
+        "--truncation": (("-m", "MASKS", "-i", "long.csv", "--folds", "3"), ("error",)),
+        "--max-length": (("-m", "MASKS", "-i", "labelled.csv", "--folds", "3"), ("4",)),
+        "--label-column": ("other",),
+    },
+    "diff": {
+        "--versus": (("MASKS", "--versus", "MASKS", "hot tea"), ("--versus", "OTHER")),
+        "--tolerance": ("9",),
+        "--check": (),
+        "--common": (("MASKS", "--versus", "FEWER", "hot tea", "--tolerance", "9", "--check"), ()),
+    },
+}
+# Options that change nothing of what is printed, or are tried elsewhere.
+EXEMPT = {
+    "--help --debug --cache-dir --offline --batch-tokens --workers --threads": "a result is the same with any of them",
+    "--engine --precision --device --force": "test_engine_command.py",
+    "--model --revision --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
+    "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
+        "test_every_input.py, test_rows.py",
+    "--output --format --resume --shard --keep-going --save --plot --dtype --outputs":
+        "test_every_output.py, test_resume.py, test_shards.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
+    "--in --texts --index": "test_search_command.py, test_search_files.py",
+    "--labels --nested": "test_gliner.py",
+    "--pairs --by --metric": "old names, answered with evaluate",
+    "--head": "models here have one",
+}  # fmt: skip
+EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}
+# These print no result of a model, or have tests of each option: tests/evaluate, tests/serve, test_export_command.
+OTHER_COMMANDS = {"info", "doctor", "guide", "merge", "export", "serve", "evaluate"}
+ELSEWHERE = {
+    *(("similarity", name) for name in ("--normalize", "--no-normalize")),  # cosines are the same
+    ("tag", "--multi-label"),  # test_gliner.py
+    *(("trace", name) for name in ("--layer", "--versus")),  # of the page: test_pass_page.py
+    ("probe", "--layer"),  # of the page and of --save: test_probe.py, test_classifier.py
+}
+
+
+def value_of(command: str, option: str) -> Words | tuple[Words, Words] | None:
+    return VALUES.get(command, {}).get(option, VALUES[""].get(option))
+
+
+CASES = [
+    (command, option)
+    for command in BASES
+    for option in sorted(options_of()[command])
+    if option.startswith("--")
+    and (command, option) not in ELSEWHERE
+    and (option not in EXEMPT_NAMES or option in VALUES.get(command, {}))
+]
+
+
+@pytest.fixture(scope="module")
+def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("options")
+    for name, keywords in MODELS.items():
+        copytree(made(**keywords), root / name.upper())
+    copytree(made(head="pretraining", seed=8), root / "OTHER")
+    copytree(made(head="model", seed=7), root / "FEWER")
+    write_bge_m3(root / "M3")
+    copytree(root / "MASKS", root / "DOT")
+    (root / "DOT" / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}', encoding="utf-8")
+    for name in ("VECTORS", "M3"):
+        prompts = {"prompts": {"query": "river ", "document": "hot "}}
+        (root / name / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
+    (root / "notes.txt").write_text("the river\nhot tea\na cat sat\nthe queen sold bread\n", encoding="utf-8")
+    (root / "queries.txt").write_text("the king\n", encoding="utf-8")
+    texts = [
+        f"{'the king' if i % 3 else 'a dog'} drank {'hot tea' if i % 2 else 'rain'} with {'a cat ' * (i % 5)}"
+        for i in range(15)
+    ]
+    rows = [f"{text},{'yes' if i % 3 else 'no'},{'yes' if i % 2 else 'no'}" for i, text in enumerate(texts)]
+    (root / "labelled.csv").write_text("\n".join(["text,label,other", *rows]) + "\n", encoding="utf-8")
+    long = [f"{text} {LONG},{label}" for text, label in (row.split(",")[:2] for row in rows)]
+    (root / "long.csv").write_text("\n".join(["text,label", *long]) + "\n", encoding="utf-8")
+    tagged = [
+        {"tokens": text.split(), "tags": ["O" if len(word) > 3 else "B-X" for word in text.split()]} for text in texts
+    ]
+    (root / "tagged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tagged), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("bertcli.views.compute.probe_folds.DRAWS", 2)  # of the control task, which takes longest
+        yield root
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Callable[[str, Words], Result]:
+    """Runs a command with the words of a base; the same words once."""
+    known: dict[tuple[str, Words], Result] = {}
+
+    def run_once(command: str, words: Words) -> Result:
+        if (command, words) not in known:
+            there = {path.name: str(path) for path in folder.iterdir()}
+            placed = []
+            for word in words:
+                head, slash, rest = word.partition("/")
+                placed.append(f"{there.get(head, head)}{slash}{rest}")
+            known[command, words] = bertcli(command, *placed)
+        return known[command, words]
+
+    return run_once
+
+
+def test_every_command_and_option_is_tried_or_exempt() -> None:
+    assert BASES.keys() == options_of().keys() - OTHER_COMMANDS
+    missing = [f"{command} {option}" for command, option in CASES if value_of(command, option) is None]
+    assert not missing, f"add values of {', '.join(missing)} to VALUES"
+    unknown = [
+        f"{command} {option}"
+        for command, options in VALUES.items()
+        for option in options
+        if command and (command, option) not in CASES
+    ]
+    assert not unknown
+
+
+@pytest.mark.parametrize(("command", "option"), CASES)
+def test_every_option_changes_what_is_printed(command: str, option: str, run: Callable[[str, Words], Result]) -> None:
+    value: Any = value_of(command, option)
+    base: Words = BASES[command]
+    if value and isinstance(value[0], tuple):
+        base, value = value
+    plain = run(command, base)
+    assert plain.status == (1 if "--check" in base else 0), plain.err
+    given = value if value[:1] and str(value[0]).startswith("--") else (option, *value)
+    changed = run(command, (*base, *given))
+    expected = {"--truncation": 1, "--check": 1}.get(option, 0)
+    assert changed.status == expected, changed.err
+    assert (changed.status, changed.out) != (plain.status, plain.out), f"{option} changes nothing"
