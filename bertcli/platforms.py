@@ -1,4 +1,4 @@
-"""What differs between operating systems: forks, folders that can be synced, memory, where caches are.
+"""Differences between operating systems: forks, syncing of folders, memory, the cache's folder.
 
 Everything here has a way for a system that lacks it. `.github/decisions/platforms.md` says which systems were run.
 """
@@ -21,7 +21,7 @@ def at_fork(**hooks: Callable[[], Any]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can be asked to. Errors: OSError."""
+    """Wait until the names in a folder are on the disk, if the system has a call for it. Errors: OSError."""
     try:
         opened = os.open(folder, os.O_RDONLY)
     except PermissionError:

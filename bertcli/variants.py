@@ -100,7 +100,7 @@ class MadeWeights:
         return array
 
     def check_used(self) -> None:
-        """Raise BertcliError for a path in the mapping that the network has not asked for."""
+        """Raise BertcliError for a path in the mapping that the network does not have."""
         for path in self.weights if isinstance(self.weights, Mapping) else ():
             if path not in self.made:
                 raise BertcliError(

@@ -14,7 +14,7 @@ def classifier_option() -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelModelOptions(ModelOptions):
-    """Which model runs, and which classifier on top of it."""
+    """The model, and a classifier of one's own on top of it."""
 
     classifier: str | None = classifier_option()
 

@@ -21,7 +21,7 @@ SPEEDS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DoctorOptions:
-    """How it is shown."""
+    """The options of doctor's output."""
 
     format: Literal["table", "json"] = option("table", "FORMAT", "How to print it: table (default) or json.")
     model: str | None = option(

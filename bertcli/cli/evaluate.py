@@ -58,7 +58,7 @@ class Models(ModelOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReportOptions:
-    """Where the report goes."""
+    """The report's file and format."""
 
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
     output: str | None = option(

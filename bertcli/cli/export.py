@@ -17,7 +17,7 @@ FILES = (".bin", ".json", ".npz", ".ort", ".pt", ".pth", ".safetensors", ".tflit
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileOptions:
-    """What is written, and where."""
+    """The file or folder that export writes."""
 
     file: str | None = argument(None, "[FILE]", "", hidden=True)
     output: str | None = option(

@@ -38,7 +38,7 @@ OTHER_WORDS = {  # what a reader may call a topic
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GuideOptions:
-    """Which page is shown."""
+    """The topic of the guide."""
 
     topic: str | None = argument(None, "[TOPIC]", "A page of the manual. (default: the list of topics)")
 

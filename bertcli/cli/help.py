@@ -183,7 +183,7 @@ def short(command: Any, ctx: typer.Context) -> str:
 
 
 def usage(command: Any, ctx: typer.Context) -> str:
-    """The line that says how a command is called: `Usage: bertcli COMMAND [OPTIONS] ARGUMENTS`."""
+    """The usage line of a command: `Usage: bertcli COMMAND [OPTIONS] ARGUMENTS`."""
     arguments = [one.metavar for one in command.params if _is_argument(one) and not _hidden(one)]
     places = ["COMMAND ..."] if hasattr(command, "commands") else arguments
     return " ".join(["Usage:", ctx.command_path, "[OPTIONS]", *places])

@@ -43,7 +43,7 @@ class LabelledTexts(NamedTuple):
 
 
 def read_labelled(data: LabelledOptions, options: ProbeOptions) -> LabelledTexts:
-    """Read the file; rows without a label are left out like those that cannot be used, and a note says how many.
+    """Read the file. Rows without a label are left out like unusable ones, and a note has their number.
 
     Wrong usage is a typer.BadParameter.
     """

@@ -12,7 +12,7 @@ logger = logging.getLogger("bertcli")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MergeOptions:
-    """What is merged into what."""
+    """The files to merge, and the merged file."""
 
     files: list[str] = argument(..., "FILE...", "The files of all shards, or a quoted pattern.")
     output: str = option(..., "FILE", "The file to write, with the same ending.", "-o", "--output")

@@ -40,7 +40,7 @@ class CommandExtras:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelOptions(CommandExtras):
-    """What the arguments of a task with labels are, and the fields of its texts."""
+    """The arguments of a task with labels, and the fields of its texts."""
 
     choices: bool = option(False, "", "Score choices: the arguments after the text, or with --input all arguments.")
     id_column: str | None = id_column_option()

@@ -82,7 +82,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelOptions:
-    """Which model runs."""
+    """The model."""
 
     panel: ClassVar = "Model"
     model: str | None = option(
@@ -113,7 +113,7 @@ class ModelOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InputOptions:
-    """Which texts are read."""
+    """The texts: arguments, files, fields."""
 
     panel: ClassVar = "Input"
     texts: list[str] | None = argument(
@@ -138,7 +138,7 @@ class InputOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutputOptions:
-    """Where results go."""
+    """The output file and its format."""
 
     panel: ClassVar = "Output"
     format: Literal["table", "json", "jsonl"] = option(
@@ -154,7 +154,7 @@ class OutputOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LongOptions:
-    """How a long run is continued, and divided."""
+    """Resuming a long run, and dividing it into shards."""
 
     resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
     shard: tuple[int, int] | None = option(
@@ -164,14 +164,14 @@ class LongOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ThreadOptions:
-    """How many threads do the work; a result changes by two millionths of its largest number at most."""
+    """The number of threads. It changes a result by at most two millionths of its largest number."""
 
     threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EngineOptions:
-    """What computes."""
+    """The engine that computes the hidden states."""
 
     panel: ClassVar = "Work"
     engine: Literal["numpy", "onnx", "auto"] = option(
@@ -192,6 +192,6 @@ class EngineOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DebugOptions:
-    """What happens when something goes wrong."""
+    """The form of error messages."""
 
     debug: bool = option(False, "", "Show a traceback when something goes wrong.", panel="Work")

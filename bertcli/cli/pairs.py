@@ -23,7 +23,7 @@ class PairOptions(CommandExtras):
         return spec, job, options
 
     def _instead(self, job: Job, options: Any) -> str:
-        """The arguments of the command that does what was asked for."""
+        """The command that replaces this one, with its arguments."""
         texts = job.texts
         words = ["evaluate", *(texts.input or ["pairs.csv"]), "--task", "minimal-pairs"]
         given = {"--column": texts.column, "--pair-column": texts.pair_column, "--by": self.by, "-m": job.model.model}

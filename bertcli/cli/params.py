@@ -68,12 +68,14 @@ class AnalyzedOptions:
 
     @property
     def without_weights(self) -> bool:
-        """Whether a variant or a configuration was named."""
+        """True if a variant or a configuration is named."""
         return self.variant is not None or self.config is not None
 
 
 def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> "LoadedModel":
-    """The checkpoint, variant or configuration asked for, else the bundled sample. Wrong usage is a typer.BadParameter.
+    """The model of the options: a checkpoint, variant or configuration, by default the bundled sample.
+
+    Errors: typer.BadParameter for wrong usage.
 
     With a `seed` a variant or a configuration has random weights. A
     variant or a configuration takes precedence over a model named in the environment.
@@ -102,7 +104,7 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ParamsOptions:
-    """What is counted, and how it is shown."""
+    """The heads that are counted, and the style of the table."""
 
     depth: int = option(3, "N", "Show nested modules down to depth N. (default: 3)")
     collapse: bool | None = option(

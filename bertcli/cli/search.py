@@ -54,7 +54,7 @@ logger = logging.getLogger("bertcli")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchOptions:
-    """What is searched for."""
+    """The queries."""
 
     queries: list[str] | None = argument(None, "[QUERY]...", "The texts to look for.")
     query_file: str | None = option(
@@ -68,7 +68,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchedFiles:
-    """Which files are searched."""
+    """The files that are searched."""
 
     panel: ClassVar = "Search in files"
     input: list[str] | None = option(
@@ -93,7 +93,7 @@ class SearchedFiles:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchedVectors:
-    """Which stored vectors are searched."""
+    """The stored vectors that are searched."""
 
     panel: ClassVar = "Search in vectors"
     vectors: str | None = option(
@@ -114,7 +114,7 @@ class _Texts(InputOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryOptions(EncodeOptions):
-    """How a query's vector is made."""
+    """The options with which a query is encoded."""
 
     pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the file's vectors were made (default); mean, cls, "

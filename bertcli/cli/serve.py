@@ -17,7 +17,7 @@ NEEDED = ("orjson", "pydantic", "starlette", "uvicorn")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServedModels(ModelOptions):
-    """Which models are served."""
+    """The models of the server."""
 
     model: list[str] | None = option(  # type: ignore[assignment]
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
@@ -29,7 +29,7 @@ class ServedModels(ModelOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServeOptions:
-    """Where and to whom, and how much at a time."""
+    """The server's address, access, limits and log."""
 
     host: str = option("127.0.0.1", "HOST", "Listen on this address; 0.0.0.0 is all interfaces. (default: 127.0.0.1)")
     port: int = option(8080, "PORT", "Listen on this port; 0 picks a free one. (default: 8080)", least=0)
@@ -67,7 +67,7 @@ class ServeOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServedEngine(EngineOptions):
-    """What computes: a server runs for long, so by default what is fastest here."""
+    """The engine: a server runs for long, so the default is the faster one."""
 
     engine: Literal["numpy", "onnx", "auto"] = option(
         "auto", "NAME", "auto (default): NumPy or ONNX Runtime, whichever is faster here; numpy; onnx."

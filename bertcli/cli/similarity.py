@@ -21,7 +21,7 @@ MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 M
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedOptions(EncodeOptions):
-    """How the vectors of whole texts are made; every text must be usable."""
+    """The options with which whole texts are encoded; every text must be usable."""
 
     pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
@@ -33,7 +33,7 @@ class ComparedOptions(EncodeOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedJob(Job):
-    """What is compared, by which model; a run that is neither divided nor continued."""
+    """The texts and the model of a run that has no shards and is not resumed."""
 
     long: LongOptions = field(default=LongOptions(), init=False)
 

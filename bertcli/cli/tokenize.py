@@ -26,7 +26,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenizeOptions:
-    """Where texts are cut."""
+    """The length at which texts are cut."""
 
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
 

@@ -20,7 +20,7 @@ TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and with
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TraceOptions:
-    """What is run, and what is shown about it."""
+    """The pass that is traced, and the contents of its table or page."""
 
     text: str | None = argument(None, "[TEXT]", "A text to run. (default: random token ids)")
     text_pair: str | None = option(None, "TEXT", "A second text.")

@@ -23,7 +23,7 @@ logger = logging.getLogger("bertcli")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StorageOptions(CommandExtras):
-    """What is made of the vectors, and how they are stored."""
+    """The type of the vectors, dense or sparse, and the texts' ids."""
 
     dtype: Literal["float32", "float16", "int8", "binary"] = option(
         "float32", "TYPE",

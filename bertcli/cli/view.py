@@ -28,7 +28,7 @@ logger = logging.getLogger("bertcli")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DocumentOptions:
-    """How one view of everything is shown."""
+    """The output of a view of all texts together."""
 
     format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
     output: str | None = option(None, "FILE", "Write a .html page or a .json file.", "-o", "--output")

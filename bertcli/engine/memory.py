@@ -11,7 +11,7 @@ OWN_PAGES = 32 << 20
 
 
 def keep_memory(arenas: int | None = None) -> None:
-    """Keep freed memory for the next batch, perhaps in so many `arenas` for all threads.
+    """Keep freed memory for the next batch. arenas: how many all threads share.
 
     By default glibc returns memory after a batch and requests it again, which costs up to a tenth of the batch's time.
     In a long-lived process each thread's arena also grows to the largest part of a batch that the thread ever had: one

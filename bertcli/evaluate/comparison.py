@@ -127,7 +127,7 @@ def bonett_price(better: int, worse: int, n: int) -> tuple[float, float, float]:
 
 
 def mcnemar(better: int, worse: int) -> float:
-    """The exact two-sided p of so many items on which only one of two is right. McNemar 1947."""
+    """McNemar's exact two-sided p. better, worse: the items on which only one of two models is right. McNemar 1947."""
     total = better + worse
     tail = sum(comb(total, k) for k in range(min(better, worse) + 1))
     return min(1.0, float(2 * tail / 2**total))

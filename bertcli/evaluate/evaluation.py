@@ -55,7 +55,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command: str = "") -> Evaluation:
-    """Evaluate models on this data; `command` is the command line that asked for it. Errors: BertcliError."""
+    """Evaluate models on this data; `command` is the command line, for the report. Errors: BertcliError."""
     outcomes = ranking.found_before(data, options) if data.task in ("retrieval", "rank") else []
     of_models: list[Record] = []
     for model in models:

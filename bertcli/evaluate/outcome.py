@@ -124,7 +124,7 @@ class Results:
         return self.outcome.details(self.columns, *self.arrays)
 
     def beside(self, other: "Results") -> Callable[[Numbers], Figures] | None:
-        """Return a function from choices [draw, text] to figures: 1 takes the other model's result, 0 one's own.
+        """Return a function from choices [draw, text] to figures: 1 takes the other model's result, 0 this one's.
 
         None if the two outcomes compute different figures. Used by the permutation test.
         """

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 
 class WordPlaces:
-    """Where the words of a text lie in it.
+    """The positions of words in their text.
 
     A piece belongs to the word in which it ends. A piece that is only the space before a word (a lone "▁", which
     SentencePiece gives where it cannot join the space to what follows) is that word's first piece, as `word_ids` of

@@ -108,7 +108,7 @@ def is_plain(name: str) -> bool:
 
 
 def read_whole(path: Path, limit: int) -> bytes:
-    """Read a whole regular file. Errors: BertcliError if it exceeds `limit` bytes, of which only one more is read."""
+    """Read a whole regular file. Errors: BertcliError if it has more than `limit` bytes; the rest is not read."""
     with open_regular(path) as file:
         data = read_bytes(file, limit + 1, path)
     if len(data) > limit:

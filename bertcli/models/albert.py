@@ -21,7 +21,7 @@ class Embeddings(electra.Embeddings):
 
 
 class Encoder(encoder.Encoder):
-    """L encoder layers, one after the other, of which most are the same"""
+    """L encoder layers, one after the other, most of them the same"""
 
     layers: tuple[EncoderLayer[None], ...] = parts("L", shared="groups")
 

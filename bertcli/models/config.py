@@ -35,7 +35,7 @@ def layers(default: int) -> Any:
 
 
 def choice(*values: Any) -> Any:
-    """Field: one of these values, of which the first is the default."""
+    """Field: one of these values; the first is the default."""
     return field(default=values[0], metadata={"choices": values})
 
 

@@ -86,7 +86,7 @@ class EsmConfig(RotaryConfig):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the defaults of ESM's code, which are ESM-1b's; the code has the exact GELU whatever the key says."""
+        """Add the defaults of ESM's code, which are ESM-1b's. The code has the exact GELU for any value of the key."""
         older = {"position_embedding_type": "absolute", "token_dropout": False, "layer_norm_eps": 1e-12}
         return super().from_older_keys(older | renamed(data, {}) | {"hidden_act": "gelu", "stored_frequencies": ()})
 

@@ -51,7 +51,7 @@ class TensorSlice(NamedTuple):
     of_columns: bool = False
 
     def whole(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the whole tensor, of which a parameter of this shape is a part."""
+        """The shape of the whole tensor, for a parameter of this shape that is a part of it."""
         axis = int(self.of_columns)
         return (*shape[:axis], shape[axis] * self.parts, *shape[axis + 1 :]) if self.parts > 1 else shape
 

@@ -34,7 +34,7 @@ class Embeddings(encoder.Embeddings):
 
 
 class MaskedLM(heads.MaskedLM):
-    """BERT's, with the exact GELU whatever the configuration says"""
+    """BERT's head, with the exact GELU for any hidden_act of the configuration"""
 
     activation: str = fixed("gelu")
 

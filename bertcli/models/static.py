@@ -41,7 +41,7 @@ LONGEST_TEXT = 1_000_000  # tokens of a text; model2vec's own limit. There are n
 
 
 class StaticConfig(Config):
-    """The sizes of the table; a checkpoint has them in its tensors, whatever its config.json says."""
+    """The sizes of the table; they come from the checkpoint's tensors, not from its config.json."""
 
     hidden_size: int = count(256, "H")
     num_hidden_layers: int = 0

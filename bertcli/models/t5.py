@@ -114,7 +114,7 @@ class T5Config(Config):
 
     @classmethod
     def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Divide feed_forward_proj ("relu", "gated-gelu") in two; leave out what config.json says of the decoder."""
+        """Divide feed_forward_proj ("relu", "gated-gelu") in two; leave out the keys of the decoder."""
         values = renamed(data, cls.names)
         projection = values.get("feed_forward_proj", "relu" if values.get("model_type") == "t5" else "gated-gelu")
         *before, activation = projection.split("-") if isinstance(projection, str) else [projection]

@@ -68,7 +68,7 @@ class Parameter(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What `build` requests from a source of arrays."""
+    """A request of `build` to a source of arrays."""
 
     path: str
     shape: tuple[int, ...]
@@ -87,7 +87,7 @@ def build(cls: type[M], config: Any, source: Source, heads: tuple[str, ...] = ()
 
 
 class _Builder(NamedTuple):
-    """Where in the tree `build` is: `layer` is the number of the module in the innermost `parts`."""
+    """A position of `build` in the tree. layer: the number of the module in the innermost `parts`."""
 
     config: Any
     source: Source
@@ -102,7 +102,7 @@ class _Builder(NamedTuple):
         return cls(**{item.name: self._value(item) for item in fields_of(cls)})
 
     def _value(self, item: "_FieldOf") -> Any:
-        """What a field holds: a setting, an array, a module, several modules, or None where it is not there."""
+        """The value of a field: a setting, an array, a module, several modules, or None if it is absent."""
         kind = item.meta["kind"]
         if kind == "setting":
             return self._setting(item.meta)
@@ -155,7 +155,7 @@ class _Builder(NamedTuple):
 
 
 def optional_parts(cls: type[Module]) -> tuple[str, ...]:
-    """The names of a module's heads: the optional parts that are there if they are asked for."""
+    """The names of a module's heads: the optional parts, which are built on request."""
     return tuple(item.name for item in fields_of(cls) if item.optional and item.meta["when"] is None)
 
 
@@ -192,7 +192,7 @@ def parameters(module: Module, names: Mapping[str, str] | None = None) -> list[P
 
 
 def renamed(axes: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
-    """What names stand for inside a part: what its field says, else what they stand for around it."""
+    """The axes' names inside a part, each with its meaning: the field's, else the one around the part."""
     return {**outer, **{inner: outer.get(name, name) for inner, name in axes.items()}}
 
 

@@ -88,7 +88,7 @@ class Encoder(rotary.Layers, NormedLayers[Positions], abstract=True):
 
 
 class NormedNetwork(Network):
-    """A network whose encoder ends in a norm; a head's `pooling` says which states it reads.
+    """A network whose encoder ends in a norm; a head's `pooling` chooses the states that it reads.
 
     "last": the last token. "mean": the mean of all tokens. "late": every token, and then the mean of the logits.
     Anything else: the first token.

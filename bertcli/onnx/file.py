@@ -153,7 +153,7 @@ def quantize(file: Path, kept: Sequence[str] = ()) -> None:
 
 
 def newest_opset() -> int:
-    """The newest version of operators that the installed onnx knows."""
+    """The newest operator set of the installed onnx."""
     from onnx import defs
 
     return int(defs.onnx_opset_version())

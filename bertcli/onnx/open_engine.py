@@ -1,4 +1,4 @@
-"""Decide which engine computes: ONNX Runtime where it was asked for, for "auto" the faster one (engine, --engine).
+"""Choose the engine: NumPy or ONNX Runtime as `engine` (--engine) names it, for "auto" the faster one.
 
 `LoadedModel` calls `open_engine` when it is made. With "auto" and no winner the choice is made for each batch, by
 `Speeds.prefers_onnx` in speeds.py. exporter.py makes the graph, session.py runs it and keeps it in the cache.

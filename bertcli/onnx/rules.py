@@ -188,7 +188,7 @@ def convolve(
     *,
     activation: str | None = None,
 ) -> OnnxValue:
-    """Conv along every sentence, with padding set to zero; the padded layout says what `first` and `where` say."""
+    """Conv along every sentence, with padding set to zero. The padded layout replaces `first` and `where`."""
     width = weight.dims[2].size
     rows = (padded(x) * tokens(x.graph)).permuted(0, 2, 1)
     pads = (width // 2, (width - 1) // 2)
@@ -402,7 +402,7 @@ def _outside(distance: OnnxValue, window_left: int | None, window_right: int | N
 
 
 def _range(count: OnnxValue) -> OnnxValue:
-    """0, 1, 2 …, so many as a vector of one number says."""
+    """0, 1, 2, …; their number is in a vector of one number."""
     return count.graph.node("Range", 0, count.node("Squeeze"), 1)
 
 

@@ -166,7 +166,7 @@ def page(
     data: Any = None,
     asks: bool = False,
 ) -> str:
-    """A whole page: its frame, and the content. `lead` says what the page shows and what it does not.
+    """A whole page: its frame, and the content. lead: what the page shows and what it does not show.
 
     `model` and `text` are what it is about, `command` the command line that made it (None: the one that runs). `data`
     is what JSON can hold; `script` finds it as the text of the element with the id "data". asks: whether the page may

@@ -64,7 +64,7 @@ class Table:
         return [columns[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
 
     def varies(self, cells: set[str]) -> bool:
-        """True if a column with these distinct cells tells rows apart; a `varying` column is else left out."""
+        """True if a column has different cells; a `varying` column with equal ones is left out."""
         return len(cells) > 1
 
     def print(self) -> None:

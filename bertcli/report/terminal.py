@@ -170,7 +170,7 @@ def padded(text: str, width: int, number: bool = False) -> str:
 
 
 def takes_escapes() -> bool:
-    """True if standard output is a terminal with bold text, or FORCE_COLOR asks to treat it as one."""
+    """True if standard output is a terminal with bold text, or FORCE_COLOR is set."""
     if os.environ.get("NO_COLOR"):
         return False
     able = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")

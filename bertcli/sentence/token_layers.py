@@ -19,7 +19,7 @@ ROLE = Role(left_out=1)  # of queries and documents alike: the first token has t
 
 
 class TokenLayers(NamedTuple):
-    """The layers that a folder has, of which one may be missing."""
+    """The layers that a folder has; one of them may be missing."""
 
     sparse: Dense | None
     late: Dense | None
@@ -31,7 +31,7 @@ class TokenLayers(NamedTuple):
 
 
 def read_token_layers(layout: Layout) -> TokenLayers:
-    """Read the files that there are, of which the layout lists at least one.
+    """Read the files that exist; the layout lists at least one.
 
     Errors: BertcliError naming the file, if it is damaged, or a tensor in it has another shape than is needed.
     """
@@ -45,7 +45,7 @@ def read_token_layers(layout: Layout) -> TokenLayers:
 
 
 def _layer(folder: Folder, name: str, inputs: int | None, outputs: int | None, activation: str) -> Dense:
-    """Read the layer in a file: from so many inputs, the network's hidden size, to so many outputs (None: any)."""
+    """Read the layer in a file. inputs: the network's hidden size; outputs: None for any number."""
     tensors = open_file(folder.reading(name))
     file = folder.file(name)
     if {*tensors} != {"weight", "bias"}:

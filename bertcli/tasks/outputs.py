@@ -8,7 +8,7 @@ from bertcli.tasks.encode import EncodeOptions
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OutputsOptions(EncodeOptions):
-    """Which outputs of a model are wanted, and how its texts are read."""
+    """The outputs of a model, and the options with which its texts are read."""
 
     @classmethod
     def of(cls, options: EncodeOptions) -> "OutputsOptions":

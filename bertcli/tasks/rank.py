@@ -75,7 +75,7 @@ COLUMNS = (
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """Yield a query and two documents, one of which answers it."""
+    """Yield a query and two documents; one of them answers it."""
     yield Example("rank", [QUESTION, CONTEXT, CAT])
 
 

@@ -157,7 +157,7 @@ def examples(subject: Subject) -> Iterator[Example]:
 
 
 def labels_of(options: TagOptions) -> tuple[str, ...]:
-    """List the types of entities that were asked for, each once; a text is split at its commas."""
+    """List the options' types of entities, each once; a text is split at its commas."""
     given: Any = options.labels or ()
     words = separated(given) if isinstance(given, str) else [str(label).strip() for label in given]
     return tuple(dict.fromkeys(filter(None, words)))

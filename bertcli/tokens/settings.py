@@ -120,7 +120,7 @@ class SegmentUse(NamedTuple):
 
 
 def _segments(config: JsonSettings, class_name: str, version: str) -> SegmentUse:
-    """Find whether a tokenizer gives segments: model_input_names says so, else its class."""
+    """Find if a tokenizer gives segments: from model_input_names, else from its class."""
     inputs = config.get("model_input_names")
     if isinstance(inputs, list):
         return SegmentUse("token_type_ids" in inputs)

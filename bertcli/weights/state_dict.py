@@ -155,7 +155,7 @@ def _read_zip(data: memoryview) -> tuple[Any, dict[str, memoryview], str]:
 
 
 def _members(data: memoryview) -> dict[str, memoryview]:
-    """The bytes of each member of a zip by name, found as its central directory, which ends the file, says."""
+    """The bytes of each member of a zip by name, found through the central directory at the end of the file."""
     members: dict[str, memoryview] = {}
     try:
         mark, count, at = struct.unpack("<4s6xH4xI2x", data[-22:])

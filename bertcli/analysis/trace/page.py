@@ -228,7 +228,7 @@ def _totals(run: Pass) -> Markup:
 
 
 def _note(run: Pass, kept: Selection) -> str:
-    """The sentence that says how many of the pass's results are on the page."""
+    """The note with the number of the pass's results on the page."""
     results, arrays = run.trace.arrays, kept.arrays
     if not results:
         return "This model has no weights: the page shows shapes and formulas, and no numbers."

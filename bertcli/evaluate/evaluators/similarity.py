@@ -122,7 +122,7 @@ def _triplets(name: str, how: str, data: Labelled, compared: Numbers, usable: ND
 
 
 def _pairs(name: str, how: str, data: Labelled, scores: Numbers, usable: NDArray[np.bool_]) -> Outcome:
-    """Measure how well a threshold tells pairs that belong together, 1, from others, 0."""
+    """Evaluate a similarity threshold as a classifier of pairs: 1 for those that belong together, else 0."""
     labels = np.array([row.label for row in data.rows], np.float64)
     once = np.ones((1, int(usable.sum())))
     threshold = pair_figures((), once, labels[usable], scores[usable])["best_f1_threshold"]

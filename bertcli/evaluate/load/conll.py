@@ -56,7 +56,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def _column(file: str, name: str, options: Evaluate, usual: int) -> int:
-    """The number of a column that is asked for, from 1, or the usual one."""
+    """The number of the column in the options, from 1, or the usual one."""
     given = getattr(options, name)
     if given is None:
         return usual

@@ -29,7 +29,7 @@ class LeftOut:
         self.skip(why)
 
     def skip(self, why: str) -> None:
-        """Count a row that says nothing, though nothing is wrong with it."""
+        """Count a row that is left out although it has no mistake."""
         self.count += 1
         self.first = self.first or why.rstrip(".")
 

@@ -14,7 +14,7 @@ PARAGRAPH = "context"  # the field whose value the questions of one paragraph sh
 
 
 class _Malformed(Exception):
-    """The error for an object of the file that is not as SQuAD has it; its text says in a few words what is wrong."""
+    """The error for an object of the file without SQuAD's shape; its text is the mistake in a few words."""
 
 
 def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[LabelledText]:

@@ -262,7 +262,7 @@ def _spaced(heights: Sequence[float]) -> list[float]:
 
 
 def _beside_points(points: Sequence[Point], labels: Sequence[str]) -> Iterator[Point]:
-    """Where each label begins: beside its point, clear of other labels and points as far as there is room."""
+    """The positions of labels: each beside its point, clear of other labels and points as far as there is room."""
     taken = [(x - 1, y - 1, x + 1, y + 1) for x, y in points]
     for (x, y), label in zip(points, labels, strict=False):
         width = LETTER * len(label)

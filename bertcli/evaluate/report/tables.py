@@ -198,7 +198,7 @@ def what_intervals_are(record: Record, unit: str) -> str:
 
 
 def without_intervals(models: Sequence[Record]) -> Iterator[str]:
-    """Why figures have no interval, the figures with one reason together."""
+    """The reasons why figures have no interval, a line for all figures with one reason."""
     names_of: dict[str, list[str]] = {}
     for model in models:
         for name, figure in model["metrics"].items():

@@ -78,7 +78,7 @@ def are_separated(files: Sequence[str], format_in: str) -> bool:
 
 
 class _InputFiles:
-    """An iterable of the texts of several files or pipes, which knows the share that has been read."""
+    """An iterable of the texts of several files or pipes, with the share that has been read."""
 
     def __init__(self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool) -> None:
         self._files = files

@@ -249,7 +249,7 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
     def source() -> Iterator[str]:
-        """The lines that the csv module asks for; they are noted in `read`, since it tells no line numbers."""
+        """Yield lines to the csv module, and append them to `read`, since it gives no line numbers."""
         size = 0
         for line in lines:
             if not read:

@@ -37,7 +37,7 @@ def chunks(
 
 
 class _Cut(NamedTuple):
-    """The character before which a text may be cut, and the quality of that place; white space follows the cut."""
+    """The character before which a text may be cut, and the quality of that cut; white space comes after it."""
 
     position: int
     quality: int
@@ -53,7 +53,7 @@ def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterato
     count = len(cuts) - 1
 
     def end_of(first: int, beyond: int) -> int:
-        """Where a part that begins with a token ends: at the best place beyond another, of equals the furthest."""
+        """The end of a chunk that begins at token `first`: the best cut after `beyond`, of equal ones the furthest."""
         candidates = range(min(first + limit, count), max(first, beyond), -1)
         return max(candidates, key=lambda token: cuts[token].quality, default=count)
 

@@ -162,7 +162,7 @@ def _copy_small_files(layout: Layout, target: Path) -> None:
 
 
 def difference(options: "GraphResults", file: Path) -> float:
-    """The largest difference between a file's results and NumPy's, on two sentences of which one is padded.
+    """The largest difference between a file's results and NumPy's, on two sentences, one of them padded.
 
     Relative to a result's largest number if that is above 1; NaN if there are such.
     """
@@ -222,7 +222,7 @@ class GraphResults:
 
     @classmethod
     def of(cls, model: LoadedModel, options: ExportOptions) -> "GraphResults":
-        """What was asked for; by default the vector of a sentence model, or the logits that a model was made for.
+        """The results of the options; by default a sentence model's vector, or the logits of the model's own head.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "lasttoken", "pooler", or
         "none" for hidden states of a sentence model. Errors: BertcliError if the model has no such head, or for both.

@@ -39,7 +39,7 @@ class OutputsBlock(PreparedBlock):
     vectors: list[Outputs]
 
     def values(self) -> Iterator[Record]:
-        """{embedding}, {indices, values} and {embeddings}, of those that were asked for."""
+        """{embedding}, {indices, values} and {embeddings}, as far as the options have them."""
         for output in self.vectors:
             record: Record = {}
             if output.dense is not None:
@@ -65,7 +65,7 @@ class OutputsTask(PreparedTask[OutputsBlock]):
 
     @property
     def widths(self) -> dict[str, int]:
-        """How many numbers a vector of each output has."""
+        """The numbers in a vector of each output."""
         return {DENSE: self.dense.width, SPARSE: self.model.config.vocab_size, LATE: self.late.width}
 
     @property
@@ -82,7 +82,7 @@ class OutputsTask(PreparedTask[OutputsBlock]):
         return OutputsBlock(window.progress, window.items, window.failures, outputs)
 
     def predictions(self, item: Item) -> int:
-        """As many as its vectors of tokens count for, where they are asked for."""
+        """One, and with late interaction more for the vectors of its tokens."""
         return 1 + (len(item.tokens.ids) * (1 + self.late.width // 100) if LATE in self.names else 0)
 
     def _outputs(self, packed: Packed) -> Iterator[Outputs]:

@@ -80,7 +80,7 @@ def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
 
 
 def _check_template(model: LoadedModel) -> None:
-    """Refuse a chat template that sentence-transformers would put pairs into, though no file says so."""
+    """Refuse a chat template without modules.json: whether pairs go through it is then not known."""
     if model.layout is not None and not model.layout.module_types and template_of(model.layout.transformer):
         raise BertcliError(
             f"{model.name} has a chat template and no modules.json that says whether pairs go through it: save the "
@@ -89,7 +89,7 @@ def _check_template(model: LoadedModel) -> None:
 
 
 def with_query(query: str, documents: Texts) -> Texts:
-    """Pair a query with each document; place and error are the document's."""
+    """Pair a query with each document; location and error are the document's."""
     return replace(documents, change=lambda text: text._replace(text=query, pair=None if text.error else text.text))
 
 
@@ -275,7 +275,7 @@ class LateRankTask(ApartRankTask):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseRankTask(ApartRankTask):
-    """Documents by the product of their sparse vector and their query's; by the cosine, where the model says so."""
+    """Documents by the dot product of their sparse vector and their query's, or by the cosine."""
 
     cosine: bool
 

@@ -151,7 +151,7 @@ class Passages:
 
     @property
     def keywords(self) -> Keywords:
-        """The words of the passages, which are counted when they are first asked for."""
+        """The words of the passages, counted at the first use."""
         if self._keywords is None:
             self._keywords = Keywords([chunk.in_context for chunk in self.chunks])
         return self._keywords

@@ -30,7 +30,7 @@ OVERLAP = 8
 
 
 class Comparison(Protocol):
-    """How passages and queries become vectors, and how these are compared."""
+    """A way to encode passages and queries, and to compare their vectors."""
 
     settings: dict[str, Any]  # which must be equal for all vectors of an index
     width: int
@@ -55,7 +55,7 @@ class Comparison(Protocol):
 
 
 class DenseComparison:
-    """One vector of a passage, compared as the model says: by the cosine, if it says nothing."""
+    """One vector for a passage, compared by the model's similarity, or else by the cosine."""
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
         self._model = model

@@ -24,13 +24,13 @@ class SparseVector(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseBlock(PreparedBlock):
-    """Consecutive texts with their vectors, and if asked for the pieces of each one's entries."""
+    """Consecutive texts with their vectors, and with the option `words` the pieces of each one's entries."""
 
     vectors: list[SparseVector]
     words: list[list[str]] | None = None
 
     def values(self) -> Iterator[Record]:
-        """{indices, values}, and if asked for `words`."""
+        """{indices, values}, and with the option also `words`."""
         for number, vector in enumerate(self.vectors):
             words = {} if self.words is None else {"words": self.words[number]}
             yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
@@ -64,7 +64,7 @@ class SparseTask(PreparedTask[SparseBlock]):
 
 
 def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVector:
-    """The vector with these entries, or with so many of them, the largest."""
+    """The vector with these entries, or only with the `most` largest."""
     if most:
         kept = np.sort(best_first(np.abs(values), most))
         indices, values = indices[kept], values[kept]

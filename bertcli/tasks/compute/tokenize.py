@@ -13,7 +13,7 @@ TOGETHER = 4000  # approximate number of tokens passed to the tokenizer at a tim
 def tokenize(
     tokenizer: Tokenizer, texts: Iterable[str] | Texts, max_length: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Records {index, text, tokens, ids, segments, offsets}; nothing is cut unless `max_length` says so.
+    """Records {index, text, tokens, ids, segments, offsets}; texts are cut only at a given `max_length`.
 
     At the end one warning says how much was cut.
     """

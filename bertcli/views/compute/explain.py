@@ -45,7 +45,7 @@ logger = getLogger("bertcli")
 
 @dataclass(frozen=True)
 class Contribution(ByName):
-    """How much a word, characters `start` to `end` of the text, adds to the result.
+    """The contribution of a word, characters `start` to `end` of the text, to the result.
 
     side: 1 for a word of the second text. match: in late interaction the token of the document that this one of the
     query is nearest to.
@@ -207,7 +207,7 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
 
 
 def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction | None:
-    """How a model's score of query and document is explained; None for one whose results are asked for otherwise.
+    """The late interaction that explains a score of query and document; None for any other model.
 
     bge-m3 can be asked for the cosine with another text, too.
     """

@@ -106,7 +106,7 @@ class HeadRow(ByName):
 
 @dataclass(frozen=True)
 class Heads(View):
-    """The attention heads of a model over some texts; `meaning` is the result that was asked about, if one was.
+    """The attention heads of a model over some texts; `meaning` names the result that is measured, if there is one.
 
     text: the first one, whose tokens are `pieces`. weights [layer, head, query, key]: of its first MOST_TOKENS, for
     pictures. attention: of the layer or head that was chosen.
@@ -262,7 +262,7 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
 
 
 def _meaning(meanings: Sequence[str]) -> str | None:
-    """The name of the result that all texts were asked about; of several labels or words a list that begins with three.
+    """The name of the measured result of all texts; of several labels or words a list that begins with three.
 
     None without ablation.
     """
@@ -412,7 +412,7 @@ def draw(view: Heads) -> str:
 
 
 def _picture_data(view: Heads) -> dict[str, Any]:
-    """What heads.js draws: the weights of all heads as bytes, layer by layer, and of a rollout both its matrices."""
+    """The data of heads.js: the weights of all heads as bytes, layer by layer; for a rollout both its matrices."""
     pictures = view.weights.reshape(-1, *view.weights.shape[2:])
     size = pictures.shape[1]
     if view.rollout is not None:

@@ -88,7 +88,7 @@ class CrossValidation(NamedTuple):
         return max(sets.values()) / len(self.true)
 
     def fits(self, x: Features, true: Numbers, strengths: Sequence[float], tolerance: float) -> Iterator[Fit]:
-        """Fit a probe for each C, lazily: weaker regularization only if it is asked for."""
+        """Fit a probe for each C, lazily: the next, weaker regularization only when the caller goes on."""
         if self.multi_label:
             return x.multi_label_fits(true, strengths, tolerance)
         return x.fits(true.argmax(axis=1), len(self.names), strengths, tolerance)

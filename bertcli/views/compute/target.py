@@ -42,7 +42,7 @@ class TokenizedText(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A number for every sentence: `target` says which (a label, a word, or the other text), `meaning` in full.
+    """A number for every sentence. target: its label, word, or other text; meaning: its name in full.
 
     `of` gives the numbers [sentence] of sentences that are computed as one packed batch; `probability` what a number
     stands for, if it is the logarithm of a probability or of odds.
@@ -167,7 +167,7 @@ def _cosine(model: "LoadedModel", other: str) -> Target:
     task = plan(model, EncodeOptions())
 
     def vectors(sentences: Sequence[TokenizedText | Tokens]) -> Array:
-        """Vectors of length 1 [sentence, width], pooled as the checkpoint says (else their mean)."""
+        """Vectors of length 1 [sentence, width], pooled as the checkpoint's files have it, else by the mean."""
         return unit(np.stack([*task.vectors(pack(sentences))]))
 
     vector = vectors([tokens_of(model, task.prompt + other)])[0]
