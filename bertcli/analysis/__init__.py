@@ -1,1 +1,8 @@
-"""Describe a model: its parameters (`params/`), the operations of a forward pass (`trace/`), its folder (`info.py`)."""
+"""Describe a model: its parameters (`params/`), the operations of a forward pass (`trace/`), its folder (`info.py`).
+
+params/             the summary of modules and parameters, and `bertcli params`
+trace/              every operation of a pass, its costs, and the page of the pass
+info                what `bertcli info` says of a model; classifier_info: of a classifier file
+layers              layers and heads as people count them
+texts               the tokens of a text for traces and views
+"""

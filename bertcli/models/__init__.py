@@ -1,1 +1,5 @@
-"""Model families, one file each; registry.py finds them. Parts that several share are in network/."""
+"""Model families, one file each; registry.py finds them. Parts that several share are in network/.
+
+config, rope   the bases of the families' configurations: config.json's keys, read and checked
+registry       from a model_type to a family; from a checkpoint to its heads
+"""

@@ -1,1 +1,9 @@
-"""The parts of models: how a model is declared (module.py), the ops, layers, and heads. Families are in models/."""
+"""The parts of models: how a model is declared (module.py), the ops, layers, and heads. Families are in models/.
+
+module                   fields that declare a tree of modules and arrays; `build` and `walk`
+ops, position_ops        every arithmetic step, with its shape and cost; engine/ computes them
+encoder, heads           BERT's encoder; prediction heads, and the root of every family
+prenorm, rotary          layers of newer families: norms before them, rotary positions, gates
+spans, after_pooling     GLiNER's head; the Dense layers of sentence models
+traced_tree              the copy of a tree that a tracer runs
+"""
