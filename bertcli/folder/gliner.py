@@ -7,7 +7,6 @@ this folder has none. weights/gliner.py opens the weights.
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, quoted
@@ -135,18 +134,6 @@ def _is_whole(folder: Folder) -> bool:
     """True if a GLiNER folder needs no other: it has a tokenizer and its backbone's configuration."""
     settings = folder.object(GLINER_FILE)
     return has_tokenizer(folder.names) and (settings.get("encoder_config") is not None or folder.has("config.json"))
-
-
-def backbone_config(folder: Folder, settings: GlinerSettings) -> tuple[Mapping[str, Any], Path]:
-    """Return the backbone's configuration, and the file that has it. Errors: BertcliError if there is none."""
-    if settings.encoder_config is not None:
-        return settings.encoder_config, folder.file(GLINER_FILE)
-    if not folder.has("config.json"):
-        raise BertcliError(
-            f"{folder.file(GLINER_FILE)} lacks encoder_config, the configuration of {quoted(settings.model_name)}: put "
-            "the config.json and the tokenizer of that model into the folder."
-        )
-    return folder.object("config.json"), folder.file("config.json")
 
 
 def _size(config: JsonSettings, key: str, default: int, most: int) -> int:

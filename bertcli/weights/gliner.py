@@ -7,18 +7,21 @@ prefix that the library gives a backbone. Source of names and meaning: GLiNER 0.
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 from bertcli.engine.span_rows import rows_of_pass
-from bertcli.errors import BertcliError
-from bertcli.folder.gliner import GLINER_FILE, GlinerSettings, backbone_config
+from bertcli.errors import BertcliError, quoted
+from bertcli.folder.files import Folder
+from bertcli.folder.gliner import GLINER_FILE, GlinerSettings
 from bertcli.folder.layout import Layout
 from bertcli.models.config import Config
 from bertcli.models.registry import Family, family, parse_config
 from bertcli.network.module import part, setting
 from bertcli.network.spans import SpanScores
 from bertcli.tracing.dispatch import Array, Integers, untraced
-from bertcli.weights.tensors import StoredTensor, open_tensors
+from bertcli.weights.network_files import NetworkFiles
+from bertcli.weights.tensors import open_tensors
 
 PREFIX = "token_rep_layer.bert_layer.model."
 SPANS = "span_rep_layer.span_rep_layer."
@@ -46,30 +49,43 @@ NAMES = (
 )
 
 
-def open_gliner(layout: Layout) -> tuple[Config, Mapping[str, StoredTensor], Family]:
-    """Read the configuration of a GLiNER folder, and open its tensors.
+def open_gliner(layout: Layout) -> NetworkFiles | None:
+    """Read the configuration of a GLiNER folder, and open its tensors; None for any other model.
 
     The vocabulary is as large as the stored embeddings: GLiNER adds tokens to its backbone's. Errors: BertcliError for
     a setting that is not supported, for a backbone of no family of the house, and for damaged weights.
     """
     settings, folder = layout.gliner, layout.folder
-    assert settings is not None
-    data, file = backbone_config(folder, settings)
+    if settings is None:
+        return None
+    data, file = _backbone_config(folder, settings)
     stored = open_tensors(folder)
     try:
-        plain = parse_config({"vocab_size": 1, **data})
-        member = _with_spans(family(plain.model_type))
-        name = PREFIX + member.tensor_slices("embeddings.token")[0].name
-        if name in stored and stored[name].shape:
-            plain = replace(plain, vocab_size=max(1, stored[name].shape[0]))
-        config: Config = member.config(**_values(plain) | {"gliner": settings})
+        backbone = parse_config({"vocab_size": 1, **data})
+        member = _with_spans(family(backbone.model_type))
+        embeddings = stored.get(PREFIX + member.tensor_slices("embeddings.token")[0].name)
+        if embeddings is not None and embeddings.shape:
+            backbone = replace(backbone, vocab_size=max(1, embeddings.shape[0]))
+        config: Config = member.config(**_values(backbone) | {"gliner": settings})
     except BertcliError as error:
         raise BertcliError(f"{file}: {error}") from None
     if not any(name.startswith(SPANS) for name in stored):
         raise BertcliError(
             f"{folder.path} has {GLINER_FILE}, but no tensors of spans ({SPANS}*): fetch the model again."
         )
-    return config, stored, member
+    return NetworkFiles(config, member, stored)
+
+
+def _backbone_config(folder: Folder, settings: GlinerSettings) -> tuple[Mapping[str, Any], Path]:
+    """Return the backbone's configuration, and the file that has it. Errors: BertcliError if there is none."""
+    if settings.encoder_config is not None:
+        return settings.encoder_config, folder.file(GLINER_FILE)
+    if not folder.has("config.json"):
+        raise BertcliError(
+            f"{folder.file(GLINER_FILE)} lacks encoder_config, the configuration of {quoted(settings.model_name)}: put "
+            "the config.json and the tokenizer of that model into the folder."
+        )
+    return folder.object("config.json"), folder.file("config.json")
 
 
 def _values(config: Config) -> dict[str, Any]:

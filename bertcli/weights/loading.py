@@ -1,19 +1,18 @@
 """Load the network of a checkpoint folder, with an account of every tensor in its files (`info`, `params`).
 
-The names of tensors come from each family's table (models/registry.py); tensors.py reads the files.
+The names of tensors come from each family's table (models/registry.py). network_files.py opens the files, and lora.py
+an adapter's; here a parameter finds its tensor.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bertcli.errors import BertcliError, quoted
-from bertcli.folder.files import read_object, weights_file
+from bertcli.errors import BertcliError
+from bertcli.folder.files import read_object
 from bertcli.folder.layout import PROJECTION, STANFORD, Layout
-from bertcli.folder.missing_files import ADVICE, lacks_weights
 from bertcli.models.config import Config
 from bertcli.models.registry import (
     EXCLUSIVE_HEADS,
@@ -28,8 +27,10 @@ from bertcli.models.registry import (
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only
+from bertcli.weights.gliner import open_gliner
+from bertcli.weights.network_files import NetworkFiles, open_plain
 from bertcli.weights.static import MODEL2VEC, TABLE, open_static
-from bertcli.weights.tensors import StoredTensor, open_tensors
+from bertcli.weights.tensors import StoredTensor
 
 if TYPE_CHECKING:
     from bertcli.weights.lora import Adapter
@@ -48,6 +49,9 @@ OTHER_NAMES = {
 }  # fmt: skip
 # Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
+
+# Folders of other kinds than config.json beside weights: each opens a folder of its kind, and gives None for any other.
+SPECIAL = (open_gliner, open_static)
 
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
 
@@ -132,44 +136,13 @@ def read_config(file: Path) -> Config:
     return config
 
 
-class NetworkFiles(NamedTuple):
-    """A network's configuration, its family, and its tensors as stored; `custom_code`: it was published with code."""
-
-    config: Config
-    family: Family
-    stored: Mapping[str, StoredTensor]
-    custom_code: bool = False
-
-
 def _open(layout: Layout) -> NetworkFiles:
-    """Read the configuration of a network, and open its tensors; those of the base, for an adapter's folder."""
-    if layout.gliner is not None:
-        from bertcli.weights.gliner import open_gliner  # few folders are GLiNER's
-
-        config, stored, model_family = open_gliner(layout)
-        return NetworkFiles(config, model_family, stored)
-    layout = layout.base or layout
-    folder = layout.transformer
-    if layout.is_static:
-        config, stored = open_static(folder)
-        return NetworkFiles(config, family(config.model_type), stored)
-    path = folder.path
-    names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]
-    if "config.json" not in names:
-        others = sorted(path.glob("*/config.json"), key=os.path.getmtime)  # a training run's checkpoints, newest last
-        advice = f"give {others[-1].parent}, which has" if others else ADVICE
-        raise lacks_weights(str(path), names, "no config.json", advice)
-    settings = folder.object("config.json")
-    config = parse_config(settings, settings.file)
-    model_family = family(config.model_type)
-    if not model_family.names:
-        raise BertcliError(
-            f"{path} is of the type {quoted(settings.get('model_type'))} ({config.title}), which is counted and "
-            "traced but has no checkpoints: use another model."
-        )
-    if weights_file(folder) is None:
-        raise lacks_weights(str(path), names)
-    return NetworkFiles(config, model_family, open_tensors(folder), bool(settings.get("auto_map")))
+    """Open the files of a network; those of the base, for an adapter's folder."""
+    for open_special in SPECIAL:
+        files = open_special(layout)
+        if files is not None:
+            return files
+    return open_plain((layout.base or layout).transformer)
 
 
 @dataclass(eq=False, repr=False)

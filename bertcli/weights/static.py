@@ -6,20 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.files import Folder
-from bertcli.models.config import Config
+from bertcli.folder.layout import Layout
 from bertcli.models.registry import family
+from bertcli.weights.network_files import NetworkFiles
 from bertcli.weights.tensors import StoredTensor, open_tensors
 
 TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # the table's name in sentence-transformers, and in model2vec
 
 
-def open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
-    """Read the configuration and the table [token, width] in a folder.
+def open_static(layout: Layout) -> NetworkFiles | None:
+    """Make the configuration from the table [token, width] in a folder; None for any other model.
 
     model2vec may store fewer rows, with the row (`mapping`) and a factor (`weights`) for each token: then the table is
     expanded, as sentence-transformers does. Errors: BertcliError naming file and tensor.
     """
+    layout = layout.base or layout
+    if not layout.is_static:
+        return None
+    folder = layout.transformer
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
     if name is None:
@@ -33,7 +37,9 @@ def open_static(folder: Folder) -> tuple[Config, dict[str, StoredTensor]]:
     if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
         stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
     rows, width = stored[name].shape
-    return family("model2vec").config.parse({"vocab_size": rows, "hidden_size": width}), stored
+    model_family = family("model2vec")
+    config = model_family.config.parse({"vocab_size": rows, "hidden_size": width})
+    return NetworkFiles(config, model_family, stored)
 
 
 def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
