@@ -81,8 +81,8 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         "files": _files(model.folder),
         "notes": list(model.notes),
     }
-    if model.folder is not None and model.folder.adapter is not None:
-        adapter = open_adapter(model.folder.adapter)
+    adapter = None if model.layout is None else open_adapter(model.layout)
+    if adapter is not None:
         found["adapter"] = {
             "folder": str(adapter.folder.path),
             "changes": len(adapter.factors),

@@ -1,18 +1,17 @@
-"""Adapters of peft (LoRA): find an adapter's base, and check its settings (adapter_config.json).
+"""Settings of peft's adapters (LoRA): adapter_config.json, of which each key is applied, harmless, or refused.
 
-weights/lora.py reads its tensors.
+Not here: the search for an adapter's base (companions.py), and its tensors (weights/lora.py).
 """
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.files import Folder, JsonSettings, is_plain
-
-logger = logging.getLogger("bertcli")
+from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable
 
 CONFIG_FILE = "adapter_config.json"
-Find = Callable[..., Folder]  # `find_folder` of hub.py with the options of a call
 # Settings that are applied or checked.
 HEEDED = {"peft_type", "task_type", "auto_mapping", "base_model_name_or_path", "revision", "r", "lora_alpha"}
 HEEDED |= {"use_rslora", "alpha_pattern", "target_modules", "exclude_modules", "layers_to_transform"}
@@ -22,6 +21,12 @@ HARMLESS = {"rank_pattern", "modules_to_save", "bias", "fan_in_fan_out", "lora_d
 HARMLESS |= {"layers_pattern", "megatron_core", "qalora_group_size", "runtime_config", "peft_version"}
 HARMLESS |= {"init_lora_weights", "eva_config"}
 KEEPING = (True, False, None, "gaussian", "eva", "orthogonal")  # initializations that leave the base's weights alone
+
+# How the name of the class ends that an adapter is for, by peft's task_type.
+TASKS = {
+    "SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification",
+    "QUESTION_ANS": "ForQuestionAnswering", "FEATURE_EXTRACTION": "Model", "CAUSAL_LM": "ForCausalLM",
+}  # fmt: skip
 
 # jina-embeddings-v5 has an adapter for each task, in adapters/TASK; its config.json lists the tasks (task_names).
 TASKS_TYPE, TASKS_FOLDER = "jina_embeddings_v5", "adapters"
@@ -64,63 +69,29 @@ def has_adapter(folder: Folder) -> bool:
     return folder.has(CONFIG_FILE)
 
 
-def with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Folder:
-    """Return a model's folder with an adapter: one of its task adapters by name, or one that `find` finds.
+class AdapterSettings(NamedTuple):
+    """The settings of an adapter.
 
-    Errors: BertcliError for what is no adapter, and for a model that is an adapter itself.
+    base, revision   the model that it was trained on; empty if it is not named
+    alpha            lora_alpha, of the weights that no pattern names
+    alpha_pattern    lora_alpha by the end of a module's name
+    rslora           the scale is alpha / sqrt(r), not alpha / r
+    architectures    the class of the adapter's model, or how its name ends; none if the settings name neither
+    saved            modules_to_save: copies of modules that replace the base's
+    config           the file, for the settings that are checked against the tensors
     """
-    if adapter in task_adapters(folder):
-        return with_task_adapter(folder, adapter)
-    other = find(adapter)
-    if not has_adapter(other):
-        raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: use another with --adapter.")
-    if has_adapter(folder):
-        raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
-    return Folder(folder.path, adapter=other)
+
+    base: str
+    revision: str | None
+    alpha: float
+    alpha_pattern: Mapping[str, float]
+    rslora: bool
+    architectures: tuple[str, ...]
+    saved: tuple[str, ...]
+    config: JsonSettings
 
 
-def with_base(folder: Folder, model: str, find: Find) -> Folder:
-    """Return an adapter's folder with that of its base, which its settings name and `find` finds.
-
-    For a task's adapter inside a model's folder the base is that model. An adapter that was saved with
-    sentence-transformers keeps its own modules; otherwise the base's folder has the adapter. Errors: BertcliError for
-    a base that cannot be found, or is an adapter.
-    """
-    inside = _model_around(folder)
-    if inside is not None:
-        return Folder(inside.path, adapter=folder)
-    name, revision = _base_of(folder)
-    if is_plain(name) and (folder.path / name).is_dir():
-        name = str(folder.path / name)
-    logger.info("%s is an adapter (LoRA) of %s.", model, name)
-    try:
-        base = find(name, revision=revision)
-    except BertcliError as error:
-        raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE --adapter {model}.") from None
-    if has_adapter(base):
-        raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
-    return Folder(folder.path, base, folder) if folder.has("modules.json") else Folder(base.path, adapter=folder)
-
-
-def _model_around(folder: Folder) -> Folder | None:
-    """Find the folder of jina-embeddings-v5 that a task's adapter lies in; None for any other adapter."""
-    path = folder.path.resolve()
-    if path.parent.name != TASKS_FOLDER:
-        return None
-    model = Folder(path.parents[1])
-    return model if path.name in task_adapters(model) else None
-
-
-def _base_of(folder: Folder) -> tuple[str, str | None]:
-    """Return the name of the model that an adapter was trained on, and its revision. Errors: BertcliError."""
-    config = adapter_settings(folder)
-    base, revision = config.get("base_model_name_or_path"), config.get("revision")
-    if not isinstance(base, str) or not base or not isinstance(revision, str | None):
-        raise BertcliError(f"{config.file} has the base_model_name_or_path {quoted(base)}: give the base with -m.")
-    return base, revision
-
-
-def adapter_settings(folder: Folder) -> JsonSettings:
+def read_adapter(folder: Folder) -> AdapterSettings:
     """Read adapter_config.json. Errors: BertcliError for a setting that changes results and is not applied."""
     config = folder.object(CONFIG_FILE)
     if config.get("peft_type") != "LORA":
@@ -130,4 +101,36 @@ def adapter_settings(folder: Folder) -> JsonSettings:
     for key, value in config.items():
         if key not in HEEDED | HARMLESS and value not in (None, False, [], {}):
             raise config.refused(key, ", which bertcli does not apply")
-    return config
+    saved = config.get("modules_to_save") or []
+    if not isinstance(saved, list) or not all(isinstance(module, str) for module in saved):
+        raise config.refused("modules_to_save")
+    patterns = config.get("alpha_pattern") or {}
+    # Patterns that are regular expressions are refused, not run: files are untrusted.
+    if not isinstance(patterns, dict) or not all(re.fullmatch(r"\^?[\w.]+", key) for key in patterns):
+        raise config.refused("alpha_pattern")
+    base, revision = config.get("base_model_name_or_path"), config.get("revision")
+    if not isinstance(base, str) or not isinstance(revision, str | None):
+        base, revision = "", None
+    return AdapterSettings(
+        base=base,
+        revision=revision,
+        alpha=_alpha(config.get("lora_alpha", 8), config),
+        alpha_pattern={key: _alpha(value, config) for key, value in patterns.items()},
+        rslora=config.flag("use_rslora", False),
+        architectures=_architectures(config),
+        saved=tuple(saved),
+        config=config,
+    )
+
+
+def _alpha(value: Any, config: JsonSettings) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise unusable(config.file, f"has the lora_alpha {quoted(value)}")
+    return float(value)
+
+
+def _architectures(config: JsonSettings) -> tuple[str, ...]:
+    mapping = config.get("auto_mapping")
+    named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
+    class_name = TASKS.get(str(config.get("task_type"))) or named
+    return (class_name,) if isinstance(class_name, str) and class_name else ()

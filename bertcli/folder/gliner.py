@@ -9,10 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError, quoted
-from bertcli.folder.adapter import Find
-from bertcli.folder.files import Folder, JsonSettings, is_plain
-from bertcli.folder.missing_files import has_tokenizer
+from bertcli.errors import quoted
+from bertcli.folder.files import Folder, JsonSettings
 
 logger = logging.getLogger("bertcli")
 
@@ -106,34 +104,6 @@ def read_gliner(folder: Folder) -> GlinerSettings | None:
         # With either of them -1 the library adds its tokens to the tokenizer and counts.
         class_token_index=None if -1 in (index, rows) else index,
     )
-
-
-def with_backbone(folder: Folder, model: str, find: Find) -> Folder:
-    """Add to a GLiNER folder that of its backbone, found by `find`, if it lacks a tokenizer or the configuration.
-
-    Errors: BertcliError if that is not to be had.
-    """
-    settings = read_gliner(folder)
-    if settings is None or _is_whole(folder):
-        return folder
-    name = settings.model_name
-    if name and is_plain(name) and (folder.path / name).is_dir():
-        name = str(folder.path / name)
-    logger.info("%s is a GLiNER model on %s, whose tokenizer it uses.", model, name)
-    try:
-        base = find(name, weights=False)
-    except BertcliError as error:
-        raise BertcliError(
-            f"{model} is a GLiNER model without a tokenizer of its own, and needs that of {quoted(name)}. {error} Or "
-            "put the config.json and the tokenizer's files of that model into the folder."
-        ) from None
-    return Folder(folder.path, base)
-
-
-def _is_whole(folder: Folder) -> bool:
-    """True if a GLiNER folder needs no other: it has a tokenizer and its backbone's configuration."""
-    settings = folder.object(GLINER_FILE)
-    return has_tokenizer(folder.names) and (settings.get("encoder_config") is not None or folder.has("config.json"))
 
 
 def _size(config: JsonSettings, key: str, default: int, most: int) -> int:

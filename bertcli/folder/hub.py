@@ -10,17 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import BertcliError, nearest, quoted
-from bertcli.folder.adapter import (
-    adapter_needed,
-    has_adapter,
-    task_adapters,
-    task_of_prompt,
-    with_adapter,
-    with_base,
-    with_task_adapter,
-)
+from bertcli.folder.adapter import adapter_needed, has_adapter, task_adapters, task_of_prompt, with_task_adapter
+from bertcli.folder.companions import with_adapter, with_backbone, with_base
 from bertcli.folder.files import Folder
-from bertcli.folder.gliner import GLINER_FILE, with_backbone
+from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import Layout
 
 logger = logging.getLogger("bertcli")
@@ -54,7 +47,7 @@ def find_model(
     if adapter is not None:
         return with_adapter(folder, model, str(adapter), find)
     if folder.has(GLINER_FILE):
-        return with_backbone(folder, model, find)
+        return with_backbone(Layout.of(folder), model, find)
     tasks = task_adapters(folder)
     task = task_of_prompt(prompt_name, tasks)
     if task is not None:

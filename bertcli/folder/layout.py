@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from bertcli.errors import BertcliError
-from bertcli.folder.adapter import TASKS_FOLDER, task_adapters, task_of_prompt, with_task_adapter
+from bertcli.folder.adapter import (
+    TASKS_FOLDER,
+    AdapterSettings,
+    read_adapter,
+    task_adapters,
+    task_of_prompt,
+    with_task_adapter,
+)
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, weights_file
 from bertcli.folder.gliner import GlinerSettings, read_gliner
 from bertcli.folder.late_interaction import LateInteraction, is_pylate, read_late, read_stanford
@@ -83,11 +90,13 @@ class Layout:
     _limits: Transformer | RefusedSetting
     _late: LateInteraction | RefusedSetting | None
     _gliner: GlinerSettings | RefusedSetting | None
+    _adapter: AdapterSettings | RefusedSetting | None
 
     @classmethod
     def of(cls, folder: Folder) -> "Layout":
         """Read a folder. Errors: BertcliError for a damaged modules.json, a Router without a route for documents."""
         base = None if folder.base is None else cls.of(folder.base)
+        adapter = folder.adapter
         tasks, router = task_adapters(folder), read_router(folder)
         entries = read_entries(folder, router, tasks)
         types = tuple(map(type_of, entries))
@@ -119,6 +128,7 @@ class Layout:
             _limits=_read(lambda: Transformer() if is_static or not types else read_limits(transformer)),
             _late=None,
             _gliner=_read(lambda: read_gliner(folder)),
+            _adapter=None if adapter is None else _read(lambda: read_adapter(adapter)),
         )
         return replace(layout, _late=_read(lambda: _late_of(layout)))
 
@@ -181,6 +191,14 @@ class Layout:
         Errors: BertcliError for a setting that bertcli does not run.
         """
         return _needed(self._gliner)
+
+    @property
+    def adapter(self) -> AdapterSettings | None:
+        """The settings of the adapter that is applied to the network; None without one.
+
+        Errors: BertcliError for a setting that changes results and is not applied.
+        """
+        return _needed(self._adapter)
 
     def missing_files(self) -> list[str]:
         """List the files of modules and task adapters that the folder lacks, as paths within it."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import read_object
@@ -28,12 +28,10 @@ from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only
 from bertcli.weights.gliner import open_gliner
+from bertcli.weights.lora import Adapter, open_adapter
 from bertcli.weights.network_files import NetworkFiles, open_plain
 from bertcli.weights.static import MODEL2VEC, TABLE, open_static
 from bertcli.weights.tensors import StoredTensor
-
-if TYPE_CHECKING:
-    from bertcli.weights.lora import Adapter
 
 UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
@@ -50,7 +48,7 @@ OTHER_NAMES = {
 # Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
 
-# Folders of other kinds than config.json beside weights: each opens a folder of its kind, and gives None for any other.
+# Openers of folders without a config.json of the network; each gives None for a folder that is not of its type.
 SPECIAL = (open_gliner, open_static)
 
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
@@ -100,11 +98,8 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
     A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
     """
     config, model_family, stored, custom_code = _open(layout)
-    adapter = None
-    if layout.folder.adapter is not None:
-        from bertcli.weights.lora import open_adapter  # most models have none
-
-        adapter = open_adapter(layout.folder.adapter)
+    adapter = open_adapter(layout)
+    if adapter is not None:
         stored = adapter.in_place(stored, model_family, OTHER_NAMES)
         config = replace(config, architectures=adapter.architectures or config.architectures)
     stored_heads = heads_in(stored.keys(), config, model_family)
@@ -154,7 +149,7 @@ class _Loader:
     family: Family
     partial: bool
     advice: str  # ends the message if a tensor is missing, or its shape does not fit the configuration
-    adapter: "Adapter | None" = None
+    adapter: Adapter | None = None
     taken: dict[str, TensorUse] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     whole: dict[str, Array] = field(default_factory=dict)  # converted tensors that several parameters are slices of

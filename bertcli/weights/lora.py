@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.adapter import adapter_settings
-from bertcli.folder.files import Folder, JsonSettings, unusable
+from bertcli.folder.adapter import AdapterSettings
+from bertcli.folder.files import Folder, JsonSettings
+from bertcli.folder.layout import Layout
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import StoredTensor, open_file
@@ -27,10 +28,6 @@ from bertcli.weights.tensors import StoredTensor, open_file
 WEIGHT_FILES = ("adapter_model.safetensors", "adapter_model.bin")
 PREFIX = "base_model.model."
 FACTORS = re.compile(r"(.+)\.(lora_A|lora_B)\.weight|(.+)\.(lora_embedding_A|lora_embedding_B)")
-TASKS = {
-    "SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification",
-    "QUESTION_ANS": "ForQuestionAnswering", "FEATURE_EXTRACTION": "Model", "CAUSAL_LM": "ForCausalLM",
-}  # fmt: skip
 
 
 class Factors(NamedTuple):
@@ -132,21 +129,20 @@ class Adapter:
                 )
 
 
-def open_adapter(folder: Folder) -> Adapter:
-    """Open the adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
-    config = adapter_settings(folder)
+def open_adapter(layout: Layout) -> Adapter | None:
+    """Open the adapter that a layout has; None without one. Errors: BertcliError naming file and tensor or setting."""
+    folder, settings = layout.folder.adapter, layout.adapter
+    if folder is None or settings is None:
+        return None
     weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(
             f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}: fetch the adapter again."
         )
     pairs, whole = _matrices(weights)
-    _check_targets(config, pairs)
-    factors = {f"{module}.weight": _factors(config, module, pair, weights) for module, pair in pairs.items()}
-    saved = config.get("modules_to_save") or []
-    if not isinstance(saved, list) or not all(isinstance(module, str) for module in saved):
-        raise config.refused("modules_to_save")
-    return Adapter(folder, factors, whole, _architectures(config), tuple(saved))
+    _check_targets(settings.config, pairs)
+    factors = {f"{module}.weight": _factors(settings, module, pair, weights) for module, pair in pairs.items()}
+    return Adapter(folder, factors, whole, settings.architectures, settings.saved)
 
 
 Pair = dict[str, StoredTensor]  # "lora_A" and "lora_B" of a module, or those of embeddings
@@ -170,7 +166,7 @@ def _matrices(weights: Path) -> tuple[dict[str, Pair], dict[str, StoredTensor]]:
     return pairs, whole
 
 
-def _factors(config: JsonSettings, module: str, pair: Pair, weights: Path) -> Factors:
+def _factors(settings: AdapterSettings, module: str, pair: Pair, weights: Path) -> Factors:
     """Make the change of a module's weight. Errors: BertcliError for matrices that do not fit each other."""
     transposed = any("embedding" in name for name in pair)
     names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
@@ -185,32 +181,18 @@ def _factors(config: JsonSettings, module: str, pair: Pair, weights: Path) -> Fa
             f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}, whose product does not "
             "exist: fetch the adapter again."
         )
-    divisor = math.sqrt(rank) if config.flag("use_rslora", False) else rank
-    return Factors(a.float32(), b.float32(), _alpha(config, module) / divisor, transposed)
+    divisor = math.sqrt(rank) if settings.rslora else rank
+    return Factors(a.float32(), b.float32(), _alpha(settings, module) / divisor, transposed)
 
 
-def _architectures(config: JsonSettings) -> tuple[str, ...]:
-    """Return the class of the adapter's model, or how its name ends; none if the settings name neither."""
-    mapping = config.get("auto_mapping")
-    named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
-    class_name = TASKS.get(str(config.get("task_type"))) or named
-    return (class_name,) if isinstance(class_name, str) and class_name else ()
-
-
-def _alpha(config: JsonSettings, module: str) -> float:
-    """Find a module's lora_alpha: that of the first alpha_pattern that its name ends with, else the general one.
-
-    Patterns that are regular expressions are refused, not run: files are untrusted.
-    """
-    patterns, alpha = config.get("alpha_pattern") or {}, config.get("lora_alpha", 8)
-    if not isinstance(patterns, dict) or not all(re.fullmatch(r"\^?[\w.]+", key) for key in patterns):
-        raise config.refused("alpha_pattern")
-    names = ((key, key.removeprefix("^")) for key in patterns)
-    fitting = (key for key, bare in names if module == bare or (bare == key and module.endswith(f".{key}")))
-    alpha = patterns.get(next(fitting, None), alpha)
-    if type(alpha) not in (int, float) or not math.isfinite(alpha):
-        raise unusable(config.file, f"has the lora_alpha {quoted(alpha)}")
-    return float(alpha)
+def _alpha(settings: AdapterSettings, module: str) -> float:
+    """Find a module's lora_alpha: that of the first pattern that its name ends with, else the general one."""
+    for pattern, alpha in settings.alpha_pattern.items():
+        bare = pattern.removeprefix("^")
+        is_anchored = bare != pattern
+        if module == bare or (module.endswith(f".{bare}") and not is_anchored):
+            return alpha
+    return settings.alpha
 
 
 def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:

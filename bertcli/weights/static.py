@@ -15,15 +15,15 @@ TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # the table's name in sente
 
 
 def open_static(layout: Layout) -> NetworkFiles | None:
-    """Make the configuration from the table [token, width] in a folder; None for any other model.
+    """Open the table [token, width] in a folder, and make the configuration of its shape; None for any other model.
 
     model2vec may store fewer rows, with the row (`mapping`) and a factor (`weights`) for each token: then the table is
     expanded, as sentence-transformers does. Errors: BertcliError naming file and tensor.
     """
-    layout = layout.base or layout
-    if not layout.is_static:
+    network = layout.base or layout
+    if not network.is_static:
         return None
-    folder = layout.transformer
+    folder = network.transformer
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
     if name is None:

@@ -15,9 +15,8 @@ from safetensors.numpy import load_file
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
 from bertcli.model import Model
-from bertcli.weights.lora import open_adapter
+from bertcli.network.module import parameters
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "adapters.json").read_text())
 
@@ -233,12 +232,20 @@ def test_adapters_that_are_not_applied_are_refused_by_name(
 def test_a_pattern_is_the_end_of_a_name_or_from_its_beginning_the_whole(
     tmp_path: Path, pattern: str, changed: list[int]
 ) -> None:
-    _, adapter = write_lora(tmp_path, "bert", alpha_pattern={pattern: 10})
-    factors = open_adapter(Folder(adapter)).factors
-    scales = {name: some.scale for name, some in factors.items()}
-    stems = {number: f"bert.encoder.layer.{number}.attention.self" for number in (0, 1)}
-    assert [scales[f"{stem}.query.weight"] for stem in stems.values()] == [5 if n in changed else 3 for n in stems]
-    assert [scales[f"{stem}.value.weight"] for stem in stems.values()] == [3, 3]
+    base, adapter = write_lora(tmp_path, "bert", alpha_pattern={pattern: 10})
+    before, after = weights_of(bertcli.load(base)), weights_of(bertcli.load(adapter))
+    stored = load_file(adapter / "adapter_model.safetensors")
+    for number in (0, 1):
+        for name, scale in (("query", 5 if number in changed else 3), ("value", 3)):
+            module = f"base_model.model.bert.encoder.layer.{number}.attention.self.{name}"
+            product = stored[f"{module}.lora_B.weight"] @ stored[f"{module}.lora_A.weight"]
+            path = f"encoder.layers.{number}.attention.{name}.weight"
+            np.testing.assert_allclose(after[path] - before[path], scale * product, rtol=0, atol=1e-6)
+
+
+def weights_of(model: Model) -> dict[str, Any]:
+    """The model's arrays by their paths."""
+    return {weight.path: weight.array for weight in parameters(model.network)}
 
 
 def test_of_several_patterns_that_fit_the_first_counts(tmp_path: Path) -> None:
