@@ -5,6 +5,7 @@ settings.py reads the configuration files; slow.py builds a tokenizer where toke
 
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from tokenizers import AddedToken
@@ -38,46 +39,57 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
     in a text and puts [CLS] and [SEP] around it, unless the file or the class does otherwise. Without `adds_special`
     (static models), tokenizer.json is used unchanged.
     """
-    path, file = folder.path, folder.file("tokenizer.json")
+    file = folder.file("tokenizer.json")
     if not settings.adds_special:
         return _from_json(folder.reading(file.name))
-    adds_special = settings.class_name in ADDING_SPECIAL
-    if os.path.lexists(file):
+    has_json = os.path.lexists(file)
+    if has_json:
         backend = _from_json(folder.reading(file.name))
         _overrule(backend, settings, file)
     else:
-        adds_special = True
-        from bertcli.tokens.slow import open_vocabulary  # most folders have a tokenizer.json
-
-        with library_errors(f"The tokenizer in {path} cannot be made of its files", AT_OPENING):
-            backend = open_vocabulary(folder, settings)
-        from bertcli.tokens.missing_tokens import append_tokens
-
-        append_tokens(backend, settings, special_tokens(backend, settings), path)
+        backend = _from_vocabulary(folder, settings)
     _add_special_tokens(backend, settings)
     if settings.lowercase_first:
         from bertcli.tokens.missing_tokens import add_lowercase
 
         add_lowercase(backend)
-    if backend.post_processor is None and adds_special:
+    class_adds = settings.class_name in ADDING_SPECIAL or not has_json
+    if backend.post_processor is None and class_adds:
         from bertcli.tokens.missing_tokens import add_template
 
-        add_template(backend, special_tokens(backend, settings), path)
+        add_template(backend, special_tokens(backend, settings), folder.path)
     backend.encode_special_tokens = settings.split_special
+    return backend
+
+
+def _from_vocabulary(folder: Folder, settings: Settings) -> Backend:
+    """Make the tokenizer of a folder without tokenizer.json from the vocabulary's files."""
+    from bertcli.tokens.missing_tokens import append_tokens  # late: most folders have a tokenizer.json
+    from bertcli.tokens.slow import open_vocabulary
+
+    with library_errors(f"The tokenizer in {folder.path} cannot be made of its files", AT_OPENING):
+        backend = open_vocabulary(folder, settings)
+    append_tokens(backend, settings, special_tokens(backend, settings), folder.path)
     return backend
 
 
 def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
     """Map the roles mask, cls, sep, pad, unk to tokens: the settings', else the usual ones in the vocabulary."""
-    bert, *later_families = NAMES
 
     def exists(token: str) -> bool:
         return backend.token_to_id(token) is not None
 
-    whole = (names for names in later_families if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")))
-    tokens = dict(next(whole, {}))
-    if not tokens:  # BERT's are tried last, since MPNet's vocabulary contains them as well
-        tokens = {role: next((names[role] for names in NAMES if exists(names[role])), bert[role]) for role in ROLES}
+    tokens: dict[str, str] = {}
+    bert, *later_families = NAMES
+    # BERT's are tried last, since MPNet's vocabulary contains them as well.
+    for names in later_families:
+        if all(exists(names[role]) for role in ("mask", "cls", "sep", "pad")):
+            tokens = dict(names)
+            break
+    else:
+        for role in ROLES:
+            known = (names[role] for names in NAMES if exists(names[role]))
+            tokens[role] = next(known, bert[role])
     tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]
     return {**tokens, **settings.named}
 
@@ -93,33 +105,48 @@ def _from_json(file: Path) -> Backend:
 
 
 def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
-    """Apply the keys of tokenizer_config.json that override tokenizer.json in transformers 4 and 5, for some classes.
+    """Apply the keys of tokenizer_config.json that override tokenizer.json in transformers 4 and 5, and log changes."""
+    changes: list[str] = []
+    for name, values in _overruling(settings).items():
+        changes += _set(backend, name, values)
+    if changes:
+        logger.info("%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(changes))
+
+
+def _overruling(settings: Settings) -> dict[str, dict[str, bool]]:
+    """List the values that a class sets, by the component of the tokenizer that has them.
 
     A key that is absent overrides with the class's default. PreTrainedTokenizerFast uses tokenizer.json unchanged.
     """
-    lower, prefix = settings.flag("do_lower_case", True), settings.flag("add_prefix_space", False)
-    expected: dict[str, dict[str, bool]] = {}
     if settings.class_name in ("bert", "distilbert", "electra", "mpnet"):
-        expected["normalizer"] = {"lowercase": lower, "strip_accents": settings.flag("strip_accents", lower)}
+        lowercase = settings.flag("do_lower_case", True)
+        normalizer = {"lowercase": lowercase, "strip_accents": settings.flag("strip_accents", lowercase)}
         if settings.class_name != "mpnet":
-            expected["normalizer"]["handle_chinese_chars"] = settings.flag("tokenize_chinese_chars", True)
-    elif settings.class_name == "roberta":
-        trim = settings.flag("trim_offsets", True)
-        expected["pre_tokenizer"] = {"add_prefix_space": prefix}
-        expected["post_processor"] = {"add_prefix_space": prefix, "trim_offsets": trim}
-    changes, lowercase = [], getattr(backend.normalizer, "lowercase", None)
-    for name, values in expected.items():
-        part = getattr(backend, name)
-        for key, value in values.items():
-            current = getattr(part, key, value)
-            # strip_accents may be None, which means the value of lowercase; it may have been overridden already.
-            if (lowercase if current is None else current) != value:
-                changes.append(f"{key} {str(value).lower()}")
-            if hasattr(part, key):
-                setattr(part, key, value)
-        setattr(backend, name, part)
-    if changes:
-        logger.info("%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(changes))
+            normalizer["handle_chinese_chars"] = settings.flag("tokenize_chinese_chars", True)
+        return {"normalizer": normalizer}
+    if settings.class_name == "roberta":
+        prefix = {"add_prefix_space": settings.flag("add_prefix_space", False)}
+        trim = {"trim_offsets": settings.flag("trim_offsets", True)}
+        return {"pre_tokenizer": prefix, "post_processor": prefix | trim}
+    return {}
+
+
+def _set(backend: Backend, name: str, values: Mapping[str, bool]) -> list[str]:
+    """Set the values of a component of a tokenizer; return those that were different before, as "lowercase false"."""
+    component = getattr(backend, name)
+    # Looked up before it is set: strip_accents may be None, which means the file's value of lowercase.
+    lowercase = getattr(component, "lowercase", None)
+    changes = []
+    for key, value in values.items():
+        # A component of another class than transformers writes may lack the key.
+        if not hasattr(component, key):
+            continue
+        current = getattr(component, key)
+        if (lowercase if current is None else current) != value:
+            changes.append(f"{key} {str(value).lower()}")
+        setattr(component, key, value)
+    setattr(backend, name, component)
+    return changes
 
 
 def _add_special_tokens(backend: Backend, settings: Settings) -> None:
@@ -128,19 +155,19 @@ def _add_special_tokens(backend: Backend, settings: Settings) -> None:
     Tokens that tokenizer_config.json describes (added_tokens_decoder) override the tokenizer's; tokens that it lacks
     are added with the next ids.
     """
-    recognized, named = backend.get_added_tokens_decoder(), {token.content for token in settings.special}
+    recognized = backend.get_added_tokens_decoder()
+    special = {token.content for token in settings.special}
     for id, token in sorted(settings.added.items()):
         if settings.described or id not in recognized:
-            token.special = token.special or token.content in named
+            token.special = token.special or token.content in special
             _add(backend, token)
-    contents = {token.content for token in backend.get_added_tokens_decoder().values()}
+    recognized_contents = {token.content for token in backend.get_added_tokens_decoder().values()}
     words = [*special_tokens(backend, settings).values(), *settings.markers]
-    known = [
-        AddedToken(word, normalized=False, special=True) for word in words if backend.token_to_id(word) is not None
-    ]
-    for token in (*settings.special, *known):
-        if token.content not in contents:
-            contents.add(token.content)
+    in_vocabulary = [word for word in words if backend.token_to_id(word) is not None]
+    tokens = [*settings.special, *(AddedToken(word, normalized=False, special=True) for word in in_vocabulary)]
+    for token in tokens:
+        if token.content not in recognized_contents:
+            recognized_contents.add(token.content)
             _add(backend, token)
 
 

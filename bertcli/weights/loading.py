@@ -175,45 +175,57 @@ class _Loader:
 
     def _tied(self, path: str) -> Array:
         """Return the array of a parameter that another is tied to; the base's, if an adapter has replaced it."""
-        originals = self.adapter.originals if self.adapter else {}
-        original = next(
-            (originals[name] for name in self._find(self._tensor_slice(path).name) if name in originals), None
-        )
-        return self.arrays[path] if original is None else original.float32()
+        originals = self.adapter.originals if self.adapter is not None else {}
+        for name in self._find(self._tensor_slice(path).name):
+            if name in originals:
+                return originals[name].float32()
+        return self.arrays[path]
 
     def _load(self, request: Request) -> Array:
+        """Return a parameter's array from the file; record the use of its tensor and of the tensor's copies."""
         tensor_slice = self._tensor_slice(request.path)
-        name, parts = tensor_slice.name, tensor_slice.parts
+        name, shape = tensor_slice.name, tensor_slice.whole(request.shape)
         names = self._find(name)
-        expected = self.prefix + name if request.path.partition(".")[0] in BASE else name
-        shape = tensor_slice.whole(request.shape)
-        key = names[0] if names else name
-        path = f"{self.taken[key].path}, {request.path}" if key in self.taken else request.path
-        if not names and not self.partial:
-            if self.adapter and request.path.partition(".")[0] in (*EXCLUSIVE_HEADS, "pooler"):
-                raise BertcliError(
-                    f"{self.adapter.folder.path} lacks {expected.removesuffix('.weight')}, as its base does: train it "
-                    "with modules_to_save."
-                )
-            raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
         if not names:
-            self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
-            return shape_only(request.shape)
-        tensor = self.stored[names[0]]
+            return self._missing(request, name, shape)
+        tensor, *copies = [self.stored[stored] for stored in names]
         if tensor.shape != shape:
             raise BertcliError(
-                f"The tensor '{names[0]}' has shape {tensor.shape}, but config.json requires {shape}: {self.advice}."
+                f"The tensor '{tensor.name}' has shape {tensor.shape}, but config.json requires {shape}: {self.advice}."
             )
-        use = "used" if names[0].removeprefix(self.prefix) == name else "renamed"
-        self._take(tensor, use, path)
-        for copy in names[1:]:
-            equal = tensor.equals(self.stored[copy])
-            self._take(self.stored[copy], "ignored", None, f"{COPY if equal else DIFFERENT} {names[0]}")
-        if parts == 1:
+        use = "used" if tensor.name.removeprefix(self.prefix) == name else "renamed"
+        self._take(tensor, use, self._paths(tensor.name, request.path))
+        for copy in copies:
+            note = COPY if tensor.equals(copy) else DIFFERENT
+            self._take(copy, "ignored", None, f"{note} {tensor.name}")
+        if tensor_slice.parts == 1:
             return tensor.float32()
-        if names[0] not in self.whole:
-            self.whole[names[0]] = tensor.float32()
-        return tensor_slice.cut(self.whole[names[0]], self.config.num_attention_heads)
+        # Converted once, since the other slices of the tensor are asked for later.
+        if tensor.name not in self.whole:
+            self.whole[tensor.name] = tensor.float32()
+        return tensor_slice.cut(self.whole[tensor.name], self.config.num_attention_heads)
+
+    def _missing(self, request: Request, name: str, shape: tuple[int, ...]) -> Array:
+        """Record that a parameter's tensor is missing, and return an array without numbers.
+
+        Errors: BertcliError, unless the checkpoint is opened in part.
+        """
+        part = request.path.partition(".")[0]
+        expected = self.prefix + name if part in BASE else name
+        if self.partial:
+            path = self._paths(name, request.path)
+            self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
+            return shape_only(request.shape)
+        if self.adapter is not None and part in (*EXCLUSIVE_HEADS, "pooler"):
+            raise BertcliError(
+                f"{self.adapter.folder.path} lacks {expected.removesuffix('.weight')}, as its base does: train it "
+                "with modules_to_save."
+            )
+        raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
+
+    def _paths(self, name: str, path: str) -> str:
+        """Add a parameter's path to those of the parameters that were cut from the same tensor."""
+        return f"{self.taken[name].path}, {path}" if name in self.taken else path
 
     def _tensor_slice(self, path: str) -> TensorSlice:
         """Choose the tensor, or the slice of one, for the parameter at a path: the first name that the file has."""
