@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -76,33 +76,41 @@ class Job:
         if needs.sample is None and self.model.model is None:
             what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
             raise wrong("--model", what)
-        source = self.read(task_options.keep_going, options.get("--id-column"))
-        source.shard = self.long.shard
-        job, file = self, self.output.output
-        check_output(file, endings)
-        if file is None and self.long.resume:
-            raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
-        if file is not None and self.long.shard:
-            from bertcli.files.merge import shard_file
-
-            file = shard_file(file, *self.long.shard)
-            job = replace(self, output=replace(self.output, output=file))
-        for name in given_options(self.long):
-            if files_of(source) is None:
-                raise BertcliError(
-                    f"A pipe cannot be read a second time, so {name} needs the texts in a file (--input)."
-                )
-            if self.ending == PAGE:
-                works = ", ".join(endings[:-1])
-                raise wrong(
-                    name, f"a {PAGE} page is written at the end, so {name} does not go with it; it works with {works}."
-                )
+        texts = self.read(task_options.keep_going, options.get("--id-column"))
+        texts.shard = self.long.shard
+        check_output(self.output.output, endings)
+        self._refuse_long_run(texts, endings)
+        job = self._with_shard_file()
+        file = job.output.output
         task_options = replace(task_options, workers=task_options.workers or "auto")
         prompt_name = getattr(task_options, "prompt_name", None)
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine, prompt_name)
         if file is not None:
             model = model.with_one_engine(_engine_of_run(file) if self.long.resume else None)
-        return CommandRun(command, task_options, {**by_name(task_options), **options}, job, source, model)
+        return CommandRun(command, task_options, {**by_name(task_options), **options}, job, texts, model)
+
+    def _refuse_long_run(self, texts: "Texts", endings: tuple[str, ...]) -> None:
+        """Refuse --resume and --shard where they cannot work. Wrong usage is a typer.BadParameter."""
+        if self.output.output is None and self.long.resume:
+            raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
+        for name in given_options(self.long):
+            if files_of(texts) is None:
+                raise BertcliError(
+                    f"A pipe cannot be read a second time, so {name} needs the texts in a file (--input)."
+                )
+            if self.ending == PAGE:
+                works = ", ".join(endings[:-1])
+                why = f"a {PAGE} page is written at the end, so {name} does not go with it; it works with {works}."
+                raise wrong(name, why)
+
+    def _with_shard_file(self) -> Self:
+        """Return the job with the shard's file in place of the whole output's; this job without --shard."""
+        if self.output.output is None or not self.long.shard:
+            return self
+        from bertcli.files.merge import shard_file
+
+        file = shard_file(self.output.output, *self.long.shard)
+        return replace(self, output=replace(self.output, output=file))
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
         return read_texts(self.texts, self.output, id_column, keep_going)
@@ -171,11 +179,9 @@ class CommandRun(Generic[W]):
 
         Errors: as in `raise_if_failed`, once all is written.
         """
-        from bertcli.files.write.vector_writer import failures_shown
-
         parts = lambda block: (block.items, block.failures, block.vectors)  # noqa: E731
         progress = self._into_file(form, results_from, parts, beside=form.beside)
-        self.raise_if_failed(progress, failures_shown(str(self.job.output.output)))
+        self.raise_if_failed(progress, form.failures_shown(str(self.job.output.output)))
 
     def raise_if_failed(self, progress: "Progress", where: str = "each one's record says why") -> None:
         """Raise BertcliError if there were texts that could not be used."""

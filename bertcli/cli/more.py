@@ -1,7 +1,6 @@
 """CommandExtras: base of the options that a task's command has beside the task's own (vectors.py, pairs.py)."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import CommandRun, Job
@@ -12,6 +11,7 @@ from bertcli.tasks.options import option
 from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
+    from bertcli.files.write.vector_writer import VectorForm
     from bertcli.tasks.compute.task import Task
 
 
@@ -31,11 +31,9 @@ class CommandExtras:
         """The endings of files that can hold the results."""
         return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if table.on_page else ()))
 
-    def write(self, run: "CommandRun[Any]", task: "Task[Any]", table: Table) -> None:
-        """Run the task on the texts, and write its results."""
-        from bertcli.tasks.compute.run import results
-
-        run.write(partial(results, task), table)
+    def vector_form(self, run: "CommandRun[Any]", task: "Task[Any]") -> "VectorForm | None":
+        """The form in which the output file stores vectors; None where the results are records."""
+        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

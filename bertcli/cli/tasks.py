@@ -1,5 +1,6 @@
 """Make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it."""
 
+from functools import partial
 from typing import Any
 
 from bertcli.cli.inputs import JOBS
@@ -27,8 +28,16 @@ def run(spec: TaskSpec, job: Job, options: Any, more: CommandExtras) -> None:
     """Run a task on the texts of the options, and write its results."""
     spec, job, options = more.adjust(spec, job, options)
     table = spec.table(options)
-    format: str = job.output.format  # which a task that gives texts has one more of
+    format: str = job.output.format  # of redacted texts, one more than others have
     if format == "text" and table.line_of is None:
         raise wrong("--format", "text prints redacted texts: add --redact.")
     begun = job.begin(spec.name, spec.needs(options), options, more.settings(options), more.endings(table, options))
-    more.write(begun, compute(spec).plan(begun.model, begun.task_options), table)
+    task = compute(spec).plan(begun.model, begun.task_options)
+    from bertcli.tasks.compute.run import results  # late: brings NumPy, which --threads must precede
+
+    results_from = partial(results, task)
+    form = more.vector_form(begun, task)
+    if form is None:
+        begun.write(results_from, table)
+    else:
+        begun.write_vectors(form, results_from)

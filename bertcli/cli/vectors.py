@@ -3,7 +3,6 @@
 import json
 import logging
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.cli.job import CommandRun, Job
@@ -85,17 +84,10 @@ class StorageOptions(CommandExtras):
             return SEVERAL
         return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
 
-    def write(self, run: CommandRun[Any], task: Any, table: Table) -> None:
+    def vector_form(self, run: CommandRun[Any], task: Any) -> "VectorForm | None":
         logger.info("%s.", task.summary)
-        if run.job.ending in self._arrays(run.task_options):
-            from bertcli.tasks.compute.run import results
-
-            run.write_vectors(self._form(run, task), partial(results, task))
-        else:
-            super().write(run, task, table)
-
-    def _form(self, run: CommandRun[Any], task: Any) -> "VectorForm":
-        """The VectorForm that these options choose for a task's vectors."""
+        if run.job.ending not in self._arrays(run.task_options):
+            return None
         from bertcli.files.read.inputs import gives_ids
         from bertcli.files.read.vector_reader import MODEL, SETTINGS
         from bertcli.files.write.resumable_output import signature

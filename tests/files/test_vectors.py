@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from bertcli.files.texts import Chunk, Failure, Item, Text
 from bertcli.files.write.resumable_output import ResumableOutput
-from bertcli.files.write.vector_writer import VectorForm, failures_shown
+from bertcli.files.write.vector_writer import VectorForm
 
 WIDTH = 3
 NO_TOKENS: Any = None  # a file of vectors has none
@@ -158,5 +158,11 @@ def test_vectors_of_chunks_say_whose_they_are(counts: list[int], cut: int, endin
 
 
 def test_vectors_that_failed_are_said_to_be_so() -> None:
-    assert failures_shown("v.parquet") == "their vectors are null, and column error says why"
-    assert failures_shown("v.npz") == "their vectors are zeros, and v.npz.errors.jsonl says why"
+    assert (
+        VectorForm(WIDTH, ending=".parquet").failures_shown("v.parquet")
+        == "their vectors are null, and column error says why"
+    )
+    assert (
+        VectorForm(WIDTH, ending=".npz").failures_shown("v.npz")
+        == "their vectors are zeros, and v.npz.errors.jsonl says why"
+    )

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, ends_of
 from bertcli.files.companion_files import ERRORS
-from bertcli.files.formats import BY_ENDING, Stream, VectorFormat, ending_of
+from bertcli.files.formats import BY_ENDING, Stream, VectorFormat
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
@@ -137,6 +137,12 @@ class VectorForm:
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
         self.format.write_vectors(stream, segments, self)
+
+    def failures_shown(self, file: str) -> str:
+        """Say for the user where the texts are listed that could not be used."""
+        if not self.format.notes_errors:
+            return "their vectors are null, and column error says why"
+        return f"their vectors are zeros, and {file}.{ERRORS} says why"
 
     @property
     def format(self) -> VectorFormat:
@@ -283,10 +289,3 @@ def _with_zeros(rows: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[Any]:
     whole = np.zeros((len(used), *rows.shape[1:]), rows.dtype)
     whole[used] = rows
     return whole
-
-
-def failures_shown(file: str) -> str:
-    """Say for the user where a file of this name lists the texts that could not be used."""
-    if not BY_ENDING[ending_of(file)].notes_errors:
-        return "their vectors are null, and column error says why"
-    return f"their vectors are zeros, and {file}.{ERRORS} says why"
