@@ -14,7 +14,6 @@ from bertcli.folder.adapter import (
     has_adapter,
     read_adapter,
     task_adapters,
-    with_task_adapter,
 )
 from bertcli.folder.files import Folder, is_plain
 from bertcli.folder.layout import Layout
@@ -25,12 +24,10 @@ Find = Callable[..., Folder]  # `find_folder` of hub.py with the options of a ca
 
 
 def with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Folder:
-    """Return a model's folder with an adapter: one of its task adapters by name, or one that `find` finds.
+    """Return a model's folder with an adapter that `find` finds.
 
     Errors: BertcliError for what is no adapter, and for a model that is an adapter itself.
     """
-    if adapter in task_adapters(folder):
-        return with_task_adapter(folder, adapter)
     other = find(adapter)
     if not has_adapter(other):
         raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: use another with --adapter.")

@@ -44,14 +44,14 @@ def find_model(
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
     folder = find_folder(model, revision=revision, **options)
     find = partial(find_folder, **options)
+    tasks = task_adapters(folder)
+    task = task_of_prompt(prompt_name, tasks) if adapter is None else str(adapter)
+    if task in tasks:
+        return with_task_adapter(folder, task)
     if adapter is not None:
         return with_adapter(folder, model, str(adapter), find)
     if folder.has(GLINER_FILE):
         return with_backbone(Layout.of(folder), model, find)
-    tasks = task_adapters(folder)
-    task = task_of_prompt(prompt_name, tasks)
-    if task is not None:
-        return with_task_adapter(folder, task)
     if tasks and weights:
         raise adapter_needed(model, tasks)
     return with_base(folder, model, find) if has_adapter(folder) else folder
