@@ -8,11 +8,12 @@ from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wro
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import PAGE, SEVERAL, check_output
 from bertcli.report.written import say_written
-from bertcli.tasks.options import option
+from bertcli.tasks.options import option, separated
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace import Trace
     from bertcli.analysis.trace.passes import Pass
+    from bertcli.analysis.trace.recorder import Inputs
     from bertcli.loaded_model import LoadedModel
 
 TOKENS, SHAPES = 16, 512  # default length of a sentence: with weights, and without
@@ -24,6 +25,10 @@ class TraceOptions:
 
     text: str | None = argument(None, "[TEXT]", "A text to run. (default: random token ids)")
     text_pair: str | None = option(None, "TEXT", "A second text.")
+    labels: list[str] | None = option(
+        None, "A,B,C", "With a text and a GLiNER model: the types of entities that stand before the text.",
+        read=separated,
+    )  # fmt: skip
     all_layers: bool = option(False, "", "Show every layer, not one for all layers alike.")
     time: bool = option(False, "", "Measure each operation, in the fastest of several passes.")
     stats: bool = option(
@@ -70,6 +75,8 @@ class TraceOptions:
             raise wrong("--versus", "give the first text, too: bertcli trace TEXT --versus TEXT.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "give the first text, too: bertcli trace TEXT --text-pair TEXT.")
+        if self.labels is not None and (self.text is None or self.text_pair is not None):
+            raise wrong("--labels", "this needs a text, and no second one.")
         if self.estimate and self.output is not None:
             raise wrong("--output", "the page of a pass has no estimate: leave out one of the two.")
         if not self.estimate:
@@ -137,12 +144,10 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> 
     """Run a pass with numbers, of the text or of random tokens of this size, and print or write it."""
     from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass, time_again
-    from bertcli.analysis.trace.recorder import inputs_of_text, random_inputs
+    from bertcli.analysis.trace.recorder import random_inputs
 
-    if options.text is None:
-        inputs = random_inputs(model, *size)
-    else:
-        inputs = inputs_of_text(model, options.text, options.text_pair)
+    text = options.text
+    inputs = random_inputs(model, *size) if text is None else _inputs_of_text(model, text, options)
     if options.draws_pass:
         whole = run_pass(model, inputs)
     else:
@@ -163,10 +168,19 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> 
         save_arrays(options.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
         say_written(options.save)
     if options.draws_pass:
-        other = None if options.versus is None else run_pass(model, inputs_of_text(model, options.versus))
+        other = None if options.versus is None else run_pass(model, _inputs_of_text(model, options.versus, options))
         _write(whole, options, other)
     else:
         _show(trace, options, [] if options.text is None else results_in_words(whole))
+
+
+def _inputs_of_text(model: "LoadedModel", text: str, options: TraceOptions) -> "Inputs":
+    from bertcli.analysis.trace.recorder import inputs_of_text, inputs_with_labels
+
+    if options.labels is not None:
+        return inputs_with_labels(model, text, options.labels)
+    pair = None if text == options.versus else options.text_pair
+    return inputs_of_text(model, text, pair)
 
 
 def _write(whole: "Pass", options: TraceOptions, versus: "Pass | None" = None) -> None:

@@ -367,3 +367,23 @@ def test_gliner_is_traced_whole_with_names_for_its_steps(models: dict[str, Model
     assert {step["group"] for step in steps.values()} == {"Words and labels", "Spans"}
     assert steps["Words in context"]["macs"] > 0
     assert "o ⊙ tanh (c_t)" in steps["Words in context"]["formula"]
+
+
+def test_gliner_is_traced_with_labels_before_the_text(models: dict[str, Model], tmp_path: Path) -> None:
+    """Each word is one token here, so the best span of a label is the one that `tag` finds for it."""
+    folder = models["bert"].path
+    assert folder is not None
+    text, labels = "she poured a cup of hot coffee", "drink, capital city"
+    traced = command("trace", "-m", folder, text, "--labels", labels)
+    assert traced.status == 0, traced.error
+    (record,) = models["bert"].tag([text], labels=labels, threshold=0, nested=True, multi_label=True)
+    for label in ("drink", "capital city"):
+        best = max((one for one in record["entities"] if one["entity_group"] == label), key=lambda one: one["score"])
+        assert f"Spans for {label}: {best['word']} {best['score']:.4f}, " in traced.out
+    assert "each token counts" not in traced.err
+    split = command("trace", "-m", folder, "an unbelievable man", "--labels", "drink", "-o", tmp_path / "pass.html")
+    assert "3 words have 5 tokens: here each token counts as a word, and tag takes the first of a word." in split.err
+    assert "Spans for drink" in (tmp_path / "pass.html").read_text(encoding="utf-8")
+    assert "this needs a text, and no second one" in command("trace", "-m", folder, "--labels", "drink").err
+    no_spans = command("trace", "a cup", "--labels", "drink")
+    assert "trace --labels needs a head that scores spans (spans), as GLiNER models have" in no_spans.error

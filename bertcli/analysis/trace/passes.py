@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bertcli.analysis.trace.recorder import trace
 from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
+from bertcli.engine.span_rows import rows_of_pass
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
@@ -137,6 +138,24 @@ def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
         yield "Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])
     if out.nsp is not None and inputs.paired:
         yield "Second text", _best(out.nsp.reshape(-1), lambda i: NEXT[i])
+    if out.spans is not None and inputs.labels:
+        yield from _best_spans(run, out.spans)
+
+
+def _best_spans(run: Pass, logits: Array) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """The BEST spans for each label of a GLiNER model; none for a label with a logit that is not finite."""
+    config: Any = run.model.config
+    rows = rows_of_pass(np.array(run.ids), np.array([0, len(run.ids)]), config.label_mark, config.max_width)
+    for number, label in enumerate(run.inputs.labels):
+        numbers = logits[:, number].astype(np.float64)
+        if not np.isfinite(numbers).all():
+            continue
+        best = []
+        for span in np.argsort(-numbers, kind="stable")[:BEST].tolist():
+            first, last = rows.words[rows.starts[span]], rows.words[rows.ends[span]]
+            text = run.model.tokenizer.spelled(run.inputs.pieces[first : last + 1]).strip()
+            best.append((text, float(1 / (1 + np.exp(-numbers[span])))))
+        yield f"Spans for {visible(label)}", best
 
 
 def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:

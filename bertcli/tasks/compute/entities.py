@@ -5,7 +5,8 @@ A window is what the library computes for a text: `<<ENT>> label … <<SEP>>`, t
 are chosen for the whole text at once, as the library chooses them in its part of it.
 """
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,14 +20,15 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
-from bertcli.tasks.compute.batches import Numbers, check_finite, hidden_states, in_micro_batches
+from bertcli.tasks.compute.batches import Numbers, check_finite, check_head, hidden_states, in_micro_batches
 from bertcli.tasks.compute.redact import Found, Redaction
 from bertcli.tasks.compute.task import Record, RecordTask, length_limit
-from bertcli.tasks.tag import TagOptions, labels_of
+from bertcli.tasks.tag import GLINER, TagOptions, labels_of
 from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word, split_words
 from bertcli.tracing.dispatch import Array, Integers
 
+logger = logging.getLogger("bertcli")
 THRESHOLD = 0.5  # the library's
 # Tokens of a window of a backbone that has no positions, and whose tokenizer sets no limit: 384 words seldom have more
 # than 1,000 tokens, and attention to 4,096 takes 1.6 GB with 12 heads.
@@ -81,6 +83,31 @@ def plan_entities(model: LoadedModel, options: TagOptions) -> RecordTask:
     return _Entities(
         model, options.reading, labels, threshold, options.nested, options.multi_label, options.stride, redaction
     )
+
+
+def first_window(model: LoadedModel, text: str, labels: Iterable[str]) -> tuple[SpanWindow, tuple[str, ...]]:
+    """Make the first window of a text behind its labels, for a pass that is looked at; the labels, each once.
+
+    Errors: BertcliError for a model without the head, no labels, and a text without words.
+    """
+    check_head(model, "spans", "trace --labels", GLINER)
+    task = plan_entities(model, TagOptions(labels=labels))
+    assert isinstance(task, _Entities)
+    (item,) = task.window([Text(text)], 0).items
+    windows = task.windows(item)
+    if not windows:
+        raise BertcliError(f"{quoted(text)} has no words, so there is nothing to compute.")
+    first = windows[0]
+    if len(windows) > 1:
+        logger.warning("the text is read in %d windows, of which this is the first.", len(windows))
+    in_window = len(first.words)
+    tokens = sum(len(piece.ids) for piece in _pieces(item)[:in_window])
+    if tokens > in_window:
+        logger.info(
+            "%d words have %d tokens: here each token counts as a word, and tag takes the first of a word.",
+            in_window, tokens,
+        )  # fmt: skip
+    return first, task.labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
