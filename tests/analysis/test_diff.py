@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoint_files import narrow, write_weights
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays_of
 from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.write.save_arrays import save_arrays
 from bertcli.folder.files import Folder
-from bertcli.views.compute.diff import Diff, Weights, step_diff
+from bertcli.views.compute.diff import Diff, Weights
 from bertcli.views.compute.diff import draw as diff_page
 from bertcli.weights.tensors import open_tensors
 
@@ -189,27 +186,32 @@ def test_diff_of_different_heads_compares_what_both_have(made: Made) -> None:
     assert found.record["only"] == [list(found.only.first), list(found.only.second)]
 
 
-def test_diff_marks_numbers_that_are_none() -> None:
-    x = np.ones((2, 3), np.float32)
-    y = x.copy()
-    y[1, 1] = np.nan
-    found = step_diff("a", x, y)
-    assert (found.max_abs, found.max_rel, found.cosine) == (None, None, None)
-    assert found.beyond(1e9)
-    shown = Diff(("a", "b"), 1e-4, (found,), ())
-    assert shown.first == "a"
-    assert "NaN" in shown.document().rows[0]
+def test_diff_marks_numbers_that_are_none(made: Made, tmp_path: Path) -> None:
+    folder = made(**MODEL)
+    broken = altered(folder, tmp_path / "nan", "bert.pooler.dense.bias", lambda values: values * np.nan)
+    found = bertcli.diff(bertcli.load(folder), bertcli.load(broken), TEXT, tolerance=1e9)
+    assert isinstance(found, Diff)
+    assert found.first == "pooler.dense"
+    step = next(one for one in found.steps if one.path == "pooler.dense")
+    assert (step.max_abs, step.max_rel, step.cosine) == (None, None, None)
+    (row,) = (row for row in found.document().rows if row[0] == "pooler.dense")
+    assert "NaN" in row
 
 
-matrices = arrays_of.arrays(np.float64, st.tuples(st.integers(2, 6), st.integers(1, 4)), elements=st.floats(-9, 9))
-
-
-@given(x=matrices, y=matrices)
-def test_diff_steps_are_symmetric(x: Any, y: Any) -> None:
-    y = np.resize(y, x.shape)
-    one, other = step_diff("a", x, y), step_diff("a", y, x)
-    assert one == other
-    assert one.max_abs == np.abs(x - y).max()
+def test_diff_is_symmetric_and_the_largest_difference_of_the_arrays(made: Made) -> None:
+    one, other = (bertcli.load(made(**{**MODEL, "seed": seed})) for seed in (31, 32))
+    forward, backward = bertcli.diff(one, other, TEXT), bertcli.diff(other, one, TEXT)
+    assert isinstance(forward, Diff)
+    assert isinstance(backward, Diff)
+    assert forward.steps == backward.steps
+    passes = []
+    for model in (one, other):
+        with bertcli.trace(model, keep=lambda path: True) as trace:
+            model.outputs([model.tokenizer.encode([TEXT])[0].ids])
+        passes.append(trace.arrays)
+    x, y = passes
+    for step in forward.steps:
+        assert step.max_abs == pytest.approx(np.abs(x[step.path] - y[step.path]).max(), rel=1e-6)
 
 
 def test_diff_without_a_text_compares_the_weights(made: Made, tmp_path: Path) -> None:

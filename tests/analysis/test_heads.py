@@ -17,11 +17,9 @@ from bertcli.analysis.texts import tokens_of
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.views.compute.heads import changes_without, measures, silencing
 from bertcli.views.compute.heads import draw as heads_page
+from bertcli.views.compute.heads import measures, silencing
 from bertcli.views.compute.parts import HEADS, PartWatcher
-from bertcli.views.compute.target import result_of, sentence_of
-from bertcli.views.options import TargetOptions
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
@@ -74,11 +72,11 @@ def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made:
 
 def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
-    tokens = tokens_of(model, TEXTS[0])
-    sentence = sentence_of(model, tokens, TEXTS[0], TargetOptions())
-    result = result_of(model, sentence, TargetOptions())
-    one, other = (changes_without(model, result, sentence, batch_tokens) for batch_tokens in (1, 10_000))
-    np.testing.assert_allclose(one, other, atol=1e-5)
+    one, other = (bertcli.heads(model, TEXTS[0], ablate=True, batch_tokens=tokens).heads for tokens in (1, 10_000))
+    assert len(one) > 2
+    assert [(row.layer, row.head) for row in one] == [(row.layer, row.head) for row in other]
+    for row, same in zip(one, other, strict=True):
+        assert row.change == pytest.approx(same.change, abs=1e-5)
 
 
 def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
