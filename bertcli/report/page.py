@@ -20,6 +20,7 @@ from html import escape
 from importlib.resources import files
 from string import Formatter
 from typing import Any
+from unicodedata import east_asian_width
 
 from bertcli._version import __version__
 from bertcli.report.documents import Document
@@ -31,16 +32,24 @@ COLORS = "Blue is above zero or for, red is below or against: the stronger the c
 
 
 TABLE = (
-    '<div class="{around}" role="region" aria-label="{caption}" tabindex="0"><table class="{kind}"><caption>'
+    '<div class="{around}" role="region" aria-label="{caption}" tabindex="0"><table{attributes}><caption>'
     "<span>{caption}</span></caption><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>"
 )
+TAG = re.compile("<[^>]*>")
 MANY_COLUMNS = 5  # on a phone a row of so many cells, or of a wide table, takes several lines
 HEAT = "heat"  # the kind of a table whose shaded cells are a heat map
+# A heat map that is too wide for a page is compact there, or, where that is not enough, has upright cells. Of pages of
+# at most so many pixels: the room for the map's columns, beside the names of its rows and, on wide pages, a plot.
+ROOM = ((600, 270), (900, 640), (1300, 690), (1600, 950))
+PER_DIGIT, PER_IDEOGRAPH, PER_LETTER, PER_COLUMN = 7.6, 13.0, 6.2, 14.0  # pixels in a heat map
+PER_EM, BOLD = 13.0, 1.3
+COMPACT = 0.82  # of that width
+DENSE = 18  # columns of a heat map that on a phone are smaller still
 PAGE = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
     '<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{title}</title><style>{style}</style></head>'
-    '<body><header><h1>{title}</h1>{about}</header><main class="{arranged}">{content}</main>{meaning}{scripts}</body>'
+    "<body><header><h1>{title}</h1>{about}</header><main{arranged}>{content}</main>{meaning}{scripts}</body>"
     "</html>\n"
 )
 ABOUT = '<p class="about">{subject}</p><p class="made">{date} · bertcli {version}{command}</p>'
@@ -124,9 +133,45 @@ def table(
     stacks = not kind and (wide or len(columns) >= MANY_COLUMNS)
     lines = [element("tr", *_cells(row, columns, named=stacks)) for row in rows]
     around = "scrolled wide" if wide else "scrolled"
-    return html(
-        TABLE, around=around, caption=caption, kind=kind or ("stacks" if stacks else ""), names=names, rows=lines
-    )
+    classes = kind or ("stacks" if stacks else "")
+    style = ""
+    if HEAT in kind.split():
+        widths = [max((_width(TAG.sub("", row[i])) for row in rows), default=0.0) for i in range(1, len(columns))]
+        classes = " ".join([kind, *_narrowed(columns, widths)])
+        style = f"--longest: {max(widths, default=0.0) / PER_EM:.1f}em"
+    attributes = [*_attributes({"class_": classes or None, "style": style or None})]
+    return html(TABLE, around=around, caption=caption, attributes=Markup("".join(attributes)), names=names, rows=lines)
+
+
+def _width(text: str) -> float:
+    """About how wide a heat map's text is, in pixels."""
+    width = 0.0
+    for character in text:
+        if character.isdecimal() or character in "+-":
+            width += PER_DIGIT
+        elif east_asian_width(character) in "WF":
+            width += PER_IDEOGRAPH
+        else:
+            width += PER_LETTER
+    return width
+
+
+def _narrowed(columns: Sequence[Column], widths: Sequence[float]) -> Iterator[str]:
+    """The classes of a heat map that say on which pages it is compact, or has upright cells, to fit into them.
+
+    widths: of each column's widest cell, in pixels.
+    """
+    width = 0.0
+    for column, widest in zip(columns[1:], widths, strict=True):
+        # A column's name wraps between its words.
+        width += PER_COLUMN + max([widest, *(BOLD * _width(word) for word in column.name.split())])
+    for page_width, room in ROOM:
+        if COMPACT * width > room:
+            yield f"upright-{page_width}"
+        elif width > room:
+            yield f"compact-{page_width}"
+    if len(columns) > DENSE:
+        yield "dense"
 
 
 def document_table(caption: str, document: Document) -> Markup:
@@ -188,7 +233,7 @@ def page(
     about = meaning if asks else [_about(model, text, COMMAND.get() if command is None else command)]
     return html(
         PAGE, policy=Markup(policy), title=title, style=Markup(shared + style), about=about,
-        content=list(content), arranged="" if asks else "flow",
+        content=list(content), arranged=Markup("" if asks else ' class="flow"'),
         meaning=[element("footer", *meaning)] if meaning and not asks else [], scripts=scripts,
     )  # fmt: skip
 

@@ -70,11 +70,36 @@ def test_browser_shows_each_page_and_cuts_no_row(browser: Any, tmp_path: Path, n
     file = tmp_path / f"{name}.html"
     left = bertcli(*PAGES[name], "-o", file)
     assert left.status == 0, left.err
+    assert 'class=""' not in file.read_text(encoding="utf-8")
     for width, schemes in zip(WIDTHS, 2 * (("light", "dark"), ("dark", "light")), strict=True):
         look(browser, file, width, schemes[0])
         assert browser.execute_script(CUT) == [], width
         turn(browser, schemes[1])  # while it is open
         check(browser, f"{name} at {width}, from {schemes[0]} to {schemes[1]}")
+
+
+SIZES_OF_BASE = {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 48}
+WORDS = "the cat sat on the mat, and a dog ran to the house of the king [MASK]."
+WIDE_PAGES: dict[str, list[str]] = {
+    "lens-all": ["lens", WORDS, "--all"],
+    "heads": ["heads", "the cat sat.", "--ablate", "--label", "bad"],
+    "patch": ["patch", "the cat sat on [MASK].", "a dog sat on [MASK]."],
+    "patch-long": ["patch", WORDS, WORDS.replace("cat", "dog")],
+}
+
+
+@pytest.mark.parametrize("name", WIDE_PAGES)
+def test_browser_shows_twelve_layers_and_heads_without_scrolling_sideways(
+    browser: Any, tmp_path: Path, made: Made, name: str
+) -> None:
+    file = tmp_path / f"{name}.html"
+    ablates = name == "heads"
+    model = made(head="classifier" if ablates else "mlm", sizes=SIZES_OF_BASE, id2label={0: "bad", 1: "good"}, seed=3)
+    result = bertcli(*WIDE_PAGES[name], "-m", model, "-o", file)
+    assert result.status == 0, result.err
+    for width, scheme in zip(WIDTHS, ("light", "dark", "light", "dark"), strict=True):
+        look(browser, file, width, scheme)
+        assert browser.execute_script(CUT) == [], width
 
 
 def test_browser_shows_tagged_texts_and_answers(browser: Any, tmp_path: Path, made: Made) -> None:
