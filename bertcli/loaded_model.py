@@ -1,4 +1,8 @@
-"""An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute."""
+"""An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute.
+
+model.py adds the tasks as methods. Not here: how a folder is found (folder/hub.py), and how it becomes a network
+(weights/loading.py).
+"""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""Make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it."""
+"""Make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it.
+
+job.py opens texts and model and writes the results; more.py has the options beside the task's own. Not here: the
+commands of views (view.py).
+"""
 
 from functools import partial
 from typing import Any

@@ -1,1 +1,1 @@
-"""Find a model's folder (hub.py), and understand what lies where in it (layout.py). Tensors are read in weights/."""
+"""Find a model's folder (hub.py), and read once what its small files say (layout.py). Tensors are read in weights/."""

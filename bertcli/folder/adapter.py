@@ -66,6 +66,7 @@ def adapter_needed(model: str, tasks: Sequence[str]) -> BertcliError:
 
 
 def has_adapter(folder: Folder) -> bool:
+    """True if a folder holds an adapter of peft."""
     return folder.has(CONFIG_FILE)
 
 
@@ -124,12 +125,14 @@ def read_adapter(folder: Folder) -> AdapterSettings:
 
 
 def _alpha(value: Any, config: JsonSettings) -> float:
+    """Check a lora_alpha."""
     if type(value) not in (int, float) or not math.isfinite(value):
         raise unusable(config.file, f"has the lora_alpha {quoted(value)}")
     return float(value)
 
 
 def _architectures(config: JsonSettings) -> tuple[str, ...]:
+    """Find the class that the adapter is for: task_type says how its name ends, else auto_mapping names it."""
     mapping = config.get("auto_mapping")
     named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
     class_name = TASKS.get(str(config.get("task_type"))) or named

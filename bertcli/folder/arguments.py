@@ -1,5 +1,7 @@
 """Rare settings in sentence_bert_config.json: arguments for the tokenizer, the network's task, chat messages.
 
+The usual two, max_seq_length and do_lower_case, are not here: transformer.py reads them, and calls this for the rest.
+
 max_length is applied, and so are the keys that tokenizer_config.json knows. All other arguments that
 sentence-transformers would pass on to transformers are refused by name. Source: sentence-transformers 6.
 """

@@ -28,6 +28,7 @@ def cache_folder(cache_dir: str | Path | None = None) -> Path:
 
 
 def repo_folder(cache: Path, repo: str) -> Path:
+    """Return the folder in which the cache keeps all revisions of a model."""
     return cache / f"models--{repo.replace('/', '--')}"
 
 

@@ -1,7 +1,7 @@
 """Read a model's files: `Folder`, JSON with checked settings, and the names of the files that hold weights.
 
 Files are untrusted: they are read with limits on size, depth and numbers, and refused with an error of one sentence.
-layout.py says what the files mean.
+Not here: what the files mean (layout.py), and which file is downloaded (download.py).
 """
 
 import json
@@ -146,6 +146,7 @@ def parse_json(text: bytes, path: Path) -> Any:
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object's dict; a key that occurs twice is an error, where json would keep the last."""
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -155,10 +156,12 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> float:
+    """Refuse NaN and Infinity, which json would accept."""
     raise ValueError(f"{word} is not a JSON number")
 
 
 def _whole_number(digits: str) -> int:
+    """Convert a whole number of bounded length."""
     if len(digits) > DIGIT_LIMIT:
         raise ValueError(f"a number of {len(digits)} digits")
     return int(digits)
@@ -203,6 +206,7 @@ class Folder:
         return self._at(self.path / name, f"{self._inner}{name}/") if name else self
 
     def _at(self, path: Path, inner: str) -> "Folder":
+        """Return a Folder at another path that shares what was read; `inner` is its path within this one."""
         other = Folder(path, self.base)
         other._inner, other._read, other._names_read = inner, self._read, self._names_read
         return other

@@ -2,7 +2,7 @@
 
 A folder of GLiNER has the weights of a backbone and of the head that scores spans. The backbone's configuration is in
 gliner_config.json (`encoder_config`), else in the folder of the model that `model_name` names; so is the tokenizer, if
-this folder has none. weights/gliner.py opens the weights.
+this folder has none: companions.py finds that folder. weights/gliner.py opens the weights.
 """
 
 import logging
@@ -107,6 +107,7 @@ def read_gliner(folder: Folder) -> GlinerSettings | None:
 
 
 def _size(config: JsonSettings, key: str, default: int, most: int) -> int:
+    """Read a size above 0 and up to `most`."""
     size = config.positive(key) or default
     if size > most:
         raise config.refused(key, f"; bertcli runs at most {most:,}")

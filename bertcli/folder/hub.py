@@ -1,4 +1,8 @@
-"""Find the folder of a model by its name: an existing folder, a bundled sample, the Hugging Face cache, a download."""
+"""Find the folder of a model by its name: an existing folder, a bundled sample, the Hugging Face cache, a download.
+
+`find_model` is the way in. A model in two folders (an adapter and its base) is put together in companions.py; the cache
+is read in cache.py, and download.py is imported when something is missing in it.
+"""
 
 import logging
 import os

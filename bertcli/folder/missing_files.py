@@ -1,4 +1,7 @@
-"""Make the errors for a folder without weights or tokenizer: they name the format it has instead, and the way out."""
+"""Make the errors for a folder without weights or tokenizer: they name the format it has instead, and the way out.
+
+Not here: which files of a cached model are missing (cache.py).
+"""
 
 from collections.abc import Collection
 

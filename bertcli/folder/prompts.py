@@ -1,4 +1,7 @@
-"""Prompts in config_sentence_transformers.json: by name, and the default one."""
+"""Read the prompts in config_sentence_transformers.json: by name, and the default one.
+
+Not here: which prompt a text gets (tasks/compute/encode.py).
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -41,6 +41,7 @@ def _routes(router: JsonSettings) -> dict[str, list[str]]:
 
 
 def _is_table(path: Any, types: dict[str, Any]) -> bool:
+    """True if the module at a path is a SparseStaticEmbedding in a folder of its own."""
     class_name = types.get(path) if isinstance(path, str) and path and is_plain(path) else None
     return (
         isinstance(class_name, str)

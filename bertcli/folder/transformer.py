@@ -1,4 +1,7 @@
-"""Settings of the Transformer module in a sentence-transformers folder: max_seq_length, lower case, tokenizer."""
+"""Read the settings of the Transformer module (sentence_bert_config.json): limit of tokens, lower case, tokenizer.
+
+Rare keys are read in arguments.py. Not here: the network's own config.json (models/).
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

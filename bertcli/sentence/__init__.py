@@ -1,4 +1,5 @@
-"""Read the sentence settings of a folder: pooling, layers after the network, late interaction, sparse vectors.
+"""Read what comes after the network in a sentence-transformers folder: pooling, layers, sparse vectors.
 
-Nothing is computed here: tasks/compute/encode.py applies the settings.
+config.py is the way in. It takes a Layout (folder/layout.py), which has the list of modules, prompts and the settings of
+late interaction. Nothing is computed here: tasks/compute/encode.py applies the settings.
 """

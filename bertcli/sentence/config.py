@@ -162,12 +162,14 @@ class _ModuleReader:
                 self._change(normalize=True)
 
     def _read_pooling(self, folder: Folder, path: str) -> None:
+        """Read a Pooling module; `path` is its folder within the model's, for the user."""
         pooling = read_pooling(folder.object("config.json"))
         self.width = pooling.width
         reason = f"{' + '.join(pooling.modes)}, from {path}/config.json"
         self._change(pooling=pooling.modes, include_prompt=pooling.include_prompt, reason=reason)
 
     def _change(self, **values: Any) -> None:
+        """Replace fields of the settings."""
         self.config = self.config._replace(**values)
 
 

@@ -1,6 +1,6 @@
 """Read rare modules of sentence-transformers folders: Dense, LayerNorm, LogitScore, a cross-encoder's activation.
 
-network/after_pooling.py computes Dense and LayerNorm.
+network/after_pooling.py computes Dense and LayerNorm. config.py says where in the list of modules they may stand.
 """
 
 from collections.abc import Mapping
@@ -79,6 +79,7 @@ def read_norm(at: Folder, size: int | None) -> LayerNorm:
 
 
 def read_logit_score(at: Folder) -> LogitScore:
+    """Read a LogitScore module's config.json."""
     config = at.object("config.json")
     config.one_of("module_input_name", ("causal_logits",))
     true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))

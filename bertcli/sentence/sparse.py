@@ -1,4 +1,8 @@
-"""Read the settings of sparse vectors (SPLADE): a weight for each entry of the vocabulary."""
+"""Read the settings of sparse vectors (SPLADE): a weight for each entry of the vocabulary.
+
+tasks/compute/encode_sparse.py computes them. Not here: bge-m3's sparse output (token_layers.py), and weights of queries
+without a pass of the network (query_tables.py).
+"""
 
 from typing import NamedTuple
 

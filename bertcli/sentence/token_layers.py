@@ -1,4 +1,4 @@
-"""bge-m3: two layers beside a network, for outputs of the same pass that gives the dense vector of a text.
+"""Read the two layers of bge-m3 beside its network, for more outputs of the pass that gives a text's dense vector.
 
 `sparse_linear.pt` gives each token a weight, `colbert_linear.pt` a vector for late interaction. Source of their
 meaning: FlagEmbedding, which saves them with torch.save; they are read as other tensors are, and nothing in them runs.

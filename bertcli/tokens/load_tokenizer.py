@@ -1,6 +1,7 @@
 """Load a tokenizer's files into an object of the tokenizers library, set up as transformers does.
 
-settings.py reads the configuration files; slow.py builds a tokenizer where tokenizer.json is missing.
+settings.py reads the configuration files; slow.py builds a tokenizer where tokenizer.json is missing. Not here: the
+templates around a text and truncation, which bertcli applies itself (tokenizer.py, template.py).
 """
 
 import logging
@@ -95,6 +96,7 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
 
 
 def _from_json(file: Path) -> Backend:
+    """Open a tokenizer.json."""
     data = read_whole(file, VOCABULARY_LIMIT)
     check_tokenizer(data, file)
     with library_errors(f"{file} cannot be read as a tokenizer", AT_OPENING):
@@ -172,4 +174,5 @@ def _add_special_tokens(backend: Backend, settings: Settings) -> None:
 
 
 def _add(backend: Backend, token: AddedToken) -> None:
+    """Add a token to the vocabulary, unless it is there, and recognize it in a text."""
     (backend.add_special_tokens if token.special else backend.add_tokens)([token])

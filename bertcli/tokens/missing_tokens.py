@@ -1,4 +1,7 @@
-"""Add tokens and steps that a tokenizer's files lack, and that its class in transformers adds."""
+"""Add tokens and steps that a tokenizer's files lack, and that its class in transformers adds.
+
+load_tokenizer.py calls these.
+"""
 
 import json
 from collections.abc import Mapping

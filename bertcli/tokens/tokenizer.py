@@ -1,4 +1,8 @@
-"""`Tokenizer`: a checkpoint's vocabulary, and the encoding of texts. load_tokenizer.py opens the files."""
+"""`Tokenizer`: a checkpoint's vocabulary, and the encoding of texts to `Tokens` (template.py).
+
+load_tokenizer.py opens the files. Not here: how many tokens a text may have (tasks/compute/task.py), and the windows of
+a long text (windows.py).
+"""
 
 import json
 import logging
@@ -319,6 +323,7 @@ class Tokenizer:
         return [] if self.chat is None else self.chat.ending(self._backend_batch)
 
     def _applied(self, sides: tuple[Side, ...], original: EncodeInput) -> Template:
+        """Fill the template with texts that are tokenized, and cut what exceeds the limit."""
         if original.pair is not None and self.chat is not None:
             return self.chat.apply(sides[0], original, self._ending)
         paired = len(sides) == 2
@@ -327,6 +332,7 @@ class Tokenizer:
         return Template(self._templates[paired], sides, kept)
 
     def _tokens(self, sides: tuple[Side, ...], original: EncodeInput) -> Tokens:
+        """Make the Tokens of texts that are tokenized; count what is cut."""
         template = self._applied(sides, original)
         ids, segments = template.numbers()
         self._check_id(max(ids, default=0), "into a text")
@@ -336,6 +342,7 @@ class Tokenizer:
         return Tokens(ids, segments, lost, lost_masks, original, self, template)
 
     def _backend_batch(self, texts: list[str]) -> list[Side]:
+        """Tokenize texts without special tokens."""
         try:
             for text in texts:
                 refuse_long(text)
@@ -364,6 +371,7 @@ class Tokenizer:
             )
 
     def _check_id(self, id: int, where: str) -> None:
+        """Refuse an id beyond the embedding matrix; `where` says where the tokenizer puts it."""
         if self._rows is not None and id >= self._rows:
             raise BertcliError(
                 f"The tokenizer puts the id {id} {where}, but the model's embeddings end at id {self._rows - 1}: they "
@@ -371,6 +379,7 @@ class Tokenizer:
             )
 
     def _check_segments(self, template: tuple[TemplateToken, ...]) -> None:
+        """Refuse a template with a segment that the model has no embedding for."""
         last = max(token.segment for token in template)
         if self._segments is not None and last >= self._segments:
             raise BertcliError(
@@ -417,6 +426,7 @@ def refuse_long(text: str, where: str = "") -> None:
 
 
 def _refuse_bad_text(texts: Sequence[object]) -> None:
+    """Refuse a value that is no text, or that has half a surrogate pair."""
     for text in texts:
         if not isinstance(text, str):
             raise BertcliError(f"A text must be a string, but {quoted_object(text)} is not.")

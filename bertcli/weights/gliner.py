@@ -60,4 +60,5 @@ def _backbone_config(folder: Folder, settings: GlinerSettings) -> tuple[Mapping[
 
 
 def _values(config: Config) -> dict[str, Any]:
+    """The fields of a configuration, to make one of another class."""
     return {item.name: getattr(config, item.name) for item in fields(config)}

@@ -156,9 +156,11 @@ class _Loader:
 
     @cached_property
     def prefix(self) -> str:
+        """The prefix of the base model's tensors in this file."""
         return self.family.prefix_in(self.stored)
 
     def __call__(self, request: Request) -> Array:
+        """Return the array of a parameter. `build` (network/module.py) calls this for one after the other."""
         if request.tied and not self._stored_apart(request.path, request.tied):
             array = self._tied(request.tied)
             name = self._tensor_slice(request.path).name
@@ -252,6 +254,7 @@ class _Loader:
         return tensor.dtype != tied_tensor.dtype or not tensor.equals(tied_tensor)
 
     def _take(self, tensor: StoredTensor, use: str, path: str | None, note: str = "") -> None:
+        """Record the use of a tensor."""
         self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
 
     def account(self) -> tuple[TensorUse, ...]:

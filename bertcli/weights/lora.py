@@ -226,4 +226,5 @@ def _in_layers(config: JsonSettings, module: str) -> bool:
 
 
 def _named(module: str, names: Iterable[Any]) -> bool:
+    """True if one of the names is the module's, or the end of it."""
     return any(isinstance(name, str) and (module == name or module.endswith(f".{name}")) for name in names)

@@ -1,4 +1,7 @@
-"""Read static embedding models (sentence-transformers' StaticEmbedding, model2vec): a table of token vectors."""
+"""Open the weights of static models (sentence-transformers' StaticEmbedding, model2vec): a table of token vectors.
+
+models/model2vec.py is their family.
+"""
 
 from collections.abc import Mapping
 

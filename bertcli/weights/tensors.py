@@ -134,6 +134,7 @@ def open_file(path: Path) -> dict[str, StoredTensor]:
 
 
 def _mapped(file: BinaryIO, path: Path) -> NDArray[np.uint8]:
+    """Map a file into memory, read-only."""
     try:
         return np.asarray(np.memmap(file, np.uint8, "r"))
     except (OSError, ValueError) as error:  # ValueError: it is empty
@@ -141,6 +142,7 @@ def _mapped(file: BinaryIO, path: Path) -> NDArray[np.uint8]:
 
 
 def _open_state_dict(path: Path, data: NDArray[np.uint8]) -> dict[str, StoredTensor]:
+    """Open every tensor of a mapped .bin or .pt file."""
     from bertcli.weights.state_dict import Refused, read_state_dict  # most weights are safetensors
 
     try:
@@ -153,6 +155,7 @@ def _open_state_dict(path: Path, data: NDArray[np.uint8]) -> dict[str, StoredTen
 
 
 def _check_name(name: str, path: Path) -> None:
+    """Refuse a tensor's name that cannot be printed."""
     if not name.isprintable():  # control characters would garble a listing
         raise _refusal(path, f"has a tensor {quoted(name)} whose name cannot be printed")
 
@@ -178,5 +181,6 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
 
 
 def _refusal(path: Path, what: str) -> BertcliError:
+    """Make the error for a file that is not as its format requires."""
     file_format = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
     return BertcliError(f"{path} {what}: it is not a usable {file_format}, fetch it again.")
