@@ -1,6 +1,6 @@
 """Open the weights of static models (sentence-transformers' StaticEmbedding, model2vec): a table of token vectors.
 
-models/model2vec.py is their family.
+models/static.py is their family.
 """
 
 from collections.abc import Mapping
