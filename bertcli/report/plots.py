@@ -1,6 +1,7 @@
 """Small plots for pages, as SVG with ticks on both axes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from bertcli.report.page import Markup, element, html
 
@@ -16,31 +17,46 @@ DOT = '<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{title}</title></circle>
 CURVE = '<polyline points="{points}"></polyline>'
 
 
+class _Plane(NamedTuple):
+    """The part of the picture inside the axes, for values from 0 to 1 at x = 0, 1, 2, …"""
+
+    point_count: int
+    width: int = WIDTH - LEFT - RIGHT
+    height: int = HEIGHT - TOP - BOTTOM
+
+    def x(self, position: float) -> float:
+        return LEFT + self.width * position / max(1, self.point_count - 1)
+
+    def y(self, value: float) -> float:
+        return TOP + self.height * (1 - value)
+
+
 def line_chart(caption: str, values: Sequence[float], across: str, up: str) -> Markup:
     """A line chart of values from 0 to 1 at x = 0, 1, 2, …, with a dot and a number for each."""
-    plane_width, plane_height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-
-    def x(position: float) -> float:
-        return LEFT + plane_width * position / max(1, len(values) - 1)
-
-    def y(value: float) -> float:
-        return TOP + plane_height * (1 - value)
-
-    shapes: list[Markup] = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        height = y(share)
-        shapes.append(html(LINE, x1=LEFT, y1=height, x2=WIDTH - RIGHT, y2=height, kind="grid"))
-        shapes.append(html(LABEL, x=LEFT - 6, y=height + 4, anchor="end", text=f"{share:g}"))
-    bottom = y(0)
-    every = -(-len(values) // MOST_TICKS)
-    for position in range(0, len(values), every):
-        shapes.append(html(LINE, x1=x(position), y1=bottom, x2=x(position), y2=bottom + 4, kind="tick"))
-        shapes.append(html(LABEL, x=x(position), y=bottom + 17, anchor="middle", text=str(position)))
-    shapes.append(html(LABEL, x=LEFT + plane_width / 2, y=HEIGHT - 6, anchor="middle", text=f"{across} →"))
-    points = [f"{x(position):.1f},{y(value):.1f}" for position, value in enumerate(values)]
-    shapes.append(html(CURVE, points=" ".join(points)))
-    for position, value in enumerate(values):
-        title = f"{across} {position}: {up} {value:.4f}"
-        shapes.append(html(DOT, x=x(position), y=y(value), title=title))
+    plane = _Plane(len(values))
+    shapes = [*_height_lines(plane), *_ticks_across(plane)]
+    shapes.append(html(LABEL, x=LEFT + plane.width / 2, y=HEIGHT - 6, anchor="middle", text=f"{across} →"))
+    points = [(plane.x(position), plane.y(value)) for position, value in enumerate(values)]
+    shapes.append(html(CURVE, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points)))
+    for position, (value, (x, y)) in enumerate(zip(values, points, strict=True)):
+        shapes.append(html(DOT, x=x, y=y, title=f"{across} {position}: {up} {value:.4f}"))
     picture = element("svg", *shapes, class_="plot", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=caption)
     return element("figure", element("figcaption", caption), picture)
+
+
+def _height_lines(plane: _Plane) -> Iterator[Markup]:
+    """Lines across the plane at five heights, each with its value on the left."""
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        height = plane.y(share)
+        yield html(LINE, x1=LEFT, y1=height, x2=WIDTH - RIGHT, y2=height, kind="grid")
+        yield html(LABEL, x=LEFT - 6, y=height + 4, anchor="end", text=f"{share:g}")
+
+
+def _ticks_across(plane: _Plane) -> Iterator[Markup]:
+    """Ticks and numbers below the plane, at most MOST_TICKS of them."""
+    bottom = plane.y(0)
+    every = -(-plane.point_count // MOST_TICKS)
+    for position in range(0, plane.point_count, every):
+        x = plane.x(position)
+        yield html(LINE, x1=x, y1=bottom, x2=x, y2=bottom + 4, kind="tick")
+        yield html(LABEL, x=x, y=bottom + 17, anchor="middle", text=str(position))

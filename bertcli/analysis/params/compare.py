@@ -15,13 +15,7 @@ def comparison(first: Summary, second: Summary) -> Document:
     """Two summaries side by side, in the order of the first; a row only the second has keeps its predecessor there."""
     rows_of_first = {row.path: row for row in first.rows}
     rows_of_second = {row.path: row for row in second.rows}
-    paths, next_index = list(rows_of_first), 0
-    for path in rows_of_second:
-        if path in rows_of_first:
-            next_index = paths.index(path) + 1
-        else:
-            paths.insert(next_index, path)
-            next_index += 1
+    paths = _merged(list(rows_of_first), list(rows_of_second))
     lines = [_line(path, rows_of_first.get(path), rows_of_second.get(path)) for path in paths]
     change = _change(first.total_params, second.total_params)
     record: dict[str, Any] = {
@@ -29,20 +23,38 @@ def comparison(first: Summary, second: Summary) -> Document:
         "total_params": first.total_params, "versus_total_params": second.total_params,
         "total_bytes": first.total_bytes, "versus_total_bytes": second.total_bytes, **change,
     }  # fmt: skip
-    names = [PurePath(summary.model).name for summary in (first, second)]
-    heads = names if max(map(len, names)) <= SHORT and names[0] != names[1] else ["1st", "2nd"]
-    below = [
-        f"{summary.model if head == summary.model else f'{head}, {summary.model}'}: {summary.total_params:,} params, "
-        f"{size_in_bytes(summary.total_bytes)}"
-        for head, summary in zip(heads, (first, second), strict=True)
-    ]
-    for summary, prefix, head in zip((first, second), ("", "versus_"), heads, strict=True):
-        record |= {} if summary.memory is None else {f"{prefix}memory": summary.memory.record}
-        below += [f"{head}: {line}" for line in memory_lines(summary)]
+    headings = _headings(first.model, second.model)
+    below = []
+    for summary, heading in zip((first, second), headings, strict=True):
+        model = heading if heading == summary.model else f"{heading}, {summary.model}"
+        below.append(f"{model}: {summary.total_params:,} params, {size_in_bytes(summary.total_bytes)}")
+    for summary, heading, key in zip((first, second), headings, ("memory", "versus_memory"), strict=True):
+        if summary.memory is not None:
+            record[key] = summary.memory.record
+        below += [f"{heading}: {line}" for line in memory_lines(summary)]
     below.append(f"Difference: {change['difference']:+,} params, ratio {_ratio(change)}")
-    columns = [Column("Layer (type)"), Column("Output Shape")]
-    columns += [Column(name, number=True) for name in (*(f"Param # {head}" for head in heads), "Difference", "Ratio")]
+    numbers = [*(f"Param # {heading}" for heading in headings), "Difference", "Ratio"]
+    columns = [Column("Layer (type)"), Column("Output Shape"), *(Column(name, number=True) for name in numbers)]
     return Document(columns, [_cells(line) for line in lines], below, record, lines)
+
+
+def _merged(first: list[str], second: list[str]) -> list[str]:
+    """All paths in the order of the first list; one that only the second has follows its predecessor there."""
+    paths, next_index = [*first], 0
+    for path in second:
+        if path in first:
+            next_index = paths.index(path) + 1
+        else:
+            paths.insert(next_index, path)
+            next_index += 1
+    return paths
+
+
+def _headings(first: str, second: str) -> list[str]:
+    """The models' names as headings of columns; "1st" and "2nd" where they are long or equal."""
+    names = [PurePath(first).name, PurePath(second).name]
+    are_short = max(map(len, names)) <= SHORT
+    return names if are_short and names[0] != names[1] else ["1st", "2nd"]
 
 
 def _change(before: int, after: int) -> dict[str, Any]:
