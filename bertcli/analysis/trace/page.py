@@ -130,36 +130,49 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
     }  # fmt: skip
     if len(runs) > 1:
         data |= {"versus": _data(runs[1], kept[1]), "pairs": partners(*(each.inputs.pieces for each in runs))}
-    of_text = run.inputs.mask is not None
-    if of_text:
-        input_name = "a text"
-    elif run.inputs.pieces:
-        input_name = number_of(len(run.ids), "random token")
-    else:
-        input_name = "shapes alone"
-    title = f"The forward pass of {input_name}"
-    # A page from a server does not show the server's command line.
-    command = "" if options.ask else None
-    subject = text or (run.inputs.text if of_text else "")
-    sections = []
+    top = []
+    for each, name in zip(runs, ("", "versus-"), strict=False):
+        top += [_chips(each, name), element("section", *_result(each), class_="result")]
+    content = [element("p", HINT, class_="hint")]
+    if options.ask is not None:
+        content.append(html(BOX, ask=options.ask, text=text))
+    content += [element("div", *top, id="top"), _totals(run), element("p", _note(run, kept[0]), class_="note")]
+    content.append(html(PASS, sections=[*_sections(run)]))
+    return page(
+        f"The forward pass of {_input_name(run)}",
+        *content,
+        lead=LEAD,
+        model=run.model.name,
+        text=text or (run.inputs.text if _is_of_text(run) else ""),
+        command="" if options.ask else None,  # a page from a server does not show the server's command line
+        style=_asset("pass.css"),
+        script=_asset("worked.js") + _asset("pass.js"),
+        data=data,
+    )
+
+
+def _asset(name: str) -> str:
+    """A file beside this one."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _is_of_text(run: Pass) -> bool:
+    """True for the pass of a text; random tokens and shapes have no mask token."""
+    return run.inputs.mask is not None
+
+
+def _input_name(run: Pass) -> str:
+    if _is_of_text(run):
+        return "a text"
+    return number_of(len(run.ids), "random token") if run.inputs.pieces else "shapes alone"
+
+
+def _sections(run: Pass) -> Iterator[Markup]:
+    """The embeddings, each layer, and the heads, with a card for each step."""
     for number in range(run.layers + 2):
         steps = [step for step in run.trace.steps if run.sections[step.index] == number]
         name = section_name(number, run.layers)
-        sections.append(html(SECTION, number=number, name=name, cards=[*_cards(steps, run)]))
-    here = files(__package__)
-    style, worked, drawn = (
-        here.joinpath(name).read_text(encoding="utf-8") for name in ("pass.css", "worked.js", "pass.js")
-    )
-    chips = [_chips(each, name) for each, name in zip(runs, ("", "versus-"), strict=False)]
-    said = [element("section", *_result(each), class_="result") for each in runs]
-    top = element("div", *(part for both in zip(chips, said, strict=True) for part in both), id="top")
-    body = html(PASS, sections=sections)
-    box = [] if options.ask is None else [html(BOX, ask=options.ask, text=text)]
-    notes = _totals(run), element("p", _note(run, kept[0]), class_="note")
-    return page(
-        title, element("p", HINT, class_="hint"), *box, top, *notes, body, lead=LEAD, model=run.model.name,
-        text=subject, command=command, style=style, script=worked + drawn, data=data,
-    )  # fmt: skip
+        yield html(SECTION, number=number, name=name, cards=[*_cards(steps, run)])
 
 
 def _data(run: Pass, kept: Selection) -> dict[str, Any]:
