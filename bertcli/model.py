@@ -11,7 +11,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.export import ExportOptions
-from bertcli.tasks.options import Reading, takes
+from bertcli.tasks.options import ReadOptions, takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import TaskSpec, compute, spec_of, specs
 from bertcli.tracing.dispatch import Array
@@ -111,10 +111,10 @@ class Model(LoadedModel):
         @takes(AnswerOptions)
         def answer(self, questions: Values, options: AnswerOptions) -> "list[Record]": ...
 
-    def _records(self, texts: Values, options: Reading) -> "list[Record]":
+    def _records(self, texts: Values, options: ReadOptions) -> "list[Record]":
         return [record for block in self._results(texts, options) for record in block.records()]
 
-    def _results(self, texts: Values, options: Reading) -> Generator[Any, None, None]:
+    def _results(self, texts: Values, options: ReadOptions) -> Generator[Any, None, None]:
         """Run the task that the options belong to, and yield its results."""
         from bertcli.tasks.compute.run import results
 

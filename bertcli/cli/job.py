@@ -29,7 +29,7 @@ from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import PAGE, check_output, ending_of
 from bertcli.report.written import say_written
-from bertcli.tasks.options import Reading
+from bertcli.tasks.options import ReadOptions
 from bertcli.tasks.registry import Needs
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 B = TypeVar("B", bound="WindowResult")
-W = TypeVar("W", bound=Reading)
+W = TypeVar("W", bound=ReadOptions)
 K = TypeVar("K", bound="LoadedModel")
 ResultsFrom = Callable[["Texts", "Progress"], Generator[B, None, None]]
 

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
-from bertcli.tasks.options import Reading, delimiter_option, no_header_option, numbers, option, separated
+from bertcli.tasks.options import ReadOptions, delimiter_option, no_header_option, numbers, option, separated
 
 TaskName = Literal[
     "sts",
@@ -63,7 +63,7 @@ def _dtypes(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluate(Reading):
+class Evaluate(ReadOptions):
     """The task, the fields of the data, the figures. Errors: BertcliError."""
 
     _: KW_ONLY
@@ -139,7 +139,7 @@ class Evaluate(Reading):
     @property
     def reading_options(self) -> dict[str, Any]:
         """The options about reading texts, as keywords of a model's tasks."""
-        return {item.name: getattr(self, item.name) for item in fields(Reading)}
+        return {item.name: getattr(self, item.name) for item in fields(ReadOptions)}
 
     @property
     def window_options(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from bertcli.files.texts import Pairs
 from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, REVIEW, Example, Subject
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import ReadOptions, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, TaskSpec
 
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
@@ -17,7 +17,7 @@ Head = Literal["classifier", "nsp"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassifyOptions(Reading):
+class ClassifyOptions(ReadOptions):
     """Label texts, or say whether one text follows another.
 
     bertcli classify "I loved every minute of it."

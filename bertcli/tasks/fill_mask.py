@@ -8,12 +8,12 @@ from bertcli.files.texts import Pairs
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import ReadOptions, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FillMaskOptions(Reading):
+class FillMaskOptions(ReadOptions):
     """Find the words that fit best where a text has a mask.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."

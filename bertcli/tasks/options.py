@@ -152,7 +152,7 @@ class Checked:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reading(Checked):
+class ReadOptions(Checked):
     """Options of all tasks on texts: truncation, errors, the size of batches, worker processes.
 
     truncation: one warning at the end, an error, or nothing. keep_going: a text that cannot be used becomes a Failure
@@ -171,13 +171,13 @@ class Reading(Checked):
     workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
 
     @property
-    def reading(self) -> "Reading":
+    def read_options(self) -> "ReadOptions":
         """A copy of these options only, without a subclass's."""
-        return Reading(**{item.name: getattr(self, item.name) for item in fields(Reading)})
+        return ReadOptions(**{item.name: getattr(self, item.name) for item in fields(ReadOptions)})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Windows(Reading):
+class Windows(ReadOptions):
     """Options of tasks that read long texts in overlapping windows, and never cut them."""
 
     _: KW_ONLY
@@ -192,7 +192,7 @@ class Windows(Reading):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prepared(Reading):
+class Prepared(ReadOptions):
     """Options of tasks that give vectors: prompts, and chunks of long texts."""
 
     _: KW_ONLY

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, QUESTION, Example, Subject
-from bertcli.tasks.options import Reading, option, separated
+from bertcli.tasks.options import ReadOptions, option, separated
 from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
 
 
@@ -26,7 +26,7 @@ def weights(text: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankOptions(Reading):
+class RankOptions(ReadOptions):
     """Rank documents by how well they answer a query.
 
     bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain

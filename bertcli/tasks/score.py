@@ -9,14 +9,14 @@ from bertcli.files.texts import Pairs
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import ReadOptions, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 Metric = Literal["pll", "within-word", "shared"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreOptions(Reading):
+class ScoreOptions(ReadOptions):
     """Show how likely each word of a text is, given all the others.
 
     bertcli score "The cat sat on the mat."

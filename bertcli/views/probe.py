@@ -6,7 +6,7 @@ from typing import Any, Literal
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import Pairs
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import ReadOptions, option
 from bertcli.views.registry import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
@@ -16,7 +16,7 @@ MOST_FOLDS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProbeOptions(Reading):
+class ProbeOptions(ReadOptions):
     """Linear probes: what each layer's states know about your labels; train a classifier from them.
 
     bertcli probe -i reviews.csv --column text --label-column label

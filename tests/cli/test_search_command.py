@@ -198,7 +198,7 @@ def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_pat
     file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(128))
     done = bertcli("search", "-m", model, "tea", "--in", file)
     assert done.status == 0
-    assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
+    assert "\nWarning: ReadOptions `.npy` or `.npz` file required" in f"\n{done.err}"
     assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Warni"]
 
 

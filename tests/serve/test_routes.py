@@ -581,11 +581,11 @@ from dataclasses import dataclass
 
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import ReadOptions, option
 from bertcli.tasks.registry import SINGLE_TEXTS, Needs, TaskSpec
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ShoutOptions(Reading):
+class ShoutOptions(ReadOptions):
     """Say it loud."""
 
     times: int = option(1, "N", "How many exclamation marks.", least=1)
@@ -602,7 +602,7 @@ from dataclasses import dataclass
 from bertcli.tasks.compute.task import RecordTask
 
 def plan(model, options):
-    return Shout(model, options.reading, options.times)
+    return Shout(model, options.read_options, options.times)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shout(RecordTask):

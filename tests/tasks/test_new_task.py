@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
-from bertcli.tasks.options import Reading, option
+from bertcli.tasks.options import ReadOptions, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SINGLE_TEXTS, Fields, Needs, TaskSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpellOptions(Reading):
+class SpellOptions(ReadOptions):
     """Say the pieces of a text."""
 
     most: int | None = option(None, "N", "At most N pieces.", least=1)
@@ -74,7 +74,7 @@ class SpellTask(RecordTask):
 
 
 def plan(model, options):
-    return SpellTask(model, options.reading, options.most)
+    return SpellTask(model, options.read_options, options.most)
 '''
 
 

@@ -37,7 +37,7 @@ from bertcli.tasks.compute import run as running
 from bertcli.tasks.compute.encode import Block
 from bertcli.tasks.compute.task import Group, Record, Records, RecordTask, Window
 from bertcli.tasks.fill_mask import FillMaskOptions
-from bertcli.tasks.options import Reading
+from bertcli.tasks.options import ReadOptions
 from bertcli.tasks.score import ScoreOptions
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
@@ -306,7 +306,7 @@ def test_workers_next_window_is_tokenized_while_one_is_computed(model: Model) ->
             assert wait_for(lambda: f"tokenize {first + 10}" in task.events)
 
     texts = ["tea with rain and tea with rain"] * 40  # each is taken for ten tokens
-    task = Noting(model, Reading(batch_tokens=100), [], meanwhile)
+    task = Noting(model, ReadOptions(batch_tokens=100), [], meanwhile)
     found = list(running.results(task, from_values(texts)))
     assert [one.progress.texts for one in found] == [10, 20, 30, 40]
     assert [event for event in task.events if event[0] == "c"] == [f"compute {first}" for first in (0, 10, 20, 30)]
@@ -330,7 +330,7 @@ def test_workers_one_window_starts_nothing(
 
 @pytest.mark.parametrize("workers", [None, 1])
 def test_workers_no_iterator_is_read_before_what_is_done_is_given_out(workers: int | None, model: Model) -> None:
-    task = Noting(model, Reading(batch_tokens=100, workers=workers), [], nothing)
+    task = Noting(model, ReadOptions(batch_tokens=100, workers=workers), [], nothing)
 
     def texts() -> Iterator[str]:
         for index in range(30):
@@ -435,7 +435,7 @@ def test_workers_cores_are_shared_out(model: Model, monkeypatch: pytest.MonkeyPa
         def shutdown(self, cancel_futures: bool) -> None: ...
 
     monkeypatch.setattr(workers, "ProcessPoolExecutor", Pool)
-    task = Noting(model, Reading(), [], nothing)
+    task = Noting(model, ReadOptions(), [], nothing)
     for total, count, share in ((8, 2, 4), (8, 3, 2), (2, 5, 1)):
         threads.set_thread_count(total)
         with workers.worker_processes(partial(running._of_group, task), count):

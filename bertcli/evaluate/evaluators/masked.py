@@ -103,7 +103,7 @@ def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Fl
         if single is not None:
             targets.append(row._replace(label=single))
             rows.append(i)
-    task = _TrueWords(model, options.reading)
+    task = _TrueWords(model, options.read_options)
     for block in results(task, data._replace(rows=targets).texts):
         for record in block.records():
             if "error" not in record:
@@ -117,7 +117,7 @@ class _TrueWords(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         guesses = [Guess(own_masks(self.model, item), [item.text.label]) for item in items]
-        log_probs = scored(self.model, guesses, self.reading.batch_tokens)
+        log_probs = scored(self.model, guesses, self.read_options.batch_tokens)
         for item, (log_prob,) in zip(items, log_probs, strict=True):
             yield {"index": item.index, "log_prob": log_prob}
 

@@ -23,7 +23,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     Scores are sums of log-probabilities, of the tokens that --metric names.
     """
     check_needs(model, Needs("minimal-pairs", "mlm", MASKED_SAMPLE))
-    task = PairsTask(model, options.reading, options.metric or "pll")
+    task = PairsTask(model, options.read_options, options.metric or "pll")
     records: list[dict[str, Any]] = []
     for block in results(task, data.texts):
         records += block.records()

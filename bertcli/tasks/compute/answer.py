@@ -34,7 +34,7 @@ CONTEXT = 1  # the side of the context, whose question is side 0
 def plan(model: LoadedModel, options: AnswerOptions) -> RecordTask:
     """Make the task. Errors: BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(options))
-    return _Answer(model, options.reading, replace(options, contexts=None))  # which may not pickle
+    return _Answer(model, options.read_options, replace(options, contexts=None))  # which may not pickle
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class _Answer(RecordTask):
     def limit(self) -> int:
         """The number of tokens of a window."""
         model_limit = super().limit
-        return min(model_limit, LONGEST_WINDOW) if self.reading.max_length is None else model_limit
+        return min(model_limit, LONGEST_WINDOW) if self.read_options.max_length is None else model_limit
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         return self.model.tokenizer.encode([text.text for text in texts], [text.pair for text in texts])
@@ -87,7 +87,7 @@ class _Answer(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
         every = [window for windows in of_items for window in windows]
-        logits = iter(logits_of_each(self.model, "qa", every, self.reading.batch_tokens))
+        logits = iter(logits_of_each(self.model, "qa", every, self.read_options.batch_tokens))
         for item, windows in zip(items, of_items, strict=True):
             context = item.text.pair or ""
             best = answers([_context(window, next(logits)) for window in windows], context, self.options)

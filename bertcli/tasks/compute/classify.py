@@ -35,7 +35,7 @@ PLACE = "{}"
 
 def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
     """Make the task. Errors: BertcliError for options that the model cannot fulfil."""
-    reading, top_k = options.reading, options.top_k
+    read_options, top_k = options.read_options, options.top_k
     if model.classifier is not None and (options.candidates is not None or options.choices is not None):
         raise BertcliError(
             "Candidates and choices are scored by the model's own head: leave them out, or the classifier "
@@ -47,14 +47,14 @@ def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
         check_needs(model, SPEC.needs(options))
         choices = [options.choices] if isinstance(options.choices, str) else options.choices
         names = _names("choice", "--choices", choices)
-        return _Alternatives(model, reading, names, top_k, "multiple_choice", names, "longest", (0,))
+        return _Alternatives(model, read_options, names, top_k, "multiple_choice", names, "longest", (0,))
     chosen = chosen_head(model, options.head)
     check_label_head(model, chosen, "classify")
     activation = options.activation or ("softmax" if chosen == "nsp" else own_activation(model))
     names, by_default = labels_of(model, chosen), options.head is None
-    max_length, prompt = label_reading(model, chosen, reading.max_length)
-    reading = replace(reading, max_length=max_length)
-    return _Classify(model, reading, names, top_k, chosen, activation, by_default, prompt=prompt)
+    max_length, prompt = label_reading(model, chosen, read_options.max_length)
+    read_options = replace(read_options, max_length=max_length)
+    return _Classify(model, read_options, names, top_k, chosen, activation, by_default, prompt=prompt)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,7 +123,7 @@ class _Classify(_Labels):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [item.tokens for item in items]
-        of_texts = label_logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens)
+        of_texts = label_logits_of_each(self.model, self.head, sentences, self.read_options.batch_tokens)
         for item, logits in zip(items, of_texts, strict=True):
             yield self.record(item, ACTIVATIONS[self.activation](logits))
 
@@ -162,7 +162,7 @@ class _Alternatives(_Labels):
     def records(self, items: list[Item]) -> Iterator[Record]:
         texts = [item.text.text for item in items for _ in self.seconds]
         sentences = self._pairs(texts, self.seconds * len(items))
-        of_pairs = iter(logits_of_each(self.model, self.head, sentences, self.reading.batch_tokens))
+        of_pairs = iter(logits_of_each(self.model, self.head, sentences, self.read_options.batch_tokens))
         for item in items:
             logits = np.array([next(of_pairs) for _ in self.seconds])[:, self.outputs]
             # With two outputs each alternative is judged by itself: true against false.
@@ -192,7 +192,7 @@ def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: I
     contradiction = len(labels) - 1 if entailment == 0 else 0
     outputs = (contradiction, entailment) if options.multi_label or len(names) == 1 else (entailment,)
     seconds = tuple(template.replace(PLACE, name) for name in names)
-    return _Alternatives(model, options.reading, names, options.top_k, "classifier", seconds, "text", outputs)
+    return _Alternatives(model, options.read_options, names, options.top_k, "classifier", seconds, "text", outputs)
 
 
 def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ...]:

@@ -49,9 +49,9 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     if options.outputs is not None:
         raise BertcliError("With outputs a text has more than one vector: use encode_blocks.")
     model = model.for_prompt(options.prompt_name)
-    made, (reading, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
-    if made.role is not None and made.role.length is not None and reading.max_length is None:
-        reading = replace(reading, max_length=min(made.role.length, model.config.max_tokens))
+    made, (read_options, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
+    if made.role is not None and made.role.length is not None and read_options.max_length is None:
+        read_options = replace(read_options, max_length=min(made.role.length, model.config.max_tokens))
     if chunking and not made.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not made.last_layer_only:
@@ -60,7 +60,7 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     if expected and model.sentence.pooling and not model.sentence.prompts and options.prompt is None:
         model_type = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", model_type, expected)
-    return EncodeTask(model, reading, chunking, left_out, made, prompt=prompt)
+    return EncodeTask(model, read_options, chunking, left_out, made, prompt=prompt)
 
 
 # -------------------------------------------------------------------------------------------- of any kind of vector
@@ -193,10 +193,10 @@ class EncodeTask(PreparedTask[Block]):
     def compute(self, window: Window) -> Block:
         if self.token_vectors is not None:
             of_texts = [item.tokens for item in window.items]
-            scored, rows = self.token_vectors.of(of_texts, self.reading.batch_tokens)
+            scored, rows = self.token_vectors.of(of_texts, self.read_options.batch_tokens)
             items = [replace(item, tokens=tokens) for item, tokens in zip(window.items, scored, strict=True)]
             return Block(window.progress, items, window.failures, rows)
-        rows = in_packed_batches([item.tokens for item in window.items], self.reading.batch_tokens, self.vectors)
+        rows = in_packed_batches([item.tokens for item in window.items], self.read_options.batch_tokens, self.vectors)
         if not self.plan.pooling:
             return Block(window.progress, window.items, window.failures, rows)
         vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)

@@ -36,17 +36,17 @@ def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[Spars
     """Make the task. Errors: BertcliError for a model without the head, and for options as in encode."""
     layers = None if model.path is None else model.sentence.tokens
     if layers is not None and layers.sparse is not None:
-        reading, prompt, chunking, _ = prepare(model, options)
-        return TokenWeightTask(model, reading, chunking, 0, options.words, layers.sparse, prompt=prompt)
+        read_options, prompt, chunking, _ = prepare(model, options)
+        return TokenWeightTask(model, read_options, chunking, 0, options.words, layers.sparse, prompt=prompt)
     check_needs(model, SPEC.needs(options))
     if model.folder is not None and options.prompt_name is not None and model.sentence.routed:
         from bertcli.tasks.compute.sparse_queries import plan_queries  # few models have a table for queries
 
         if has_table(model, options.prompt_name):
             return plan_queries(model, options)
-    reading, prompt, chunking, _ = prepare(model, options)
+    read_options, prompt, chunking, _ = prepare(model, options)
     pooling = model.sentence.sparse or SparsePooling()
-    return SpladeTask(model, reading, chunking, 0, options.words, pooling, prompt=prompt)
+    return SpladeTask(model, read_options, chunking, 0, options.words, pooling, prompt=prompt)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ class SpladeTask(SparseTask):
         return f"the {strategy} over tokens of {rule}{kept}{why}{route}{super().summary}"
 
     def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
-        return in_packed_batches([item.tokens for item in items], self.reading.batch_tokens, self._vectors)
+        return in_packed_batches([item.tokens for item in items], self.read_options.batch_tokens, self._vectors)
 
     def _vectors(self, packed: Packed) -> Iterator[SparseVector]:
         hidden = hidden_states(self.model, packed)
@@ -105,7 +105,7 @@ class TokenWeightTask(SparseTask):
         return f"the largest weight of each token, from {SPARSE_FILE}{super().summary}"
 
     def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
-        return in_packed_batches([item.tokens for item in items], self.reading.batch_tokens, self._vectors)
+        return in_packed_batches([item.tokens for item in items], self.read_options.batch_tokens, self._vectors)
 
     def _vectors(self, packed: Packed) -> Iterator[SparseVector]:
         return token_weights(self.layer(hidden_states(self.model, packed)), packed, self._left_out)

@@ -81,7 +81,7 @@ def plan_entities(model: LoadedModel, options: TagOptions) -> RecordTask:
         redaction = Redaction(options.redact_with, None if only is None else frozenset(only))
     threshold = THRESHOLD if options.threshold is None else options.threshold
     return _Entities(
-        model, options.reading, labels, threshold, options.nested, options.multi_label, options.stride, redaction
+        model, options.read_options, labels, threshold, options.nested, options.multi_label, options.stride, redaction
     )
 
 
@@ -146,7 +146,7 @@ class _Entities(RecordTask):
 
         A backbone without embeddings of positions (DeBERTa-v3, ModernBERT) has none, as in the library.
         """
-        asked = self.reading.max_length
+        asked = self.read_options.max_length
         if any("P" in parameter.symbols for parameter in parameters(self.model.network)):
             return length_limit(self.model, asked)
         own = self.model.tokenizer.model_max_length or MOST_TOKENS
@@ -252,7 +252,7 @@ class _Entities(RecordTask):
             return [logits[first:last] for first, last in pairwise(bounds)]
 
         keys = [tuple(window.words.tolist()) for window in windows]  # equal tokens may be those of other words
-        return in_micro_batches(windows, self.reading.batch_tokens, run, keys)
+        return in_micro_batches(windows, self.read_options.batch_tokens, run, keys)
 
     def _candidates(self, window: SpanWindow, logits: Array) -> Iterator[ScoredSpan]:
         """Yield the spans above the threshold, in the library's order: by start, length, label."""

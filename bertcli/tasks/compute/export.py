@@ -145,17 +145,17 @@ def _copy_small_files(layout: Layout, target: Path) -> None:
     libraries look for it at the top.
     """
     source, network = layout.folder.path, layout.transformer.path
-    apart = not layout.is_static and network != source
+    network_apart = not layout.is_static and network != source
     read = set(layout.folder.files_read)
-    for file in [*sorted(source.iterdir()), *(network.iterdir() if apart else ())]:
+    for file in [*sorted(source.iterdir()), *(network.iterdir() if network_apart else ())]:
         if (file in read or file.suffix in SMALL) and not file.name.endswith(NETWORK_WEIGHTS):
             shutil.copyfile(file, target / file.name)
-        elif (file / "config.json").exists() and not (apart and file == network):
+        elif (file / "config.json").exists() and not (network_apart and file == network):
             (target / file.name).mkdir()
             for inner in file.iterdir():
                 if inner in read or inner.suffix in OF_MODULES:
                     shutil.copyfile(inner, target / file.name / inner.name)
-    if apart:
+    if network_apart:
         modules = json.loads((target / "modules.json").read_bytes())
         modules[0]["path"] = ""
         (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")

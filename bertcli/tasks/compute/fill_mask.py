@@ -37,7 +37,7 @@ def plan(model: LoadedModel, options: FillMaskOptions) -> RecordTask:
             f"--joint gives at most {MOST_TOGETHER} fillings, and {count:,} are asked for: choose a smaller "
             "top_k (--top-k), or fill each mask alone."
         )
-    return _FillMask(model, options.reading, targets, count, options.joint)
+    return _FillMask(model, options.read_options, targets, count, options.joint)
 
 
 def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
@@ -90,7 +90,7 @@ class _FillMask(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [own_masks(self.model, item) for item in items]
-        batch_tokens = self.reading.batch_tokens
+        batch_tokens = self.read_options.batch_tokens
         if self.joint:
             from bertcli.tasks.compute.joint import joint_fillings
 

@@ -78,7 +78,7 @@ class OutputsTask(PreparedTask[OutputsBlock]):
 
     def compute(self, window: Window) -> OutputsBlock:
         tokens = [item.tokens for item in window.items]
-        outputs = in_packed_batches(tokens, self.reading.batch_tokens, self._outputs)
+        outputs = in_packed_batches(tokens, self.read_options.batch_tokens, self._outputs)
         return OutputsBlock(window.progress, window.items, window.failures, outputs)
 
     def predictions(self, item: Item) -> int:
@@ -136,9 +136,9 @@ def plan_outputs(
         raise BertcliError(f"{option} needs each output once: {', '.join(has)}.")
     if unknown := [name for name in names if name not in has]:
         raise BertcliError(f"{model.name} has no output {quoted(unknown[0])}; {option} takes {', '.join(has)}.")
-    reading, prompt, chunking, left_out = prepare(model, options)
+    read_options, prompt, chunking, left_out = prepare(model, options)
     if chunking is not None:
         raise BertcliError(f"Chunks have one vector each: leave out chunk (--chunk), or {option}.")
     dense = Plan.make(model, EncodeOptions(normalize=normalize))
     late = Plan.make(model, EncodeOptions(pooling="none")) if LATE in has else dense
-    return OutputsTask(model, reading, chunking, left_out, tuple(names), dense, late, prompt=prompt)
+    return OutputsTask(model, read_options, chunking, left_out, tuple(names), dense, late, prompt=prompt)

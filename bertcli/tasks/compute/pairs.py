@@ -52,7 +52,7 @@ class PairsTask(RecordTask):
         seconds = self._alone([item.text.pair or "" for item in items])
         of_items = [self._sides(item.tokens, second) for item, second in zip(items, seconds, strict=True)]
         every = [guess for sides in of_items for some in sides for guess in some]
-        log_probs = iter(scored(self.model, every, self.reading.batch_tokens))
+        log_probs = iter(scored(self.model, every, self.read_options.batch_tokens))
         for item, sides in zip(items, of_items, strict=True):
             first, second = (math.fsum(sum(next(log_probs)) for _ in some) for some in sides)
             equal = abs(first - second) <= ROUNDING * max(abs(first), abs(second))

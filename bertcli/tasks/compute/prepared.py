@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.options import Prepared, Reading
+from bertcli.tasks.options import Prepared, ReadOptions
 
 
 class Chunking(NamedTuple):
@@ -16,9 +16,9 @@ class Chunking(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """The options of reading, the prompt, the chunks; `left_out`: tokens at the beginning that are not pooled."""
+    """The options of read_options, the prompt, the chunks; `left_out`: tokens at the beginning that are not pooled."""
 
-    reading: Reading
+    read_options: ReadOptions
     prompt: str
     chunking: Chunking | None
     left_out: int
@@ -29,7 +29,8 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """
-    sentence, reading, prompt, prompt_name = model.sentence, options.reading, options.prompt, options.prompt_name
+    sentence, read_options = model.sentence, options.read_options
+    prompt, prompt_name = options.prompt, options.prompt_name
     chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
     if model.tokenizer.chat is not None and not sentence.ranks:
         raise BertcliError(
@@ -50,8 +51,8 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
             raise BertcliError(
                 f"chunk (--chunk) is {chunking.size}, more than the {model.config.max_tokens} positions of this model."
             )
-        reading = replace(reading, max_length=chunking.size)
+        read_options = replace(read_options, max_length=chunking.size)
     if prompt is None:
         prompt = sentence.prompt if prompt_name is None else sentence.prompts[prompt_name]
     left_out = model.tokenizer.prompt_length(prompt) if prompt and not sentence.include_prompt else 0
-    return Preparation(reading, prompt, chunking, left_out)
+    return Preparation(read_options, prompt, chunking, left_out)

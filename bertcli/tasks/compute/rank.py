@@ -76,7 +76,7 @@ def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
             "scores for pairs (--text-pair or --pair-column)."
         )
     activation = "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
-    return RankTask(model, options.reading, activation, options.top_k, prompt=query_prompt(model))
+    return RankTask(model, options.read_options, activation, options.top_k, prompt=query_prompt(model))
 
 
 def _check_template(model: LoadedModel) -> None:
@@ -187,7 +187,7 @@ class RankTask(RecordTask):
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         """Yield each pair's score before the activation, by which they are sorted."""
-        for logits in logits_of_pairs(self.model, [item.tokens for item in items], self.reading.batch_tokens):
+        for logits in logits_of_pairs(self.model, [item.tokens for item in items], self.read_options.batch_tokens):
             yield float(logits[0])
 
     def failed(self, failure: Failure) -> Record:
@@ -219,7 +219,7 @@ class ApartRankTask(RankTask):
         """Raise BertcliError for a query that cannot be used, too."""
         super().check(item)
         (query,) = self.queries.window([item.text._replace(pair=None)], item.index).items
-        if query.tokens.truncated and self.reading.truncation == "error":
+        if query.tokens.truncated and self.read_options.truncation == "error":
             limit = self.queries.limit
             raise BertcliError(
                 f"The query of {item.title} has {limit + query.tokens.lost} tokens, more than {limit}: shorten it, or "
@@ -231,7 +231,7 @@ class ApartRankTask(RankTask):
         texts = list(dict.fromkeys(item.text.text for item in items))
         queries = self.queries.window([Text(text) for text in texts], 0)
         for text, item in zip(texts, queries.items, strict=True):
-            if item.tokens.truncated and self.reading.truncation == "warn" and text not in self._warned:
+            if item.tokens.truncated and self.read_options.truncation == "warn" and text not in self._warned:
                 limit = self.queries.limit
                 logger.warning("the query %s was cut to %d tokens, as many as the model reads.", quoted(text), limit)
                 self._warned.add(text)
@@ -243,7 +243,7 @@ class ApartRankTask(RankTask):
 
 def _of_queries(options: RankOptions) -> dict[str, Any]:
     """The options for queries: the model's own limit, and no warning, since `check` and `compared` report cuts."""
-    return {**vars(options.reading), "max_length": None, "keep_going": False, "truncation": "silent"}
+    return {**vars(options.read_options), "max_length": None, "keep_going": False, "truncation": "silent"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,9 +260,9 @@ class LateRankTask(ApartRankTask):
         of_query = "query" if model.sentence.late is not None or "query" in model.sentence.prompts else None
         if model.sentence.tokens is not None:
             logger.info("the score is the mean, over the query's tokens, of the largest product, as in bge-m3.")
-        documents = encode.plan(model, EncodeOptions(pooling="none", **vars(options.reading)))
+        documents = encode.plan(model, EncodeOptions(pooling="none", **vars(options.read_options)))
         queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name=of_query, **_of_queries(options)))
-        return cls(model, documents.reading, "identity", options.top_k, queries, documents, late.mean)
+        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, late.mean)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         return (sum(match.products) for match in self.matching(items))
@@ -287,12 +287,14 @@ class SparseRankTask(ApartRankTask):
         sentence = model.sentence
         of_query = "query" if sentence.routed or "query" in sentence.prompts else None
         of_document = next((name for name in DOCUMENT_PROMPTS if name in sentence.prompts), None)
-        documents = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_document, **vars(options.reading)))
+        documents = encode_sparse.plan(
+            model, EncodeSparseOptions(prompt_name=of_document, **vars(options.read_options))
+        )
         queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(options)))
         check_choice("similarity", sentence.similarity, Literal["dot", "cosine"])
         cosine = sentence.similarity == "cosine" and sentence.sparse is not None
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
-        return cls(model, documents.reading, "identity", options.top_k, queries, documents, cosine)
+        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, cosine)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         for query, document, _ in self.compared(items):
@@ -320,13 +322,13 @@ class CombinedRankTask(ApartRankTask):
             raise BertcliError("combine (--combine) needs weights of 0 or more, one of them above 0: dense=1,late=1.")
         of_query = "query" if "query" in model.sentence.prompts else None
         query_options = Prepared(prompt_name=of_query, **_of_queries(options))
-        documents = plan_outputs(model, Prepared(**vars(options.reading)), [*weights], COMBINE, True)
+        documents = plan_outputs(model, Prepared(**vars(options.read_options)), [*weights], COMBINE, True)
         queries = plan_outputs(model, query_options, [*weights], COMBINE, True)
         logger.info(
             "the score is the mean of %s; late is a mean over the query's tokens.",
             ", ".join(f"{name} ({weight:g})" for name, weight in weights.items()),
         )
-        return cls(model, documents.reading, "identity", options.top_k, queries, documents, weights)
+        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, weights)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
         whole = sum(self.weights.values())

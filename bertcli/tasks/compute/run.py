@@ -55,7 +55,7 @@ def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R
 
 def _worker_count(task: Task[R], texts: Texts) -> int:
     """Choose the number of processes; "auto": one for every group of cores whose threads work well together."""
-    count = task.reading.workers
+    count = task.read_options.workers
     movable = task.model.as_stored and bool(sys.executable) and not getattr(sys, "frozen", False)
     if count == "auto":
         return -(-core_count() // MOST_THREADS) if movable and texts.at_hand else 1
@@ -75,13 +75,13 @@ def _counted(task: Task[R], computed: Generator[R, None, None], progress: Progre
         for result in computed:
             progress = progress.after(result.progress)
             yield replace(result, progress=progress)
-    if progress.cut and task.reading.truncation == "warn":
+    if progress.cut and task.read_options.truncation == "warn":
         warn_of_cuts(progress, task.limit, "max_length and truncation: --max-length, --truncation")
 
 
 def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Generator[R, None, None]:
     begun = monotonic()
-    seconds_before = SECONDS_BEFORE_WORKERS if task.reading.workers == "auto" else 0.0
+    seconds_before = SECONDS_BEFORE_WORKERS if task.read_options.workers == "auto" else 0.0
     with closing(_groups(task, texts, start)) as groups:  # an error's traceback would keep the texts' file open
         for group in groups:  # the first one starts no thread and no process
             if isinstance(group, Exception):
@@ -106,9 +106,9 @@ def _result(task: Task[R], group: Group, window: Window) -> R:
     """Compute a window, and keep the results of the texts in its group that are requested (shards)."""
     result = task.compute(window)
     if len(group.requested) < len(group.texts):
-        from bertcli.tasks.compute.shards import within
+        from bertcli.tasks.compute.shards import only_texts
 
-        return within(result, window, group.requested)
+        return only_texts(result, window, group.requested)
     return result
 
 
@@ -122,7 +122,7 @@ def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | E
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    grouped = partial(texts.grouped, task.reading.batch_tokens or BATCH_TOKENS, task.batches_per_window)
+    grouped = partial(texts.grouped, task.read_options.batch_tokens or BATCH_TOKENS, task.batches_per_window)
     try:
         if texts.shard:
             from bertcli.tasks.compute.shards import part_of

@@ -28,8 +28,8 @@ def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
     """Make the task. Errors: BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(options))
     if options.compare:
-        return PairsTask(model, options.reading, options.metric)
-    return _Score(model, options.reading, options.target, options.within_word)
+        return PairsTask(model, options.read_options, options.metric)
+    return _Score(model, options.read_options, options.target, options.within_word)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class _Score(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._guesses(item) for item in items]
         every = [guess for some in of_items for guess in some]
-        log_probs = iter(scored(self.model, every, self.reading.batch_tokens))
+        log_probs = iter(scored(self.model, every, self.read_options.batch_tokens))
         for item, some in zip(items, of_items, strict=True):
             pairs = [pair for guess in some for pair in zip(guess.truth, next(log_probs), strict=True)]
             yield _record(self.model, item, pairs)

@@ -38,7 +38,7 @@ def part_of(texts: Texts, grouped: Callable[[], Iterator[list[Text]]], number: i
             return
 
 
-def within(result: R, window: Window, numbers: range) -> R:
+def only_texts(result: R, window: Window, numbers: range) -> R:
     """Cut a window's result down to the texts with these numbers."""
     items = [number for number, item in enumerate(window.items) if item.index in numbers]
     failures = [failure for failure in window.failures if failure.index in numbers]

@@ -21,7 +21,8 @@ from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tracing.dispatch import Array
 
-LONGEST = 1 << 20  # tokens of a query, where its tokenizer sets no limit
+# Tokens of a query whose tokenizer sets no limit.
+MOST_QUERY_TOKENS = 1 << 20
 
 
 def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQueries":
@@ -33,7 +34,7 @@ def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQue
     assert sentence.sparse is not None
     prompt, route = sentence.prompts.get(options.prompt_name, sentence.prompt), options.prompt_name
     return SparseQueries(
-        model, options.reading, None, 0, options.words, sentence.sparse.max_active, route, prompt=prompt
+        model, options.read_options, None, 0, options.words, sentence.sparse.max_active, route, prompt=prompt
     )
 
 
@@ -70,7 +71,7 @@ class SparseQueries(SparseTask):
 
     @cached_property
     def limit(self) -> int:
-        most = self.reading.max_length or self.tokenizer.model_max_length or LONGEST
+        most = self.read_options.max_length or self.tokenizer.model_max_length or MOST_QUERY_TOKENS
         check_count("max_length (--max-length)", most)
         _ = self.weights  # an error now, not at the first query
         return int(most)

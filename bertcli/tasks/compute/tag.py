@@ -43,7 +43,7 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
     if options.redact:
         only = (options.only,) if isinstance(options.only, str) else options.only
         redaction = Redaction(options.redact_with, None if only is None else frozenset(only), options.threshold)
-    return _Tag(model, options.reading, options.aggregation or "simple", ignored, options.stride, redaction)
+    return _Tag(model, options.read_options, options.aggregation or "simple", ignored, options.stride, redaction)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +84,7 @@ class _Tag(RecordTask):
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]
         every = [window for windows in of_items for window in windows]
-        logits = iter(logits_of_each(self.model, "token_classifier", every, self.reading.batch_tokens))
+        logits = iter(logits_of_each(self.model, "token_classifier", every, self.read_options.batch_tokens))
         by_piece = self.aggregation == "none"
         for item, windows in zip(items, of_items, strict=True):
             of_windows = [self._entities(item.text.text, window, softmax(next(logits))) for window in windows]
@@ -199,12 +199,12 @@ def entities(
     """
     labeled = list(_labeled(pieces, probabilities, labels, aggregation))
     alone = aggregation == "none"
-    begins = []
+    starts = []
     for number, item in enumerate(labeled):
         continues = number > 0 and item.goes_on_from(labeled[number - 1])
         if alone or not continues:
-            begins.append(number)
-    entities = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*begins, len(labeled)])]
+            starts.append(number)
+    entities = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*starts, len(labeled)])]
     return [entity for entity in entities if entity.label not in ignore]
 
 
@@ -213,12 +213,12 @@ def _labeled(
 ) -> Iterator[_Labeled]:
     """Yield each piece, or by some aggregations each word, with its most probable label."""
     by_word = aggregation in ("first", "max", "average")
-    begins = []
+    starts = []
     for number, piece in enumerate(pieces):
         continues_word = by_word and number > 0 and piece.continues
         if not continues_word:
-            begins.append(number)
-    for begin, end in pairwise([*begins, len(pieces)]):
+            starts.append(number)
+    for begin, end in pairwise([*starts, len(pieces)]):
         row = _merged(probabilities[begin:end], aggregation)
         best = int(row.argmax())
         yield _Labeled(labels[best], float(row[best]), pieces[begin:end])

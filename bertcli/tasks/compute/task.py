@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.options import Reading
+from bertcli.tasks.options import ReadOptions
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 
 Record = dict[str, Any]
@@ -98,7 +98,7 @@ class Task(Generic[R]):
 
     batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: LoadedModel
-    reading: Reading
+    read_options: ReadOptions
     prompt: str = field(default="", kw_only=True)  # put before a text, or before the first of a pair
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Task(Generic[R]):
     @cached_property
     def limit(self) -> int:
         """The number of tokens at which texts are cut."""
-        return length_limit(self.model, self.reading.max_length)
+        return length_limit(self.model, self.read_options.max_length)
 
     def order_windows(self, texts: Texts) -> Texts:
         """The texts, in the windows that the task needs."""
@@ -158,7 +158,7 @@ class Task(Generic[R]):
         try:
             items = self._checked(numbered)
         except BertcliError:
-            if not self.reading.keep_going:
+            if not self.read_options.keep_going:
                 raise
             items = []
             for index, text in numbered:
@@ -181,7 +181,7 @@ class Task(Generic[R]):
                 raise BertcliError(
                     f"The tokenizer produces no tokens for {item.title}, so there is nothing to compute."
                 )
-            if item.tokens.truncated and self.reading.truncation == "error":
+            if item.tokens.truncated and self.read_options.truncation == "error":
                 raise BertcliError(
                     f"{item.title} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, "
                     "raise max_length (--max-length) where the model allows it, or let it be cut (--truncation warn)."

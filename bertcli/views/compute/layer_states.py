@@ -78,7 +78,7 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
     pooling = "none" if options.words else of_texts
     # A prompt's tokens would belong to no word.
     prompt = "" if options.words else None
-    encode_options: Any = {"pooling": pooling, "prompt": prompt, **vars(options.reading)}
+    encode_options: Any = {"pooling": pooling, "prompt": prompt, **vars(options.read_options)}
     task = plan(model, EncodeOptions(**encode_options))
     modes = modes_of(poolings)
     layers = tuple(range(model.config.num_hidden_layers + 1))

@@ -259,8 +259,8 @@ def _grid_table(view: Lens) -> Markup:
     tokens = [f"{token.position} {token.token_str}" for token in view.masks]
     layers = [layer_name(layer) for layer in range(len(view.masks[0].layers))]
     best = [[layer.predictions[0] for layer in token.layers] for token in view.masks]
-    turned = len(tokens) > len(layers)
-    if turned:
+    transposed = len(tokens) > len(layers)
+    if transposed:
         corner, across, down, grid = "Token", layers, tokens, best
     else:
         corner, across, down, grid = "Layer", tokens, layers, [*map(list, zip(*best, strict=True))]

@@ -15,7 +15,7 @@ LAYERS, ATTENTION, FEED_FORWARD, HEADS = ACTIVATIONS = ("layers", "attention", "
 WEIGHTS = "weights"
 OF_OPS = {"attend": HEADS, "softmax": WEIGHTS}
 # The path of an encoder layer, or of its part; experts and plain layers stand where others have a gated one.
-LAYER = re.compile(r"(?:.*\.)?layers\.\d+(?:\.(attention|feed_forward|plain|experts))?")
+LAYER_PATH = re.compile(r"(?:.*\.)?layers\.\d+(?:\.(attention|feed_forward|plain|experts))?")
 NAMES = {None: LAYERS, "attention": ATTENTION}
 
 
@@ -51,7 +51,7 @@ class PartWatcher:
         # The id of a module -> what its result is called.
         self._names: dict[int, str] = {}
         for path, item in walk(network):
-            match = LAYER.fullmatch(path)
+            match = LAYER_PATH.fullmatch(path)
             if match:
                 self._names[id(item)] = NAMES.get(match[1], FEED_FORWARD)
         # Layers that have begun.

@@ -18,11 +18,11 @@ class OverFolds(Figure):
 
     @property
     def record(self) -> Record:
-        low, high = self.value - self.reach, self.value + self.reach
+        low, high = self.value - self.half_width, self.value + self.half_width
         return {"value": self.value, "low": max(self.least, low), "high": min(1.0, high), "n": self.n}
 
     @property
-    def reach(self) -> float:
+    def half_width(self) -> float:
         """Half the width of the interval: t · s / √folds."""
         folds = len(self.drawn)
         t = STUDENT[folds - FEWEST_FOLDS]

@@ -191,7 +191,7 @@ def _row(layer: LayerFigures) -> list[str]:
         value(layer.macro_f1.record),
         f"{layer.control:.4f}",
         # Two digits, so that the table fits 80 columns; the record has all.
-        f"{selectivity.value:+.2f} ±{selectivity.reach:.2f}",
+        f"{selectivity.value:+.2f} ±{selectivity.half_width:.2f}",
     ]
 
 
