@@ -135,7 +135,10 @@ def test_patch_of_a_label_a_cosine_and_a_pair(made: Made) -> None:
     assert other.meaning == "the cosine with 'the king drank tea'"
     assert not np.allclose(other.effects["denoise"][-1], np.round(other.effects["denoise"][-1]), atol=1e-3)
     pair = bertcli.patch(model, LOVED, HATED, text_pair="Who?")
-    assert pair.tokens[0][-3:] == ["who", "?", "[SEP]"]
+    for text, tokens, value in ((LOVED, pair.tokens[0], pair.value_a), (HATED, pair.tokens[1], pair.value_b)):
+        assert tokens[-3:] == ["who", "?", "[SEP]"]
+        (explained,) = bertcli.explain(model, text, "Who?", label=pair.target)
+        assert value == pytest.approx(explained.value, abs=1e-5)
 
 
 def test_patch_says_what_it_cannot_do(made: Made, tmp_path: Path) -> None:

@@ -50,6 +50,17 @@ def test_settings_of_a_network(tmp_path: Path, case: str) -> None:
     np.testing.assert_allclose(found, RECORDED["network"][case], rtol=0, atol=1e-5)
 
 
+def test_rope_theta_of_modernberts_local_layers_is_the_others_if_it_is_null(tmp_path: Path) -> None:
+    folder = make_family(tmp_path / "m", "modernbert", config={"global_rope_theta": 500.0})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    states = {}
+    for theta in (None, 500.0, 10000.0):
+        (folder / "config.json").write_text(json.dumps(config | {"local_rope_theta": theta}), encoding="utf-8")
+        states[theta] = bertcli.load(folder).forward([cases.IDS])
+    np.testing.assert_array_equal(states[None], states[500.0])
+    assert np.abs(states[None] - states[10000.0]).max() > 1e-3
+
+
 @pytest.mark.parametrize(("family", "feed_forward"), [("t5", "relu"), ("mt5", "gated-gelu"), ("umt5", "gated-gelu")])
 def test_feed_forward_layers_of_t5_are_those_of_the_type_if_nothing_is_said(
     tmp_path: Path, family: str, feed_forward: str

@@ -34,6 +34,10 @@ SENTENCE_CASES: dict[str, dict[str, Any]] = {
     "no segments": {"tokenizer_args": {"model_input_names": ["input_ids", "attention_mask"]}},
     "filled on the left": {"tokenizer_args": {"padding_side": "left"}},
     "called with two limits": {"processing_kwargs": {"text": {"max_length": 7}, "common": {"max_length": 9}}},
+    "called with a limit, opened with another": {
+        "processing_kwargs": {"text": {"max_length": 7}},
+        "tokenizer_args": {"model_max_length": 9},
+    },
     "called with a larger limit": {"max_seq_length": 20, "processing_kwargs": {"text": {"max_length": 30}}},
     "lower case first": {"do_lower_case": True, "tokenizer_args": {"do_lower_case": False}},
     "the usual output": {**NAMED, "transformer_task": "feature-extraction", "unpad_inputs": False},

@@ -127,6 +127,17 @@ def test_words_of_the_skip_list_that_are_no_token(tmp_path: Path, caplog: pytest
     assert any("'no such word'" in message for message in caplog.messages)
 
 
+def test_a_limit_that_is_given_holds_for_vectors_of_tokens(tmp_path: Path) -> None:
+    """Documents of this model have up to 12 tokens, queries exactly 10."""
+    folder = write_late(tmp_path, "modules fixed")
+    words: list[Any] = ["encode", "-m", folder, "hot tea the river " * 8, "--pooling", "none", "--format", "jsonl"]
+    for limit, count in (((), 12), (("--max-length", "6"), 6), (("--max-length", "20"), 20)):
+        (record,) = command(*words, *limit).records
+        assert len(record["embeddings"]) == len(record["tokens"]) == count
+    (query,) = command(*words, "--prompt-name", "query").records
+    assert len(query["embeddings"]) == 10
+
+
 TRANSFORMER, DENSE, MASK = "sentence_bert_config.json", "1_Dense/config.json", "2_MultiVectorMask/config.json"
 SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     (TRANSFORMER, expansion("fixed", 8, x=1), "query_expansion"),

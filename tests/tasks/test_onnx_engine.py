@@ -1,9 +1,11 @@
 """The engine onnx: what every task gives is what NumPy gives."""
 
+import json
 import logging
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -186,3 +188,18 @@ def test_onnx_engine_without_the_extra(made: Made, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
     with pytest.raises(BertcliError, match=r"This needs onnx and onnxruntime: pip install 'bertcli\[onnx\]'"):
         bertcli.load(made(), engine="onnx")
+
+
+def test_a_kept_graph_is_not_that_of_other_settings_with_the_same_weights(made: Made, tmp_path: Path) -> None:
+    folder = copytree(made(seed=7), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    vectors: list[Any] = []
+    changes: tuple[dict[str, Any], ...] = (
+        {}, {"layer_norm_eps": 0.1}, {"num_attention_heads": 4},
+    )  # fmt: skip
+    for change in changes:
+        (folder / "config.json").write_text(json.dumps(config | change), encoding="utf-8")
+        expected, found = (model.encode(["hot tea", "a cat"]) for model in both(folder))
+        np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=str(change))
+        vectors.append(expected)
+    assert all(np.abs(one - vectors[0]).max() > 1e-3 for one in vectors[1:])

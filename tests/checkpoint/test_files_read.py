@@ -1,0 +1,125 @@
+"""The files that a model is opened from are all listed: digests cover them, so that --resume sees what has changed."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.adapters import write_lora, write_numbers
+from helpers.bge_m3 import write_bge_m3
+from helpers.checkpoints import Dense, Sentence, make
+from helpers.gliner import write_gliner
+from helpers.late_folders import write_late
+from helpers.modular import write_cross_encoder, write_router
+from helpers.rerankers import PUBLISHED, write_reranker
+from helpers.static_models import write_static
+from helpers.terminal import bertcli as run
+
+import bertcli
+from bertcli.errors import BertcliError
+
+opened: list[Path] | None = None
+
+
+def note(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note the files that Python opens; hooks cannot be removed."""
+    if event == "open" and opened is not None and isinstance(arguments[0], str | Path):
+        opened.append(Path(arguments[0]))
+
+
+sys.addaudithook(note)
+
+
+@contextmanager
+def noting() -> Iterator[list[Path]]:
+    global opened
+    found: list[Path] = []
+    opened = found
+    try:
+        yield found
+    finally:
+        opened = None
+
+
+def adapter(root: Path) -> Path:
+    _, folder = write_lora(root, "bert vectors")
+    return folder
+
+
+def adapter_with_modules(root: Path) -> Path:
+    base, folder = write_lora(root, "bert vectors")
+    write_numbers_of(base, folder)
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    return folder
+
+
+def write_numbers_of(base: Path, folder: Path) -> None:
+    """A tokenizer of the adapter's own."""
+    config = (base / "config.json").read_bytes()
+    (folder / "config.json").write_bytes(config)
+    write_numbers(folder)
+    (folder / "config.json").unlink()
+
+
+def sentence(root: Path) -> Path:
+    return make(root / "m", sentence=Sentence(("mean",), dense=(Dense(5),), normalize=True), tokenizer="both")
+
+
+def static(root: Path) -> Path:
+    write_static(root / "m", "root")
+    return root / "m"
+
+
+KINDS: dict[str, Callable[[Path], Path]] = {
+    "plain": lambda root: make(root / "m", head="pretraining", tokenizer="both"),
+    "vocab.txt": lambda root: make(root / "m", tokenizer="vocab"),
+    "shards": lambda root: make(root / "m", shards=3),
+    "sentence": sentence,
+    "static": static,
+    "late": lambda root: write_late(root / "m", "modules fixed"),
+    "late of Stanford": lambda root: write_late(root / "m", "stanford"),
+    "bge-m3": lambda root: Path(write_bge_m3(root / "m")),
+    "cross-encoder": lambda root: write_cross_encoder(root / "m"),
+    "router": lambda root: write_router(root / "m"),
+    "reranker": lambda root: write_reranker(root / "m", template=PUBLISHED, in_file=True),
+    "GLiNER": lambda root: Path(write_gliner(root / "m")),
+    "adapter": adapter,
+    "adapter with modules": adapter_with_modules,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_file_that_is_opened_is_listed(kind: str, tmp_path: Path) -> None:
+    folder = KINDS[kind](tmp_path)
+    with noting() as found:
+        model = bertcli.load(folder)
+        tries: tuple[Callable[[], Any], ...] = (
+            lambda: model.encode(["tea"]),
+            lambda: model.encode_sparse(["tea"], prompt_name="query"),
+            lambda: model.rank("tea", ["hot tea"]),
+        )
+        for compute in tries:  # some files are read when they are first needed
+            with suppress(BertcliError):
+                compute()
+    inside = {path.resolve() for path in found if path.resolve().is_relative_to(tmp_path.resolve())}
+    listed = {path.resolve() for path in model.files_read}
+    assert any(path.suffix == ".safetensors" for path in inside)
+    assert inside <= listed, f"not in files_read: {sorted(inside - listed)}"
+
+
+def test_shards_are_not_merged_if_the_base_of_their_adapter_has_changed(tmp_path: Path) -> None:
+    folder = adapter_with_modules(tmp_path)
+    (tmp_path / "in.txt").write_text("t5\n" * 4)
+    words: list[Any] = ["encode", "-m", folder, "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy", "--shard"]
+    assert run(*words, "0/2").status == 0
+    config = tmp_path / "base" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"layer_norm_eps": 0.1}))
+    assert run(*words, "1/2").status == 0
+    assert "the model has changed" in run("merge", tmp_path / "v-*.npy", "-o", tmp_path / "all.npy").error
