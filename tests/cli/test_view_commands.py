@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from conftest import Made
 from helpers.terminal import bertcli
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
+from safetensors.numpy import load_file, save_file
 
 import bertcli as library
 from bertcli.capabilities import commands
@@ -282,3 +284,18 @@ def test_every_view_is_its_spec_and_its_work() -> None:
 def test_cut_texts_agree_with_the_number_of_lost_tokens() -> None:
     for length, words in ((5, "cut to 5 tokens; 1 was lost."), (4, "cut to 4 tokens; 2 were lost.")):
         assert words in bertcli("heads", "A cup of tea", "--max-length", str(length)).err
+
+
+def test_view_commands_name_an_unknown_piece_that_is_predicted(made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(made(head="mlm"), folder)
+    unknown = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines().index("[UNK]")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["cls.predictions.bias"][unknown] = 90.0
+    save_file(tensors, folder / "model.safetensors")
+    told = bertcli("explain", "-m", folder, "the cat sat on [MASK].")
+    assert told.status == 0, told.err
+    assert "[UNK]" in told.out
+    assert "None" not in told.out + told.err
+    asked = bertcli("explain", "-m", folder, "the cat sat on [MASK].", "--word", "\N{SNOWMAN}")
+    assert "is not one piece of the vocabulary" in asked.error

@@ -1,10 +1,10 @@
 """`params` of two models side by side: rows paired by path, and the change from the first model to the second."""
 
-from pathlib import PurePath
 from typing import Any
 
 from bertcli.analysis.params.summary import Summary, SummaryRow, layer_title, memory_lines, size_in_bytes
 from bertcli.report.documents import Document
+from bertcli.report.model_names import told_apart
 from bertcli.report.terminal import Column
 
 # Characters: a longer model name is not used as a column heading.
@@ -52,7 +52,7 @@ def _merged(first: list[str], second: list[str]) -> list[str]:
 
 def _headings(first: str, second: str) -> list[str]:
     """The models' names as headings of columns; "1st" and "2nd" where they are long or equal."""
-    names = [PurePath(first).name, PurePath(second).name]
+    names = told_apart([first, second])
     are_short = max(map(len, names)) <= SHORT
     return names if are_short and names[0] != names[1] else ["1st", "2nd"]
 

@@ -21,6 +21,7 @@ from bertcli.evaluate.report.tables import (
     rows_of_labels,
     tabled,
     value,
+    with_short_names,
 )
 from bertcli.report.page import HEAT, Markup, element, page, shaded, side_by_side, table
 from bertcli.report.tables import Row
@@ -67,7 +68,7 @@ COLUMNS = (
 
 def evaluation_page(evaluation: Evaluation, title: str) -> str:
     """Draw the page: figures, differences and groups on the left; what they mean, labels and pictures on the right."""
-    record = evaluation.record
+    record = with_short_names(evaluation.record)
     models = record["models"]
     left = [table("Figures", *tabled(COLUMNS, [*_rows_of_figures(models, None)]))]
     if record["differences"]:

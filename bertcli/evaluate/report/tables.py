@@ -10,6 +10,7 @@ from bertcli.evaluate.evaluation import Evaluation
 from bertcli.evaluate.evaluators.minimal_pairs import CAUTION
 from bertcli.evaluate.outcome import VectorStorage
 from bertcli.report.documents import Document
+from bertcli.report.model_names import told_apart
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 
@@ -50,17 +51,29 @@ def figures_of(model: Record) -> dict[str | None, Record]:
 
 def documents(evaluation: Evaluation) -> list[Document]:
     """The figures, the differences of two models, and the figures of labels; each has the whole record."""
-    record = evaluation.record
+    record = with_short_names(evaluation.record)
     models = record["models"]
     tables = [_side_by_side(models) if len(models) <= MANY else _below_one_another(record)]
     if len(models) == MANY:
         tables.append(tabled(DIFFERENCES, [*rows_of_differences(record["differences"])]))
     if labels := [*rows_of_labels(models)]:
         tables.append(tabled(OF_LABELS, labels))
-    lines = [*csv_lines(models)]
+    lines = [*csv_lines(evaluation.record["models"])]
     *others, last = tables
-    found = [Document(*table, [], record, lines) for table in others]
-    return [*found, Document(*last, [*below(evaluation), *provenance.sentences(record)], record, lines)]
+    found = [Document(*table, [], evaluation.record, lines) for table in others]
+    sentences = [*below(evaluation), *provenance.sentences(evaluation.record)]
+    return [*found, Document(*last, sentences, evaluation.record, lines)]
+
+
+def with_short_names(record: Record) -> Record:
+    """A record for tables, in which each model has as much of its path as tells it from the others."""
+    names = [*dict.fromkeys(model["model"] for model in record["models"])]
+    short = dict(zip(names, told_apart(names), strict=True))
+    models = [{**model, "model": short[model["model"]]} for model in record["models"]]
+    differences = [
+        {**one, "a": short.get(one["a"], one["a"]), "b": short.get(one["b"], one["b"])} for one in record["differences"]
+    ]
+    return {**record, "models": models, "differences": differences}
 
 
 def csv_lines(models: Sequence[Record]) -> Iterator[Record]:
@@ -163,7 +176,7 @@ def rows_of_labels(models: Sequence[Record]) -> Iterator[Row]:
 
 def below(evaluation: Evaluation) -> Iterator[str]:
     """The sentences below the tables: which model is better, what was counted, what intervals are, what is missing."""
-    record, unit = evaluation.record, evaluation.unit
+    record, unit = with_short_names(evaluation.record), evaluation.unit
     models = record["models"]
     if len(models) == MANY and record["differences"]:
         yield sentence(record["differences"][0], record["count"], unit)

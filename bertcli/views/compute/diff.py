@@ -29,6 +29,7 @@ from bertcli.folder.files import open_regular
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.module import parameters
 from bertcli.report.documents import ByName, Document, View
+from bertcli.report.model_names import told_apart
 from bertcli.report.page import document_table, element, page, side_by_side, table
 from bertcli.report.shades import Shaded
 from bertcli.report.terminal import Column
@@ -152,11 +153,11 @@ class Diff(View):
             begins = f"first beyond {self.tolerance:g}: {self.first}"
         where = f" at {largest.path}" if largest.max_rel != 0 else ""
         size = _small(largest.max_rel, "not a number")
-        lines = [f"{' and '.join(self.names)}: {begins}", f"Largest relative difference: {size}{where}"]
+        lines = [f"{' and '.join(told_apart(self.names))}: {begins}", f"Largest relative difference: {size}{where}"]
         if self.weights:
             most = [f"{weight.path} ({_small(weight.max_abs, '?')})" for weight in self.weights[:MOST]]
             lines.append(f"Weights that differ: {len(self.weights)}, most of all {', '.join(most)}")
-        return lines + self.only.lines(self.names)
+        return lines + self.only.lines(told_apart(self.names))
 
 
 @dataclass(frozen=True)
@@ -183,11 +184,14 @@ class Weights(View):
         return {"equal": self.equal, "weights": weights, "only": only, "digests": list(self.digests)}
 
     def document(self) -> Document:
+        names = told_apart(self.names)
         below = [
-            *(f"{name}: {digest}" for name, digest in zip(self.names, self.digests, strict=True)),
+            *(f"{name}: {digest}" for name, digest in zip(names, self.digests, strict=True)),
             f"Equal weights: {self.equal:,}; different ones: {len(self.weights):,}",
-            *self.only.lines(self.names),
+            *self.only.lines(names),
         ]
+        if any(weight.max_rel is None for weight in self.weights):
+            below.insert(0, "?: cannot be compared, since one has another shape, NaN or infinite numbers.")
         columns = [Column("Weight"), Column("Max abs", number=True), Column("Max rel", number=True)]
         return Document(columns, [one.cells("?") for one in self.weights], below, self.record, self.record["weights"])
 
