@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
+from helpers.opened_folders import checkpoint_of
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 from bertcli.network.module import parameters
-from bertcli.weights.loading import open_checkpoint
 
 
 def test_float32_weights_are_used_as_stored_and_read_only(made: Made) -> None:
@@ -144,9 +142,7 @@ def test_a_classifier_of_tokens_is_told_from_one_of_sequences(tmp_path: Path) ->
 
 
 def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
-    opened = open_checkpoint(
-        Layout.of(Folder(made(head="pretraining", tied="stored", decoder_bias="both", position_ids_buffer=True)))
-    )
+    opened = checkpoint_of(made(head="pretraining", tied="stored", decoder_bias="both", position_ids_buffer=True))
     uses = {use.name: use.use for use in opened.uses}
     assert uses["bert.embeddings.word_embeddings.weight"] == "used"
     assert uses["cls.predictions.decoder.weight"] == "ignored"
@@ -156,7 +152,7 @@ def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
 
 
 def test_old_names_are_renamed(made: Made) -> None:
-    opened = open_checkpoint(Layout.of(Folder(made(naming="gamma_beta"))))
+    opened = checkpoint_of(made(naming="gamma_beta"))
     renamed = [use for use in opened.uses if use.use == "renamed"]
     assert renamed
     assert all(use.name.endswith((".gamma", ".beta")) and use.path and "norm" in use.path for use in renamed)

@@ -12,13 +12,12 @@ from conftest import Made
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import DTYPES, HEADS, NAMINGS, make
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.opened_folders import checkpoint_of
 
 import bertcli
 from bertcli.analysis.params.summary import tensors_document
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
-from bertcli.weights.loading import open_checkpoint
 from bertcli.weights.tensors import open_tensors
 
 CASES: list[dict[str, Any]] = [
@@ -90,7 +89,7 @@ def test_params_checkpoints_fewer_heads_mean_more_ignored_tensors(made: Made) ->
 
 def test_params_checkpoints_every_tensor_of_the_file_is_listed_with_its_use(made: Made) -> None:
     folder = made(head="pretraining", naming="gamma_beta", tied="stored", position_ids_buffer=True)
-    opened = open_checkpoint(Layout.of(Folder(folder)))
+    opened = checkpoint_of(folder)
     document = tensors_document("x", opened.uses)
     uses = {use["name"]: use for use in document.record["tensors"]}
     assert len(uses) == len(document.rows) == len(opened.uses)
@@ -114,7 +113,7 @@ def test_params_checkpoints_a_missing_tensor_is_listed_though_it_cannot_be_loade
     write_safetensors(folder / "model.safetensors", kept)
     with pytest.raises(BertcliError, match="lacks the tensor"):
         bertcli.load(folder)
-    uses = open_checkpoint(Layout.of(Folder(folder)), partial=True).uses
+    uses = checkpoint_of(folder, partial=True).uses
     missing = [use for use in uses if use.use == "missing"]
     assert [use.path for use in missing] == ["embeddings.token", "encoder.layers.1.feed_forward.intermediate.bias"]
     assert missing[1].name == "bert.encoder.layer.1.intermediate.dense.bias"

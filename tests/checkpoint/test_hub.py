@@ -22,6 +22,7 @@ from helpers.deadlines import SECONDS
 from helpers.gliner import write_gliner
 from helpers.hub_server import Hub, commit_of, load_files
 from helpers.late_folders import write_late
+from helpers.opened_folders import sentence_of
 from helpers.static_models import write_static
 from huggingface_hub import hf_hub_download, scan_cache_dir
 
@@ -32,8 +33,6 @@ from bertcli.folder import hub as hub_module
 from bertcli.folder.cache import cache_folder, missing
 from bertcli.folder.files import Folder
 from bertcli.folder.hub import find_model, sample
-from bertcli.folder.layout import Layout
-from bertcli.sentence.config import read_sentence_config
 from bertcli.weights.tensors import open_tensors
 
 MODEL = "someone/model"
@@ -332,15 +331,12 @@ def test_whether_there_is_a_modules_json_is_asked_once(hub: Hub, start: Start, t
         (folder / name).unlink()
     assert process.folder("someone/sentence", offline=True) == folder
     assert not (folder / "modules.json").exists()
-    assert (
-        read_sentence_config(Layout.of(Folder(folder))).reason
-        == "mean, since this cached copy has no modules.json, which the Hub may have"
-    )
+    assert sentence_of(folder).reason == "mean, since this cached copy has no modules.json, which the Hub may have"
     assert process.folder("someone/sentence") == folder
-    assert read_sentence_config(Layout.of(Folder(folder))).pooling == ("cls",)
+    assert sentence_of(folder).pooling == ("cls",)
     plain = process.folder()
     mark = plain.parents[1] / ".no_exist" / plain.name / "modules.json"
-    assert read_sentence_config(Layout.of(Folder(plain))).reason == "mean, since the checkpoint specifies no pooling"
+    assert sentence_of(plain).reason == "mean, since the checkpoint specifies no pooling"
     hub.requests.clear()
     assert process.folder() == plain
     assert hub.requests == []

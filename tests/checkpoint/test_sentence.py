@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Dense, Sentence, make
+from helpers.opened_folders import layout_of, sentence_of
 from helpers.terminal import bertcli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,7 @@ from bertcli import load
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
-from bertcli.sentence.config import SentenceConfig, read_sentence_config
+from bertcli.sentence.config import SentenceConfig
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.sentence.sparse import SparsePooling
 
@@ -46,75 +46,73 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_that_says_nothing(made: Made) -> None:
-    assert read_sentence_config(Layout.of(Folder(made()))) == SentenceConfig()
-    assert read_sentence_config(Layout.of(Folder(made()))).reason == "mean, since the checkpoint specifies no pooling"
+    assert sentence_of(made()) == SentenceConfig()
+    assert sentence_of(made()).reason == "mean, since the checkpoint specifies no pooling"
 
 
 @pytest.mark.parametrize("style", ["legacy", "new"])
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len", "weightedmean", "lasttoken"])
 def test_one_pooling(made: Made, style: str, mode: str) -> None:
-    config = read_sentence_config(Layout.of(Folder(made(sentence=Sentence((mode,), style)))))
+    config = sentence_of(made(sentence=Sentence((mode,), style)))
     assert config == SentenceConfig((mode,), reason=f"{mode}, from 1_Pooling/config.json")
 
 
 def test_several_poolings_keep_the_order_of_their_concatenation(made: Made) -> None:
-    flags = read_sentence_config(
-        Layout.of(Folder(made(sentence=Sentence(("mean_sqrt_len", "mean", "cls", "max"), "legacy"))))
-    )
+    flags = sentence_of(made(sentence=Sentence(("mean_sqrt_len", "mean", "cls", "max"), "legacy")))
     assert flags.pooling == ("cls", "max", "mean", "mean_sqrt_len")
-    listed = read_sentence_config(Layout.of(Folder(made(sentence=Sentence(("mean", "cls"), "new")))))
+    listed = sentence_of(made(sentence=Sentence(("mean", "cls"), "new")))
     assert listed.pooling == ("mean", "cls")
     assert listed.reason == "mean + cls, from 1_Pooling/config.json"
 
 
 def test_all_flags_off_means_mean(folder: Path) -> None:
     change(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False)
-    assert read_sentence_config(Layout.of(Folder(folder))).pooling == ("mean",)
+    assert sentence_of(folder).pooling == ("mean",)
 
 
 def test_poolings_that_are_not_there_are_refused_by_name(made: Made) -> None:
     with pytest.raises(
         BertcliError, match=r"1_Pooling/config\.json asks for the pooling 'first'; bertcli supports cls, max"
     ):
-        read_sentence_config(Layout.of(Folder(made(sentence=Sentence(("mean", "first"), "new")))))
+        sentence_of(made(sentence=Sentence(("mean", "first"), "new")))
 
 
 @pytest.mark.parametrize("with_folder", [True, False])
 def test_the_entry_alone_normalizes(made: Made, with_folder: bool) -> None:
     folder = made(sentence=Sentence(normalize=True, normalize_folder=with_folder))
     assert (folder / "2_Normalize").is_dir() == with_folder
-    assert read_sentence_config(Layout.of(Folder(folder))).normalize
-    assert not read_sentence_config(Layout.of(Folder(made(sentence=Sentence())))).normalize
+    assert sentence_of(folder).normalize
+    assert not sentence_of(made(sentence=Sentence())).normalize
 
 
 def test_limits(made: Made) -> None:
-    assert Layout.of(Folder(made(sentence=Sentence(max_seq_length=20)))).limits.limit == 20
-    assert Layout.of(Folder(made(sentence=Sentence()))).limits.limit is None
+    assert layout_of(made(sentence=Sentence(max_seq_length=20))).limits.limit == 20
+    assert layout_of(made(sentence=Sentence())).limits.limit is None
 
 
 def test_the_limit_is_what_the_tokenizer_is_called_with(folder: Path) -> None:
     file = folder / "sentence_bert_config.json"
     change(file, processing_kwargs={"text": {"max_length": 7, "truncation": True}})
-    assert Layout.of(Folder(folder)).limits.limit == 7
+    assert layout_of(folder).limits.limit == 7
     change(file, processing_kwargs={"common": {"return_tensors": "pt"}, "text": None, "chat_template": {"x": 1}})
-    assert Layout.of(Folder(folder)).limits.limit == 20
+    assert layout_of(folder).limits.limit == 20
     for called in ({"text": {"add_special_tokens": False}}, {"common": {"x": 1}}, {"text": {"truncation": False}}, 3):
         change(file, processing_kwargs=called)
         with pytest.raises(BertcliError, match="processing_kwargs"):
-            _ = Layout.of(Folder(folder)).limits
+            _ = layout_of(folder).limits
 
 
 def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
     modules(folder, "sentence_transformers.sparse_encoder.models.SparseAutoEncoder")
-    assert Layout.of(Folder(folder)).limits.limit == 20
+    assert layout_of(folder).limits.limit == 20
     with pytest.raises(BertcliError, match="SparseAutoEncoder"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "distilbert", "xlm-roberta"])
 def test_the_limit_may_be_in_a_file_of_an_older_name(folder: Path, kind: str) -> None:
     (folder / "sentence_bert_config.json").rename(folder / f"sentence_{kind}_config.json")
-    assert Layout.of(Folder(folder)).limits.limit == 20
+    assert layout_of(folder).limits.limit == 20
 
 
 @pytest.mark.parametrize("first", ["models.Transformer", "sparse_encoder.models.MLMTransformer"])
@@ -125,17 +123,17 @@ def test_sparse_pooling(tmp_path: Path, first: str) -> None:
     modules(folder, *(f"sentence_transformers.{kind}" for kind in kinds))
     entries = json.loads((folder / "modules.json").read_text())
     (folder / "modules.json").write_text(json.dumps([entries[0] | {"path": ""}, entries[1]]))
-    assert Layout.of(Folder(folder)).missing_files() == ["1_SpladePooling/config.json"]
+    assert layout_of(folder).missing_files() == ["1_SpladePooling/config.json"]
     file = folder / "1_SpladePooling" / "config.json"
     change(file, word_embedding_dimension=None)
-    assert read_sentence_config(Layout.of(Folder(folder))).sparse == SparsePooling("max", "relu")
+    assert sentence_of(folder).sparse == SparsePooling("max", "relu")
     change(file, pooling_strategy="sum", activation_function="log1p_relu")
-    assert read_sentence_config(Layout.of(Folder(folder))).sparse == SparsePooling("sum", "log1p_relu")
+    assert sentence_of(folder).sparse == SparsePooling("sum", "log1p_relu")
     for key in ("pooling_strategy", "activation_function"):
         change(file, pooling_strategy="sum", activation_function="relu")
         change(file, **{key: "mean"})
         with pytest.raises(BertcliError, match=f"1_SpladePooling/config.json has the {key} 'mean'; bertcli supports"):
-            read_sentence_config(Layout.of(Folder(folder)))
+            sentence_of(folder)
 
 
 SIGMOID, TANH, IDENTITY = f"{TORCH}Sigmoid", f"{TORCH}Tanh", "torch.nn.modules.linear.Identity"
@@ -156,7 +154,7 @@ def test_the_activation_of_scores(tmp_path: Path, model: dict[str, Any], config:
     folder = make(tmp_path)
     change(folder / "config_sentence_transformers.json", **model)
     change(folder / "config.json", **config)
-    assert read_cross_encoder(Layout.of(Folder(folder))) == expected
+    assert read_cross_encoder(layout_of(folder)) == expected
 
 
 @pytest.mark.parametrize("name", ["os.system", "evil.Sigmoid", f"{TORCH}ReLU", "Sigmoid", 3, []])
@@ -164,12 +162,12 @@ def test_an_activation_of_scores_that_is_not_allowed(tmp_path: Path, name: Any) 
     folder = make(tmp_path)
     change(folder / "config.json", sentence_transformers={"activation_fn": name})
     with pytest.raises(BertcliError, match=r"config\.json asks for the activation .*torch's Identity, Sigmoid, Tanh"):
-        read_cross_encoder(Layout.of(Folder(folder)))
+        read_cross_encoder(layout_of(folder))
 
 
 def test_dense_layers_are_chained(made: Made) -> None:
     layers = (Dense(7), Dense(5, False, "torch.nn.modules.linear.Identity"), Dense(3, True, f"{TORCH}GELU"))
-    config = read_sentence_config(Layout.of(Folder(made(sentence=Sentence(("mean", "max"), dense=layers)))))
+    config = sentence_of(made(sentence=Sentence(("mean", "max"), dense=layers)))
     assert [dense.weight.shape for dense in config.dense] == [(7, 2 * HIDDEN), (5, 7), (3, 5)]
     assert [dense.activation for dense in config.dense] == ["tanh", "identity", "gelu"]
     assert [dense.bias is None for dense in config.dense] == [False, True, False]
@@ -178,14 +176,14 @@ def test_dense_layers_are_chained(made: Made) -> None:
 
 def test_the_default_activation_is_tanh(folder: Path) -> None:
     change(folder / "2_Dense" / "config.json", activation_function=...)
-    assert read_sentence_config(Layout.of(Folder(folder))).dense[0].activation == "tanh"
+    assert sentence_of(folder).dense[0].activation == "tanh"
 
 
 @pytest.mark.parametrize("name", [f"{TORCH}Softplus", "os.system", "evil.Tanh", "Tanh", None, 3])
 def test_unknown_activations_are_refused_by_name(folder: Path, name: Any) -> None:
     change(folder / "2_Dense" / "config.json", activation_function=name)
     with pytest.raises(BertcliError, match=f"2_Dense/config.json has the activation_function .*{name or 'null'}"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -203,23 +201,23 @@ def test_unknown_activations_are_refused_by_name(folder: Path, name: Any) -> Non
 def test_dense_layers_that_cannot_be_applied_are_refused(folder: Path, keys: dict[str, Any], message: str) -> None:
     change(folder / "2_Dense" / "config.json", **keys)
     with pytest.raises(BertcliError, match=message):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 def test_dense_layers_must_fit_what_comes_before(folder: Path) -> None:
     change(folder / "1_Pooling" / "config.json", pooling_mode_cls_token=True)
     with pytest.raises(BertcliError, match="takes vectors of length 32, but the module before it gives 64"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 def test_dense_weights_must_be_there(folder: Path) -> None:
     weights = folder / "2_Dense" / "model.safetensors"
     weights.rename(weights.with_name("pytorch_model.bin"))
     with pytest.raises(BertcliError, match=r"2_Dense/pytorch_model.bin is not of the form"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
     weights.with_name("pytorch_model.bin").unlink()
     with pytest.raises(BertcliError, match="2_Dense holds no weights"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +234,7 @@ def test_dense_weights_must_be_there(folder: Path) -> None:
 def test_damaged_pooling_is_refused(folder: Path, keys: dict[str, Any], message: str) -> None:
     change(folder / "1_Pooling" / "config.json", **keys)
     with pytest.raises(BertcliError, match=f"1_Pooling/config.json .*{message}"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +243,7 @@ def test_damaged_pooling_is_refused(folder: Path, keys: dict[str, Any], message:
 def test_unknown_modules_are_refused_by_name(folder: Path, kind: str) -> None:
     modules(folder, TRANSFORMER["type"], kind)
     with pytest.raises(BertcliError, match=f"modules.json lists the module '{kind}', which bertcli does not support"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 def test_the_names_of_later_versions_are_understood(folder: Path) -> None:
@@ -257,7 +255,7 @@ def test_the_names_of_later_versions_are_understood(folder: Path) -> None:
         f"{base}.dense.Dense",
         f"{base}.normalize.Normalize",
     )
-    config = read_sentence_config(Layout.of(Folder(folder)))
+    config = sentence_of(folder)
     assert (config.pooling, len(config.dense), config.normalize) == (("mean",), 1, True)
 
 
@@ -271,7 +269,7 @@ def test_other_orders_are_refused(folder: Path, kinds: tuple[str, ...]) -> None:
     with pytest.raises(
         BertcliError, match=f"lists the modules {', '.join(kinds)}; bertcli supports one Transformer, one Pool"
     ):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize("path", ["../1_Pooling", "/1_Pooling", "..", ".", "a/b", "a\\b", "a\0b", ""])
@@ -281,7 +279,7 @@ def test_modules_stay_in_their_folder(folder: Path, path: str) -> None:
     with pytest.raises(
         BertcliError, match="which is not a folder next to it" if path else "a Pooling without a folder"
     ):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 def test_a_network_in_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -292,7 +290,7 @@ def test_a_network_in_a_folder_of_its_own(tmp_path: Path) -> None:
         path.rename(inside / "0_Transformer" / path.name)
     modules = json.loads((inside / "modules.json").read_text())
     (inside / "modules.json").write_text(json.dumps([modules[0] | {"path": "0_Transformer"}, *modules[1:]]))
-    assert missing(Folder(inside)) == Layout.of(Folder(inside)).missing_files() == []
+    assert missing(Folder(inside)) == layout_of(inside).missing_files() == []
     text = "unbelievable tea " * 9
     found, expected = (load(folder).encode([text], truncation="silent") for folder in (inside, beside))
     np.testing.assert_array_equal(found, expected)
@@ -305,7 +303,7 @@ def test_a_network_in_a_folder_of_its_own(tmp_path: Path) -> None:
 def test_a_damaged_list_of_modules_is_refused(folder: Path, text: str) -> None:
     (folder / "modules.json").write_text(text)
     with pytest.raises(BertcliError, match=r"modules\.json"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize("name", ["modules.json", "sentence_bert_config.json"])
@@ -313,46 +311,46 @@ def test_a_link_to_a_file_that_is_gone_is_not_a_file_that_was_never_there(folder
     (folder / name).unlink()
     (folder / name).symlink_to("gone")
     with pytest.raises(BertcliError, match=rf"{name} is a link to a file that no longer exists"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, "128", 1.5])
 def test_a_damaged_limit_is_refused(folder: Path, limit: Any) -> None:
     change(folder / "sentence_bert_config.json", max_seq_length=limit)
     with pytest.raises(BertcliError, match=f"the max_seq_length '?{str(limit).lower()}"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 def test_prompts_by_name(folder: Path) -> None:
     file = folder / "config_sentence_transformers.json"
     change(file, prompts={"query": "Find: ", "document": None})
-    assert read_sentence_config(Layout.of(Folder(folder))).prompts == {"query": "Find: ", "document": ""}
+    assert sentence_of(folder).prompts == {"query": "Find: ", "document": ""}
     for prompts in (["query"], {"query": 1}, "query"):
         change(file, prompts=prompts)
         with pytest.raises(BertcliError, match=r"has the prompts .* which are not texts by name"):
-            read_sentence_config(Layout.of(Folder(folder)))
+            sentence_of(folder)
 
 
 def test_a_default_prompt_is_handed_on(folder: Path) -> None:
     file = folder / "config_sentence_transformers.json"
     change(file, prompts={"query": "Find: ", "document": ""}, default_prompt_name=None)
-    assert read_sentence_config(Layout.of(Folder(folder))).prompt == ""
+    assert sentence_of(folder).prompt == ""
     change(file, default_prompt_name="query")
-    assert read_sentence_config(Layout.of(Folder(folder))).prompt == "Find: "
+    assert sentence_of(folder).prompt == "Find: "
     told = bertcli("encode", "-m", folder, "tea", "--format", "jsonl")
     assert "Note: pooling mean, from 1_Pooling/config.json; vectors of length 1; 'Find: ' is prepended to" in told.err
     change(folder / "1_Pooling" / "config.json", include_prompt=False)
-    assert not read_sentence_config(Layout.of(Folder(folder))).include_prompt
+    assert not sentence_of(folder).include_prompt
     change(file, default_prompt_name="no such")
     with pytest.raises(BertcliError, match="default_prompt_name 'no such' but no such prompt"):
-        read_sentence_config(Layout.of(Folder(folder)))
+        sentence_of(folder)
 
 
 def test_missing_files_are_those_of_the_modules(folder: Path) -> None:
-    assert Layout.of(Folder(folder)).missing_files() == []
+    assert layout_of(folder).missing_files() == []
     (folder / "1_Pooling" / "config.json").unlink()
     (folder / "2_Dense" / "model.safetensors").unlink()
-    assert Layout.of(Folder(folder)).missing_files() == ["1_Pooling/config.json", "2_Dense/model.safetensors"]
+    assert layout_of(folder).missing_files() == ["1_Pooling/config.json", "2_Dense/model.safetensors"]
 
 
 words = st.sampled_from(
@@ -376,7 +374,7 @@ def test_any_file_is_read_or_refused(folder: Path, name: str, key: str, value: A
     )
     try:
         file.write_text(json.dumps(value if whole else changed))
-        assert isinstance(read_sentence_config(Layout.of(Folder(folder))), SentenceConfig)
+        assert isinstance(sentence_of(folder), SentenceConfig)
     except BertcliError:
         pass
     finally:

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from helpers.checkpoints import Sentence, make
 from helpers.family_checkpoints import make_family
+from helpers.opened_folders import tokenizer_of
 from helpers.tokenizer_kinds import write_kind
 from reference import setting_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
-from bertcli.tokens import Tokenizer
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "settings.json").read_text(encoding="utf-8"))
 
@@ -37,7 +35,7 @@ def test_settings_of_a_sentence_model_matter() -> None:
 
 @pytest.mark.parametrize("case", cases.TOKENIZER_CASES)
 def test_settings_of_a_tokenizer(tmp_path: Path, case: str) -> None:
-    tokenizer = Tokenizer.open(Layout.of(Folder(cases.write_tokenizer_case(tmp_path / "m", case))))
+    tokenizer = tokenizer_of(cases.write_tokenizer_case(tmp_path / "m", case))
     found = [tokens.ids for tokens in tokenizer.encode(cases.SPECIAL_TEXTS, None, tokenizer.model_max_length)]
     assert [*found, tokenizer.encode([cases.SPECIAL_TEXTS[2]], None, 7)[0].ids] == RECORDED["tokenizer"][case]
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 from helpers.checkpoints import Dense, Sentence, make
+from helpers.opened_folders import sentence_of, tokenizer_of
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import VOCABULARY_LIMIT, Folder
-from bertcli.folder.layout import Layout
-from bertcli.sentence.config import read_sentence_config
-from bertcli.tokens import Tokenizer
 from bertcli.weights.loading import read_config
 from bertcli.weights.tensors import open_tensors
 
@@ -41,15 +39,15 @@ def test_untrusted_shape_of_a_dense_layer_does_not_flood_the_message(tmp_path: P
     config = json.loads((tmp_path / "2_Dense/config.json").read_text(encoding="utf-8"))
     (tmp_path / "2_Dense/config.json").write_text(json.dumps(config | {"in_features": ["a" * 5000]}), encoding="utf-8")
     with pytest.raises(BertcliError) as caught:
-        read_sentence_config(Layout.of(Folder(tmp_path)))
+        sentence_of(tmp_path)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
 
 
 def read_small_file(path: Path) -> None:
     if path.name == "config.json":
         read_config(path)
-    read_sentence_config(Layout.of(Folder(path.parent)))
-    Tokenizer.open(Layout.of(Folder(path.parent)))
+    sentence_of(path.parent)
+    tokenizer_of(path.parent)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from fuzz.damage import Files, contents, damaged, edited, headed, json_files, st
 from fuzz.vectors import read_vectors, vector_cases
 from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
+from helpers.opened_folders import sentence_of, tokenizer_of
 from hypothesis import strategies as st
 from reference.vocabulary_cases import MODELS
 
@@ -26,9 +27,6 @@ from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import from_files
 from bertcli.files.texts import Text
 from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
-from bertcli.sentence.config import read_sentence_config
-from bertcli.tokens import Tokenizer
 from bertcli.weights.loading import read_config
 from bertcli.weights.tensors import open_tensors
 
@@ -138,7 +136,7 @@ def read_settings(folder: Path) -> None:
 
 def read_words(folder: Path) -> None:
     """A tokenizer that opens gives tokens within its vocabulary, and within the limit."""
-    tokenizer = Tokenizer.open(Layout.of(Folder(folder)))
+    tokenizer = tokenizer_of(folder)
     for pairs, limit in ((None, None), (TEXTS[::-1], 12)):
         for tokens in tokenizer.encode(TEXTS, pairs, limit):
             assert len(tokens.ids) == len(tokens.segments) == len(tokens.pieces) == len(tokens.offsets)
@@ -224,7 +222,7 @@ PARTS = {
     "vocab.txt": Part(vocabulary_files(), read_words),
     **{kind: Part(model_files(kind, name), read_words) for kind, name in SENTENCEPIECE.items()},
     "merges.txt": Part(byte_pair_files(), read_words),
-    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), lambda path: read_sentence_config(Layout.of(Folder(path)))),
+    "sentence": Part(json_files(SENTENCE, SENTENCE_NAMES), lambda path: sentence_of(path)),
     "model": Part(json_files(WITH_JSON, ("config.json",)), read_model),
     **{ending: Part(input_files(ending), read_texts) for ending in ("txt", "jsonl", "csv", "tsv")},
     "gz": Part(gzip_files(), read_texts),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
+from helpers.opened_folders import tokenizer_of
 from helpers.tokenizer_kinds import write_kind
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +18,6 @@ from reference.encode_cases import PROMPTED, TEXTS, prompted
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 from bertcli.model import Model
 from bertcli.tasks.compute.chunks import chunk_ranges
 from bertcli.tokens import Tokenizer
@@ -60,7 +59,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tokenizer]
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(kind)
         (make if kind == "bert" else lambda folder, kind=kind: write_kind(folder, kind))(folder)
-        found[kind] = Tokenizer.open(Layout.of(Folder(folder)))
+        found[kind] = tokenizer_of(folder)
     return found
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.opened_folders import tokenizer_of
 from helpers.tokenizer_kinds import KINDS, write_kind
 from helpers.vocabulary import SPECIAL, pieces, write_vocabulary
 
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.windows import windows_of
@@ -30,7 +29,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Opened:
         if kind not in made:
             folder = tmp_path_factory.mktemp(kind)
             write_kind(folder, kind)
-            made[kind] = Tokenizer.open(Layout.of(Folder(folder)))
+            made[kind] = tokenizer_of(folder)
         return made[kind]
 
     return open_kind
@@ -89,13 +88,13 @@ def test_kinds_have_special_tokens_by_role(opened: Opened, kind: str, tmp_path: 
         kind in ("roberta", "modernbert", "gemma3_text") or unknown in opened(kind).encode(["ɸ"])[0].ids
     )  # know bytes
     write_kind(tmp_path, kind, told=False)  # tokenizer.json alone tells as much
-    assert roles(Tokenizer.open(Layout.of(Folder(tmp_path)))) == roles(opened(kind))
+    assert roles(tokenizer_of(tmp_path)) == roles(opened(kind))
 
 
 def test_kinds_with_weights_of_another_family(tmp_path: Path) -> None:
     """Multilingual MiniLM and e5 models are BERT with the tokenizer of XLM-RoBERTa."""
     size = write_kind(tmp_path, "xlm-roberta", model_max_length=512)
-    (tokens,) = Tokenizer.open(Layout.of(Folder(tmp_path)), BertConfig(vocab_size=size)).encode(["tea"], ["hot"])
+    (tokens,) = tokenizer_of(tmp_path, BertConfig(vocab_size=size)).encode(["tea"], ["hot"])
     assert tokens.pieces == ["<s>", "▁tea", "</s>", "</s>", "▁hot", "</s>"]
     assert tokens.segments == [0] * 6
 
@@ -104,7 +103,7 @@ def test_kinds_give_segments_only_to_models_that_have_them(tmp_path: Path) -> No
     size = write_kind(tmp_path, "albert")
     for segments, expected in ((2, [0, 0, 0, 1, 1]), (1, [0] * 5)):
         config = BertConfig(vocab_size=size, type_vocab_size=segments)
-        assert Tokenizer.open(Layout.of(Folder(tmp_path)), config).encode(["tea"], ["hot"])[0].segments == expected
+        assert tokenizer_of(tmp_path, config).encode(["tea"], ["hot"])[0].segments == expected
 
 
 # ---------------------------------------------------------------------------------------------- without tokenizer.json
@@ -112,7 +111,7 @@ def test_kinds_give_segments_only_to_models_that_have_them(tmp_path: Path) -> No
 
 def test_kinds_of_word_pieces_without_tokenizer_json(tmp_path: Path) -> None:
     write_vocabulary(tmp_path, ["<s>", "<pad>", "</s>", "<unk>", *pieces(), "<mask>"])  # MPNet's
-    (tokens,) = Tokenizer.open(Layout.of(Folder(tmp_path))).encode(["hot <mask>"], ["tea"])
+    (tokens,) = tokenizer_of(tmp_path).encode(["hot <mask>"], ["tea"])
     assert tokens.pieces == ["<s>", "hot", "<mask>", "</s>", "</s>", "tea", "</s>"]
 
 
@@ -125,7 +124,7 @@ def test_kinds_of_word_pieces_with_tokens_added(tmp_path: Path, file: str) -> No
     if file == "tokenizer_config.json":
         added = {"added_tokens_decoder": {str(id): {"content": token, "special": True} for token, id in added.items()}}
     (tmp_path / file).write_text(json.dumps(added))
-    (tokens,) = Tokenizer.open(Layout.of(Folder(tmp_path))).encode(["see <url> [DATE]"])
+    (tokens,) = tokenizer_of(tmp_path).encode(["see <url> [DATE]"])
     assert tokens.ids[-3:] == [size, size + 1, vocabulary.index(SPECIAL[2])]
 
 
@@ -134,4 +133,4 @@ def test_kinds_of_word_pieces_with_tokens_added_out_of_order(tmp_path: Path, id:
     write_vocabulary(tmp_path, pieces())
     (tmp_path / "added_tokens.json").write_text(json.dumps({"[MASK]": id}))
     with pytest.raises(BertcliError, match="added token"):
-        Tokenizer.open(Layout.of(Folder(tmp_path)))
+        tokenizer_of(tmp_path)

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.opened_folders import tokenizer_of
 from helpers.terminal import bertcli as bertcli_command
 from helpers.tokenizer_kinds import NO_CHANGES, write_kind
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 from bertcli.tokens.library import library_errors, without_lines_of_panics
@@ -28,7 +27,7 @@ from bertcli.tokens.windows import windows_of
 def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": "a" * 5000}), encoding="utf-8")
     with pytest.raises(BertcliError, match="cannot be read as a tokenizer") as caught:
-        Tokenizer.open(Layout.of(Folder(tmp_path)))
+        tokenizer_of(tmp_path)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
 
 
@@ -43,7 +42,7 @@ def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> P
 @pytest.mark.parametrize("place", [1, 3])
 def test_tokenizer_file_template_that_omits_a_text(place: int, tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match="template omits a text, or has it twice"):
-        Tokenizer.open(Layout.of(Folder(with_template(tmp_path, lambda template: template["pair"].pop(place)))))
+        tokenizer_of(with_template(tmp_path, lambda template: template["pair"].pop(place)))
 
 
 def of_kind(folder: Path, kind: str, change: Callable[[Any], object], escaped: str = "") -> Path:
@@ -67,30 +66,22 @@ def test_tokenizer_file_with_merges_and_a_prefix(
     """The library may end the process, or panic, as it cuts the prefix off."""
     change = {"continuing_subword_prefix": prefix}
     with pytest.raises(BertcliError, match="merges pieces and has a continuing_subword_prefix, too"):
-        Tokenizer.open(
-            Layout.of(Folder(of_kind(tmp_path, "roberta", lambda data: data["model"].update(change), escaped)))
-        )
+        tokenizer_of(of_kind(tmp_path, "roberta", lambda data: data["model"].update(change), escaped))
     assert capfd.readouterr().err == ""
 
 
 def test_tokenizer_file_with_a_word_piece_merges(tmp_path: Path) -> None:
-    words = Tokenizer.open(
-        Layout.of(Folder(of_kind(tmp_path, "mpnet", lambda data: data["model"]["vocab"].update(merges=10_000))))
-    )
+    words = tokenizer_of(of_kind(tmp_path, "mpnet", lambda data: data["model"]["vocab"].update(merges=10_000)))
     assert words.encode(["merges"])[0].ids[1:-1] == [10_000]
 
 
 def test_tokenizer_file_that_merges_at_random(tmp_path: Path) -> None:
-    words = Tokenizer.open(
-        Layout.of(Folder(of_kind(tmp_path, "roberta", lambda data: data["model"].update(dropout=0.9))))
-    )
+    words = tokenizer_of(of_kind(tmp_path, "roberta", lambda data: data["model"].update(dropout=0.9)))
     assert words.encode(["the cat"])[0].pieces == ["<s>", "the", "Ġcat", "</s>"]
 
 
 def test_tokenizer_file_with_an_id_of_32_bits(tmp_path: Path) -> None:
-    words = Tokenizer.open(
-        Layout.of(Folder(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5))))
-    )
+    words = tokenizer_of(of_kind(tmp_path, "roberta", lambda data: data["model"]["vocab"].update(the=2**31 + 5)))
     (tokens,) = words.encode(["the"])
     (window,) = windows_of(tokens, 10, 2)
     assert tokens.ids == window.ids == [0, 2**31 + 5, 2]
@@ -117,7 +108,7 @@ def test_tokenizer_file_with_a_segment_that_the_model_lacks(tmp_path: Path) -> N
         document["post_processor"]["pair"][-1]["SpecialToken"]["type_id"] = 7
 
     folder = of_kind(tmp_path, "deberta-v2", change)
-    tokenizer = Tokenizer.open(Layout.of(Folder(folder)), BertConfig(vocab_size=1000))
+    tokenizer = tokenizer_of(folder, BertConfig(vocab_size=1000))
     assert len(tokenizer.encode(["tea"])) == 1
     with pytest.raises(BertcliError, match="gives a text segment 7, but the model's segments end at 1"):
         tokenizer.encode(["tea"], ["tea"])
@@ -169,7 +160,7 @@ def test_tokenizer_file_with_a_map_of_characters_that_may_end_the_process(
 ) -> None:
     folder = of_kind(tmp_path, "xlm-roberta", change)
     with pytest.raises(BertcliError, match=f"has a precompiled_charsmap that.*{message}"):
-        Tokenizer.open(Layout.of(Folder(folder)))
+        tokenizer_of(folder)
     assert capfd.readouterr().err == ""
 
 

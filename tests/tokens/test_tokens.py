@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.opened_folders import tokenizer_of
 from helpers.vocabulary import SPECIAL, pieces, write_tokenizer_json, write_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 
@@ -32,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def from_vocabulary(folder: Path, vocabulary: list[str] = SMALL, **config: Any) -> Tokenizer:
     write_vocabulary(folder, vocabulary)
     (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    return Tokenizer.open(Layout.of(Folder(folder)))
+    return tokenizer_of(folder)
 
 
 def from_json(folder: Path, edit: Edit = lambda data: None, config: dict[str, Any] | None = None) -> Tokenizer:
@@ -43,7 +42,7 @@ def from_json(folder: Path, edit: Edit = lambda data: None, config: dict[str, An
     edit(data)
     file.write_text(json.dumps(data), encoding="utf-8")
     (folder / "tokenizer_config.json").write_text(json.dumps(config or {}), encoding="utf-8")
-    return Tokenizer.open(Layout.of(Folder(folder)))
+    return tokenizer_of(folder)
 
 
 def pieces_of(tokenizer: Tokenizer, text: str, pair: str | None = None, max_length: int | None = None) -> list[str]:
@@ -101,7 +100,7 @@ def test_texts_may_be_cut_on_the_left(folder: Path) -> None:
 @pytest.mark.parametrize("baked", [None, 6])
 def test_padding_and_truncation_of_tokenizer_json_are_off(baked: int | None, folder: Path) -> None:
     write_tokenizer_json(folder, SMALL, baked=baked)
-    assert len(pieces_of(Tokenizer.open(Layout.of(Folder(folder))), "a b c " * 9)) == 29
+    assert len(pieces_of(tokenizer_of(folder), "a b c " * 9)) == 29
 
 
 # ----------------------------------------------------------------------------------------------------- special tokens
@@ -120,7 +119,7 @@ def test_special_tokens_of_other_names(value: Any, file: str, folder: Path) -> N
     vocabulary = [{"[MASK]": "<mask>"}.get(piece, piece) for piece in SMALL]
     write_vocabulary(folder, vocabulary)
     (folder / file).write_text(json.dumps({"mask_token": value}), encoding="utf-8")
-    tokenizer = Tokenizer.open(Layout.of(Folder(folder)))
+    tokenizer = tokenizer_of(folder)
     assert (tokenizer.mask_token, tokenizer.mask_id) == ("<mask>", 4)
     assert pieces_of(tokenizer, "a <mask>") == ["[CLS]", "a", "<mask>", "[SEP]"]
 
@@ -178,9 +177,7 @@ def test_a_limit_too_small_for_the_special_tokens(max_length: int, folder: Path)
 
 def test_a_model_of_one_segment_is_given_no_other(folder: Path) -> None:
     write_vocabulary(folder, SMALL)
-    (tokens,) = Tokenizer.open(Layout.of(Folder(folder)), BertConfig(vocab_size=len(SMALL), type_vocab_size=1)).encode(
-        ["a"], ["b"]
-    )
+    (tokens,) = tokenizer_of(folder, BertConfig(vocab_size=len(SMALL), type_vocab_size=1)).encode(["a"], ["b"])
     assert tokens.segments == [0, 0, 0, 0, 0]
 
 
@@ -231,19 +228,19 @@ def test_a_tokenizer_json_that_cannot_be_read_is_no_reason_to_take_another(conte
     write_vocabulary(folder, SMALL)
     (folder / "tokenizer.json").write_bytes(content)
     with pytest.raises(BertcliError, match=r"tokenizer\.json cannot be read as a tokenizer"):
-        Tokenizer.open(Layout.of(Folder(folder)))
+        tokenizer_of(folder)
 
 
 def test_a_tokenizer_json_that_is_a_folder(folder: Path) -> None:
     write_vocabulary(folder, SMALL)
     (folder / "tokenizer.json").mkdir()
     with pytest.raises(BertcliError, match="is not a file"):
-        Tokenizer.open(Layout.of(Folder(folder)))
+        tokenizer_of(folder)
 
 
 def test_no_tokenizer_at_all(folder: Path) -> None:
     with pytest.raises(BertcliError, match=r"neither tokenizer\.json nor vocab\.txt"):
-        Tokenizer.open(Layout.of(Folder(folder)))
+        tokenizer_of(folder)
 
 
 @pytest.mark.parametrize(

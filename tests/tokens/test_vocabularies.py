@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.family_checkpoints import make_family
+from helpers.opened_folders import tokenizer_of
 from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import byte_pairs
 from helpers.vocabulary import pieces, write_vocabulary
@@ -15,8 +16,6 @@ from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_fold
 from tokenizers import pre_tokenizers
 
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.slow import VocabularyPiece, parse_model
@@ -32,7 +31,7 @@ def encoded(tokenizer: Tokenizer) -> list[Tokens]:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_vocabularies_equal_transformers(name: str, tmp_path: Path) -> None:
     for tokens, (ids, segments, starts, ends) in zip(
-        encoded(Tokenizer.open(Layout.of(Folder(write_folder(tmp_path, name))))), GOLDEN[name], strict=True
+        encoded(tokenizer_of(write_folder(tmp_path, name))), GOLDEN[name], strict=True
     ):
         assert tokens.ids == ids
         if name != "esm":
@@ -42,20 +41,20 @@ def test_vocabularies_equal_transformers(name: str, tmp_path: Path) -> None:
 
 
 def test_vocabularies_of_letters_have_offsets(tmp_path: Path) -> None:
-    (tokens,) = Tokenizer.open(Layout.of(Folder(write_folder(tmp_path, "esm")))).encode(["MKT x<mask>"])
+    (tokens,) = tokenizer_of(write_folder(tmp_path, "esm")).encode(["MKT x<mask>"])
     assert tokens.pieces == ["<cls>", "M", "K", "T", "<unk>", "<mask>", "<eos>"]
     assert tokens.offsets == [(0, 0), (0, 1), (1, 2), (2, 3), (4, 5), (5, 11), (0, 0)]
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_vocabularies_saved_as_tokenizer_json_are_the_same(name: str, tmp_path: Path) -> None:
-    first = Tokenizer.open(Layout.of(Folder(write_folder(tmp_path, name))))
+    first = tokenizer_of(write_folder(tmp_path, name))
     first.save(tmp_path)
     saved = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
     assert saved["tokenizer_class"] == FOLDERS[name].small.get("tokenizer_config.json", {}).get(
         "tokenizer_class", FOLDERS[name].config.get("tokenizer_class", "PreTrainedTokenizerFast")
     )
-    second = Tokenizer.open(Layout.of(Folder(tmp_path)))
+    second = tokenizer_of(tmp_path)
     assert (tmp_path / "tokenizer.json").exists()
     for one, other in zip(encoded(first), encoded(second), strict=True):
         assert (one.ids, one.offsets, one.segments) == (other.ids, other.offsets, other.segments)
@@ -63,7 +62,7 @@ def test_vocabularies_saved_as_tokenizer_json_are_the_same(name: str, tmp_path: 
 
 @pytest.mark.parametrize("name", [name for name in MADE if "qwen" not in name and "t5" not in name])  # which lack most
 def test_vocabularies_have_special_tokens_by_role(name: str, tmp_path: Path) -> None:
-    tokenizer = Tokenizer.open(Layout.of(Folder(write_folder(tmp_path, name))))
+    tokenizer = tokenizer_of(write_folder(tmp_path, name))
     (tokens,) = tokenizer.encode([f"tea {tokenizer.mask_token}"])
     assert [tokens.ids[0], *tokens.ids[-2:]] == [tokenizer.special_id(role) for role in ("cls", "mask", "sep")]
     assert None not in (tokenizer.special_id("pad"), tokenizer.special_id("unk"))
@@ -72,8 +71,8 @@ def test_vocabularies_have_special_tokens_by_role(name: str, tmp_path: Path) -> 
 def test_vocabularies_that_do_not_fit_the_embedding(tmp_path: Path) -> None:
     write_folder(tmp_path, "xlm-roberta")
     with pytest.raises(BertcliError, match="vocabulary has 122 pieces, but the model has 121 embeddings"):
-        Tokenizer.open(Layout.of(Folder(tmp_path)), BertConfig(vocab_size=121))
-    assert Tokenizer.open(Layout.of(Folder(tmp_path)), BertConfig(vocab_size=122)).vocab_size == 122
+        tokenizer_of(tmp_path, BertConfig(vocab_size=121))
+    assert tokenizer_of(tmp_path, BertConfig(vocab_size=122)).vocab_size == 122
 
 
 # ------------------------------------------------------------------------------------- which class, and what is missing
@@ -85,13 +84,13 @@ def test_vocabularies_of_classes_that_need_tokenizer_json(tmp_path: Path, kind: 
     write_vocabulary(tmp_path, pieces())
     (tmp_path / file).write_text(json.dumps({"tokenizer_class": kind}))
     with pytest.raises(BertcliError, match=rf"has a '{kind}' without a tokenizer\.json, from"):
-        Tokenizer.open(Layout.of(Folder(tmp_path)))
+        tokenizer_of(tmp_path)
 
 
 def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> None:
     write_vocabulary(tmp_path, pieces())
     (tmp_path / "config.json").write_text('{"model_type": "ernie"}')
-    assert Tokenizer.open(Layout.of(Folder(tmp_path))).encode(["hot tea"])[0].pieces == ["[CLS]", "hot", "tea", "[SEP]"]
+    assert tokenizer_of(tmp_path).encode(["hot tea"])[0].pieces == ["[CLS]", "hot", "tea", "[SEP]"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_vocabularies_that_are_not_there(
     for name in files:
         (tmp_path / name).write_text("{}")
     with pytest.raises(BertcliError, match=message) as caught:
-        Tokenizer.open(Layout.of(Folder(tmp_path)))
+        tokenizer_of(tmp_path)
     assert "\n" not in str(caught.value)
 
 
@@ -175,7 +174,7 @@ def test_vocabularies_model_that_is_damaged(data: bytes, message: str, tmp_path:
     (tmp_path / "config.json").write_text('{"model_type": "albert"}')
     (tmp_path / "spiece.model").write_bytes(data)
     with pytest.raises(BertcliError, match=message) as caught:
-        Tokenizer.open(Layout.of(Folder(tmp_path)))
+        tokenizer_of(tmp_path)
     assert "spiece.model" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -192,7 +191,7 @@ def test_vocabularies_model_with_random_damage_is_read_or_refused(name: str, tmp
         file.write_bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
         message = ""
         try:
-            tokens = encoded(Tokenizer.open(Layout.of(Folder(tmp_path))))
+            tokens = encoded(tokenizer_of(tmp_path))
         except BertcliError as error:
             message, tokens = str(error), []
         assert all(len(one.ids) == len(one.offsets) for one in tokens)
@@ -220,7 +219,7 @@ def test_vocabularies_of_byte_pairs_that_are_damaged(
     (tmp_path / "vocab.json").write_bytes(vocabulary)
     (tmp_path / "merges.txt").write_bytes(merges)
     with pytest.raises(BertcliError, match=message) as caught:
-        Tokenizer.open(Layout.of(Folder(tmp_path)))
+        tokenizer_of(tmp_path)
     assert "\n" not in str(caught.value)
 
 
@@ -229,7 +228,7 @@ def test_vocabularies_of_byte_pairs_that_are_damaged(
 
 def test_vocabularies_overruled_by_tokenizer_config_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bertcli")
-    Tokenizer.open(Layout.of(Folder(write_folder(tmp_path, "distilbert, overruled"))))
+    tokenizer_of(write_folder(tmp_path, "distilbert, overruled"))
     assert [message.partition("tokenizer.json ")[2] for message in caplog.messages] == [
         "is read with lowercase true, as transformers does (tokenizer_config.json)."
     ]
@@ -254,7 +253,7 @@ def test_vocabularies_give_segments_as_the_version_that_wrote_them(
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": tokenizer_class}))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "transformers_version": version}))
     caplog.set_level(logging.INFO, "bertcli")
-    tokenizer = Tokenizer.open(Layout.of(Folder(tmp_path)), BertConfig(vocab_size=1000))
+    tokenizer = tokenizer_of(tmp_path, BertConfig(vocab_size=1000))
     caplog.clear()
     tokenizer.encode(["tea"])
     assert not caplog.messages
@@ -266,14 +265,14 @@ def test_vocabularies_give_segments_as_the_version_that_wrote_them(
     (tmp_path / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]})
     )
-    assert Tokenizer.open(Layout.of(Folder(tmp_path))).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, 1, 1]
+    assert tokenizer_of(tmp_path).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, 1, 1]
 
 
 def test_vocabularies_of_deberta_are_byte_pairs_in_berts_frame(tmp_path: Path) -> None:
     made = byte_pairs(["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"])
     made.model.save(str(tmp_path))
     (tmp_path / "config.json").write_text('{"model_type": "deberta"}', encoding="utf-8")
-    tokenizer = Tokenizer.open(Layout.of(Folder(tmp_path)))
+    tokenizer = tokenizer_of(tmp_path)
     alone, pair, masked = (
         tokenizer.encode([text], [other])[0] for text, other in (("hot tea", None), ("hot", "tea"), ("a [MASK]", None))
     )

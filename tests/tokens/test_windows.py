@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from helpers.opened_folders import tokenizer_of
 from helpers.vocabulary import pieces, write_tokenizer_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,9 +12,7 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
-from bertcli.tokens import Tokenizer, Tokens
+from bertcli.tokens import Tokens
 from bertcli.tokens.windows import windows_of
 
 WORDS = ["tea", "unbelievable", "Tokens,", "[MASK]", "Café", "北京", "😀", "transformed"]
@@ -48,7 +47,7 @@ def test_windows_are_those_of_the_library(folder: Path, text: str, pair: str | N
     size = first + (2 if pair is None else 3) + overlap + more
     backend.enable_truncation(size, stride=overlap, strategy="only_first" if pair is None else "only_second")
     reference = backend.encode(text, pair)
-    (tokens,) = Tokenizer.open(Layout.of(Folder(folder))).encode([text], [pair])
+    (tokens,) = tokenizer_of(folder).encode([text], [pair])
     windows = windows_of(tokens, size, overlap)
     assert [told(window) for window in windows] == [expected(one) for one in (reference, *reference.overflowing)]
     assert all(window.lost == 0 for window in windows)
@@ -58,7 +57,7 @@ def test_windows_are_those_of_the_library(folder: Path, text: str, pair: str | N
 @quick
 @given(text=texts, pair=texts, size=st.integers(4, 30), cut=st.sampled_from(["longest", "text", "pair"]))
 def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size: int, cut: str) -> None:
-    backend, tokenizer = library(folder), Tokenizer.open(Layout.of(Folder(folder)))
+    backend, tokenizer = library(folder), tokenizer_of(folder)
     lengths = [len(backend.encode(one, add_special_tokens=False)) for one in (text, pair)]
     strategy = {"longest": "longest_first", "text": "only_first", "pair": "only_second"}[cut]
     backend.enable_truncation(size, strategy=strategy)
@@ -73,7 +72,7 @@ def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size:
 
 @pytest.mark.parametrize("cut", ["text", "pair"])
 def test_a_side_is_never_cut_to_no_token(cut: Literal["text", "pair"], folder: Path) -> None:
-    tokenizer = Tokenizer.open(Layout.of(Folder(folder)))
+    tokenizer = tokenizer_of(folder)
     sides = {"text": "hello world", "pair": "hello world"} | {cut: "tea coffee water milk"}
     one, other = [sides["text"]], [sides["pair"]]
     (tokens,) = tokenizer.encode(one, other, 6, cut)
@@ -88,16 +87,16 @@ def test_a_side_is_never_cut_to_no_token(cut: Literal["text", "pair"], folder: P
 
 @pytest.mark.parametrize(("size", "overlap", "room"), [(6, 1, 1), (4, 0, 0), (9, 4, 4)])
 def test_windows_too_small_to_move_on(folder: Path, size: int, overlap: int, room: int) -> None:
-    (tokens,) = Tokenizer.open(Layout.of(Folder(folder))).encode(["hello world"], ["tea coffee water milk bread"])
+    (tokens,) = tokenizer_of(folder).encode(["hello world"], ["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match=f"window of {size} tokens has room for {room} beside .*the first text"):
         windows_of(tokens, size, overlap)
-    (single,) = Tokenizer.open(Layout.of(Folder(folder))).encode(["tea coffee water milk bread"])
+    (single,) = tokenizer_of(folder).encode(["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match="has room for 2 beside the special tokens, no more than the 2 that it"):
         windows_of(single, 4, 2)
 
 
 def test_words_and_what_pieces_spell(folder: Path) -> None:
-    tokenizer = Tokenizer.open(Layout.of(Folder(folder)))
+    tokenizer = tokenizer_of(folder)
     (tokens,) = tokenizer.encode(["Unbelievable tea"], ["tokens"])
     assert tokens.pieces == ["[CLS]", "un", "##believ", "##able", "tea", "[SEP]", "token", "##s", "[SEP]"]
     assert tokens.words == [None, 0, 0, 0, 1, None, 0, 0, None]
@@ -106,6 +105,6 @@ def test_words_and_what_pieces_spell(folder: Path) -> None:
 
 
 def test_the_length_of_a_prompt(folder: Path) -> None:
-    tokenizer = Tokenizer.open(Layout.of(Folder(folder)))
+    tokenizer = tokenizer_of(folder)
     assert tokenizer.prompt_length("hot tea: ") == 4  # [CLS] hot tea :
     assert tokenizer.prompt_length("") == 1

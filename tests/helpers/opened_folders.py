@@ -1,0 +1,30 @@
+"""What the package reads of a folder, opened in one place: tests of files do not depend on who calls whom inside."""
+
+from pathlib import Path
+
+from bertcli.folder.files import Folder
+from bertcli.folder.layout import Layout
+from bertcli.models.config import Config
+from bertcli.sentence.config import SentenceConfig, read_sentence_config
+from bertcli.tokens import Tokenizer
+from bertcli.weights.loading import Checkpoint, open_checkpoint
+
+
+def layout_of(folder: Path) -> Layout:
+    """Read what lies where in a folder."""
+    return Layout.of(Folder(folder))
+
+
+def sentence_of(folder: Path) -> SentenceConfig:
+    """Read the sentence settings of a folder, of which nothing else needs to be there."""
+    return read_sentence_config(layout_of(folder))
+
+
+def tokenizer_of(folder: Path, config: Config | None = None) -> Tokenizer:
+    """Open the tokenizer in a folder, of which nothing else needs to be there; `config` is the network's."""
+    return Tokenizer.open(layout_of(folder), config)
+
+
+def checkpoint_of(folder: Path, *, partial: bool = False) -> Checkpoint:
+    """Open the network of a folder, with the use of every tensor; with `partial` tensors may be missing."""
+    return open_checkpoint(layout_of(folder), partial=partial)
