@@ -144,3 +144,26 @@ def test_a_folder_is_understood_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     model = bertcli.load(folder)
     model.encode(["tea"])
     assert [one.path for one in made] == [folder]
+
+
+def test_small_files_are_read_when_a_folder_is_opened(tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",)))
+    file = folder / "config_sentence_transformers.json"
+    file.write_text(json.dumps({"prompts": {"query": "Find: "}}), encoding="utf-8")
+    model = bertcli.load(folder, text=False)
+    file.write_text("damaged", encoding="utf-8")
+    assert model.sentence.prompts == {"query": "Find: "}
+    with pytest.raises(BertcliError, match=r"transformers\.json is not valid JSON"):
+        bertcli.load(folder)
+
+
+def test_a_refused_setting_hinders_only_those_who_need_it(tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", tokenizer="json", head="mlm", sentence=Sentence(("mean",)))
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules.append({"type": "sentence_transformers.models.CNN", "path": "2_CNN"})
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    model = bertcli.load(folder)
+    assert model.fill_mask(["The [MASK]."])
+    for _ in range(2):  # the refusal is kept, not only raised once
+        with pytest.raises(BertcliError, match=r"lists the module .sentence_transformers\.models\.CNN., which"):
+            model.encode(["tea"])
