@@ -178,7 +178,8 @@ def _template_of(whole: Side, spans: Sequence[TextSpan], room: int | None, endin
         later = max(positions, key=lambda some: some.stop)
         if later.start >= stop:
             raise BertcliError(
-                f"There is no room for the second text in {room} tokens: shorten the first, or raise --max-length."
+                f"There is no room for the second text in {room} tokens: shorten the first, or raise max_length "
+                "(--max-length)."
             )
     side_of = {position: side for side, some in enumerate(positions) for position in some}
     template = []

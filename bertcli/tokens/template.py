@@ -194,7 +194,8 @@ def kept_parts(lengths: list[int], room: int | None, original: EncodeInput, from
                 cut, whole = ("first", "second") if side == 0 else ("second", "first")
                 raise BertcliError(
                     f"There is no room for the {cut} text: the {whole} one, which may not be cut, has "
-                    f"{lengths[1 - side]:,} of {room:,} tokens. Shorten the {whole} text, or raise --max-length."
+                    f"{lengths[1 - side]:,} of {room:,} tokens. Shorten the {whole} text, or raise max_length "
+                    "(--max-length)."
                 )
     ends = lengths if from_left else counts
     return tuple(slice(end - count, end) for end, count in zip(ends, counts, strict=True))

@@ -6,7 +6,7 @@ A field that OpenAPI describes and no route reads would be worse than none: nobo
 import json
 from collections.abc import Iterator
 from shutil import copytree
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from conftest import Made
@@ -16,6 +16,7 @@ from helpers.served import Running, serving
 from reference import task_cases as cases
 
 import bertcli
+from bertcli.serve.api.tasks import PIPELINE_NAMES
 from bertcli.serve.routes import Route, all_routes
 
 # Both ends are other words, so that it matters at which it is cut; the mask stays where it is not.
@@ -143,3 +144,74 @@ def test_every_field_changes_the_answer(path: str, field: str, running: Running)
     # A text that is too long is cut if nothing is said.
     assert status == (422 if field == "truncate" and has_effect else 200), changed
     assert (changed != plain) == has_effect
+
+
+# -------------------------------------------------------------------------------------------------- tasks' parameters
+
+Parameters = dict[str, Any]
+CONTEXT = "the queen walked to the river and the king drank hot tea with a cat"
+ASKED = {"question": "who?", "context": CONTEXT}
+TAGGED = "The king of France visited Paris and the queen sold tea"
+# A value other than the default for each parameter of a route, and parameters that are given in any case.
+PARAMETERS: dict[str, dict[str, Any | tuple[Parameters, Any]]] = {
+    "/classify": {"max_length": 5, "top_k": 1, "activation": "sigmoid"},
+    "/zero-shot": {
+        "max_length": (ZERO_SHOT, 30), "top_k": (ZERO_SHOT, 1), "candidates": (ZERO_SHOT, ["a cat", "tea"]),
+        "template": (ZERO_SHOT, "Here is {}, no {}."), "multi_label": (ZERO_SHOT, True),
+    },
+    "/fill-mask": {"max_length": 40, "top_k": 1, "targets": ["tea", "cat"], "joint": True},
+    "/score": {"max_length": 5, "within_word": True},
+    "/tag": {
+        "max_length": 6, "stride": ({"max_length": 7}, 0), "aggregation": "none", "ignore": ["MISC"], "redact": True,
+        "redact_with": ({"redact": True}, "X"), "only": ({"redact": True}, ["LOC"]),
+        "threshold": ({"redact": True}, 0.9),
+    },
+    "/answer": {
+        "max_length": ({"top_k": 9}, 12), "stride": ({"max_length": 12, "top_k": 9}, 0), "top_k": 2,
+        "max_answer_length": ({"top_k": 9}, 1), "no_answer": ({"top_k": 99}, True), "score": "logits",
+    },
+}  # fmt: skip
+TEXTS: dict[str, Any] = {
+    "/tag": TAGGED,
+    "/answer": ASKED,
+    "/score": ["an unbelievable cat sat with tea"],
+    "/fill-mask": [LONG.replace("[MASK]", "[MASK] drank [MASK]")],
+}
+# What is for another route, another model, or the command line.
+OF_OTHERS = {
+    "/classify": {"head", "candidates", "template", "multi_label"},
+    "/zero-shot": {"head", "activation"},
+    "/score": {"target", "compare", "metric"},
+    "/tag": {"labels", "nested", "multi_label"},
+}
+PARAMETER_CASES = [(path, name) for path, names in PARAMETERS.items() for name in names]
+
+
+def parameters_of(route: Route) -> set[str]:
+    assert route.request is not None
+    (model,) = (one for one in get_args(route.request.model_fields["parameters"].annotation) if one is not type(None))
+    return {*model.model_fields}
+
+
+def test_every_parameter_has_a_value() -> None:
+    for path, names in PARAMETERS.items():
+        assert parameters_of(ROUTES[path]) - OF_OTHERS.get(path, set()) == names.keys(), path
+    named = {path for path, route in ROUTES.items() if route.uses and "parameters" in fields(route)}
+    assert named - {"/predict"} == PARAMETERS.keys()  # which is /classify
+    assert {*PIPELINE_NAMES.values()} <= {name for names in PARAMETERS.values() for name in names}
+
+
+@pytest.mark.parametrize(("path", "name"), PARAMETER_CASES)
+def test_every_parameter_changes_the_answer_by_either_name(path: str, name: str, running: Running) -> None:
+    given = PARAMETERS[path][name]
+    common, value = given if isinstance(given, tuple) else ({}, given)
+    body = BODIES[path] | ({"inputs": TEXTS[path]} if path in TEXTS else {})
+    status, plain = answer(running, path, body | {"parameters": common})
+    assert status == 200, plain
+    status, changed = answer(running, path, body | {"parameters": common | {name: value}})
+    assert status == 200, changed
+    assert changed != plain
+    for theirs, ours in PIPELINE_NAMES.items():
+        if ours == name:
+            without = {key: one for key, one in common.items() if PIPELINE_NAMES.get(key, key) != name}
+            assert answer(running, path, body | {"parameters": without | {theirs: value}}) == (200, changed)
