@@ -215,7 +215,7 @@ def test_damaged_weights_are_an_error(made: Made, tmp_path: Path) -> None:
 def test_a_file_without_its_option_is_answered_with_the_option() -> None:
     left = bertcli("probe", "reviews.csv")
     assert left.status == 2
-    assert "Did you mean -i reviews.csv?" in " ".join(left.err.replace("│", " ").split())
+    assert "Did you mean bertcli probe -i reviews.csv?" in " ".join(left.err.replace("│", " ").split())
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:
