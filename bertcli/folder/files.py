@@ -241,7 +241,7 @@ class Folder:
         return paths
 
     def has(self, name: str) -> bool:
-        """True if there is such a file or link. ReadOptions a link that leads nowhere is an error."""
+        """True if there is such a file or link. Reading a link that leads nowhere is an error."""
         return os.path.lexists(self.file(name))
 
     def value(self, name: str) -> Any:

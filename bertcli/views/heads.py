@@ -60,11 +60,10 @@ class HeadsOptions(TargetOptions):
         """Errors: BertcliError for a result without `ablate`, a token without `rollout`, and `layer` with either."""
         super().__post_init__()
         if self.token is not None and not self.rollout:
-            raise BertcliError("A token (--token) is shown by rollout alone: add rollout (--rollout), or leave it out.")
+            raise BertcliError("A token (--token) needs rollout: add it (--rollout), or leave out the token.")
         if not self.ablate and (self.label, self.word, self.versus) != (None, None, None):
             raise BertcliError(
-                "A label, a word or another text (--label, --word, --versus) is only asked about with ablate "
-                "(--ablate)."
+                "A label, a word or another text (--label, --word, --versus) needs ablate: add it (--ablate)."
             )
         if self.layer is not None and (self.ablate or self.rollout or self.top_k is not None):
             raise BertcliError(

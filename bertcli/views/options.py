@@ -31,5 +31,5 @@ class TargetOptions(Cut):
         super().__post_init__()
         if sum(result is not None for result in (self.label, self.word, self.versus)) > 1:
             raise BertcliError(
-                "Ask about one result: a label, a word, or the cosine with a text (--label, --word, --versus)."
+                "Choose one result: a label, a word, or the cosine with a text (--label, --word, --versus)."
             )

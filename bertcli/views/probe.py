@@ -79,7 +79,7 @@ def check_name(file: str) -> None:
     """Raise BertcliError for a file to save in that is none, such as the folder that older versions wrote."""
     if ending_of(file) != CLASSIFIER:
         raise BertcliError(
-            f"{file} is no {CLASSIFIER} file. A probe is saved as a small file, no longer as a model's folder: give "
+            f"{file} is not a {CLASSIFIER} file. A probe is saved as a small file, no longer as a model's folder: give "
             "--save FILE.safetensors, and then bertcli classify -m MODEL --classifier FILE.safetensors."
         )
 

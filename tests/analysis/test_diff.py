@@ -257,7 +257,7 @@ def test_diff_notices_the_arrays_of_another_text(made: Made, tmp_path: Path) -> 
         assert (found.first, len(found.steps)) == (None, len(trace.arrays))
     with pytest.raises(BertcliError, match="are those of another text"):
         bertcli.diff(model, arrays, TEXT.replace("tea", "bread"))
-    with pytest.raises(BertcliError, match="does not say of which ids"):
+    with pytest.raises(BertcliError, match="has no input_ids, so the text of its arrays is unknown"):
         bertcli.diff(model, trace.arrays)
     for bad in (np.array([[0, 10**6]]), np.array([[-1]]), np.array([[0.5]]), np.zeros((1, 0), np.int64)):
         with pytest.raises(BertcliError):

@@ -149,7 +149,7 @@ def test_patch_says_what_it_cannot_do(made: Made, tmp_path: Path) -> None:
         ("The [MASK] sat.", "The [MASK] [MASK].", {}, "has 2"),
         ("The king sat.", "The queen sat.", {}, "does not have"),
         ("The [MASK] sat.", "The [MASK] ran.", {"word": "of tea"}, "not one piece"),
-        ("The [MASK] sat.", "The [MASK] ran.", {"label": "x", "word": "y"}, "Ask about one result"),
+        ("The [MASK] sat.", "The [MASK] ran.", {"label": "x", "word": "y"}, "Choose one result"),
         ("The [MASK] sat.", "The [MASK] ran.", {"of": "neurons"}, "There is no of 'neurons'"),
         ("The [MASK] sat.", "The [MASK] ran.", {"direction": 3}, "direction"),
         ("", "The [MASK] ran.", {"word": "tea"}, "has 0"),

@@ -198,7 +198,7 @@ def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_pat
     file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(128))
     done = bertcli("search", "-m", model, "tea", "--in", file)
     assert done.status == 0
-    assert "\nWarning: ReadOptions `.npy` or `.npz` file required" in f"\n{done.err}"
+    assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
     assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Warni"]
 
 
@@ -347,7 +347,7 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
     assert "v.npy.settings.json" in bertcli(*search).error
     note.unlink()
     done = bertcli(*search)
-    unknown = f"Warning: {file} does not say which model and options made its vectors: make sure that they are those of"
+    unknown = f"Warning: {file} has no record of the model and options of its vectors: make sure that they are those of"
     assert f"{unknown} this command." in done.err
     assert done.records[0]["nearest"][0]["row"] == 3
 

@@ -341,22 +341,31 @@ def test_lines_of_words_without_a_tag_are_named(made: Made, tmp_path: Path) -> N
 def test_json_that_is_not_squad_s_is_refused(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text("[1]")
-    assert "no data as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
+    assert "is not SQuAD data: it must be JSON" in bertcli("evaluate", file, "-m", made(head="qa")).error
     wrong: list[Any] = [1.0, None, "x", {"paragraphs": []}]
     for data in wrong:
         file.write_text(json.dumps({"data": data}))
-        assert "no data as SQuAD has it" in bertcli("evaluate", file, "-m", made(head="qa")).error
+        assert "is not SQuAD data: it must be JSON" in bertcli("evaluate", file, "-m", made(head="qa")).error
 
 
 QUESTION = {"id": "1", "question": "who?", "answers": [{"text": "the king", "answer_start": 0}]}
 NOT_SQUAD: dict[str, tuple[Any, str]] = {
-    "article": (1.0, "article 1: not as SQuAD has it: 1.0 is no object with paragraphs"),
-    "no paragraphs": ({}, "article 1: not as SQuAD has it: an object has no paragraphs"),
-    "paragraphs": ({"paragraphs": 1.0}, "article 1: not as SQuAD has it: paragraphs is 1.0, not a list"),
-    "paragraph": ({"paragraphs": [{"qas": []}, 3]}, "article 1: not as SQuAD has it: 3 is no object with qas"),
-    "questions": ({"paragraphs": [{"qas": {}}]}, "article 1: not as SQuAD has it: qas is {}, not a list"),
-    "question": ({"paragraphs": [{"qas": ["x"]}]}, "article 1: not as SQuAD has it: 'x' is no object with question"),
-    "no context": ({"paragraphs": [{"qas": [QUESTION]}]}, "article 1: not as SQuAD has it: an object has no context"),
+    "article": (1.0, "article 1 does not have the shape of SQuAD: 1.0 is not an object with paragraphs"),
+    "no paragraphs": ({}, "article 1 does not have the shape of SQuAD: an object has no paragraphs"),
+    "paragraphs": ({"paragraphs": 1.0}, "article 1 does not have the shape of SQuAD: paragraphs is 1.0, not a list"),
+    "paragraph": (
+        {"paragraphs": [{"qas": []}, 3]},
+        "article 1 does not have the shape of SQuAD: 3 is not an object with qas",
+    ),
+    "questions": ({"paragraphs": [{"qas": {}}]}, "article 1 does not have the shape of SQuAD: qas is {}, not a list"),
+    "question": (
+        {"paragraphs": [{"qas": ["x"]}]},
+        "article 1 does not have the shape of SQuAD: 'x' is not an object with question",
+    ),
+    "no context": (
+        {"paragraphs": [{"qas": [QUESTION]}]},
+        "article 1 does not have the shape of SQuAD: an object has no context",
+    ),
     "context": ({"paragraphs": [{"qas": [QUESTION], "context": 1.0}]}, "question '1': 1.0 is not a text"),
     "words": (
         {"paragraphs": [{"qas": [{**QUESTION, "question": True}], "context": "the king"}]},
@@ -364,11 +373,11 @@ NOT_SQUAD: dict[str, tuple[Any, str]] = {
     ),
     "answers": (
         {"paragraphs": [{"qas": [{**QUESTION, "answers": "the king"}], "context": "the king"}]},
-        "article 1: not as SQuAD has it: answers is 'the king', not a list",
+        "article 1 does not have the shape of SQuAD: answers is 'the king', not a list",
     ),
     "answer": (
         {"paragraphs": [{"qas": [{**QUESTION, "answers": [None]}], "context": "the king"}]},
-        "article 1: not as SQuAD has it: null is no object with text",
+        "article 1 does not have the shape of SQuAD: null is not an object with text",
     ),
     "answer's text": (
         {"paragraphs": [{"qas": [{**QUESTION, "answers": [{"text": 1.0}]}], "context": "the king"}]},

@@ -95,7 +95,7 @@ def test_stored_vectors_give_the_same_figures(folder: Path, tmp_path: Path) -> N
     assert values(given) == pytest.approx(values(computed))
     np.save(tmp_path / "less.npy", np.load(file)[1:])
     less = bertcli("evaluate", folder, "--vectors", tmp_path / "less.npy")
-    assert "does not say which model and options made its vectors" in less.err
+    assert "has no record of the model and options of its vectors" in less.err
     assert "has 29 vectors, but the corpus 30 documents" in less.err
     np.save(tmp_path / "narrow.npy", np.load(file)[:, :8])
     narrow = bertcli("evaluate", folder, "--vectors", tmp_path / "narrow.npy")
@@ -188,7 +188,9 @@ def test_a_folder_is_reranked_with_the_candidates_of_a_run(folder: Path, made: M
     record = judged(folder, "--task", "rank", "--run", run, "-m", made(head="classifier", num_labels=1), "--k", "5")
     assert values(record, 0) == pytest.approx(values(judged(folder, "--k", "5")))
     assert record["models"][1]["metrics"]["recall@5"]["value"] >= values(record, 1)["mrr@5"]
-    assert "Which documents are to be ranked?" in bertcli("evaluate", folder, "--task", "rank").error
+    assert (
+        "There are no candidates to rerank: give a run (--run)" in bertcli("evaluate", folder, "--task", "rank").error
+    )
 
 
 WIDTH = 128

@@ -74,7 +74,7 @@ def test_explain_shows_what_each_token_matched(tmp_path: Path) -> None:
     assert "contributions add up to the score" in page
     unfit: list[dict[str, Any]] = [{"label": "x"}, {"versus": "river"}, {"method": "delete"}]
     for asked in unfit:
-        with pytest.raises(BertcliError, match="one score"):
+        with pytest.raises(BertcliError, match="without masking or deleting words"):
             explain(model, ["tea"], ["tea"], **asked)
     with pytest.raises(BertcliError, match="a query and a document"):
         explain(model, ["tea"])

@@ -204,8 +204,8 @@ def test_a_template_that_does_more_is_refused(template: str | None, message: str
         ("1_LogitScore/config.json", {"true_token_id": None}, "has the true_token_id null and the false_token_id 300"),
         ("1_LogitScore/config.json", {"false_token_id": False}, "the false_token_id false, which are not two ids"),
         ("1_LogitScore/config.json", {"true_token_id": -1}, "the true_token_id -1"),
-        ("1_LogitScore/config.json", {"true_token_id": 5000}, "1185 tokens, and LogitScore asks for (5000, 300)"),
-        ("1_LogitScore/config.json", {"false_token_id": 1185}, "LogitScore asks for (301, 1185)"),
+        ("1_LogitScore/config.json", {"true_token_id": 5000}, "1185 tokens, and LogitScore needs the ids (5000, 300)"),
+        ("1_LogitScore/config.json", {"false_token_id": 1185}, "LogitScore needs the ids (301, 1185)"),
         ("1_LogitScore/config.json", {"module_input_name": "scores"}, "the module_input_name 'scores'"),
         ("sentence_bert_config.json", {"transformer_task": None}, "modality_config"),
         (
@@ -256,4 +256,4 @@ def test_texts_alone_are_no_pairs(tmp_path: Path) -> None:
     folder = write_reranker(tmp_path / "model", **KINDS["published"])
     assert "scores pairs: use rank" in run("encode", "-m", folder, "tea").err
     classifier = write_reranker(tmp_path / "classifier", **KINDS["classifier"])
-    assert "which is done here for the pairs of a reranker alone" in run("encode", "-m", classifier, "tea").err
+    assert "which bertcli does only for the pairs of a reranker" in run("encode", "-m", classifier, "tea").err

@@ -445,7 +445,7 @@ def test_workers_cores_are_shared_out(model: Model, monkeypatch: pytest.MonkeyPa
 def test_workers_what_cannot_be_opened_elsewhere_is_computed_here(model: Model, started: list[BaseProcess]) -> None:
     changed = replace(model, name="changed")
     assert len(changed.encode(TEXTS, batch_tokens=60)) == len(TEXTS)
-    with pytest.raises(BertcliError, match=r"'changed' is not as bertcli\.load\(\) opened it"):
+    with pytest.raises(BertcliError, match=r"'changed' was changed after bertcli\.load\(\)"):
         changed.encode(TEXTS, workers=2)
     with pytest.raises(BertcliError, match="workers is 0; it must be at least 1"):
         model.encode(TEXTS, workers=0)

@@ -192,6 +192,6 @@ def found_before(data: Labelled, options: Evaluate) -> list[Outcome]:
     """Evaluate a run, or the candidates in the order that they have before they are ranked."""
     scores = [row.label.found for row in data.rows]
     if data.task == "rank" and not any(scores):
-        raise BertcliError("Which documents are to be ranked? Give a run with candidates (--run), such as BM25's.")
+        raise BertcliError("There are no candidates to rerank: give a run (--run), such as BM25's.")
     name = OWN_ORDER if data.task == "rank" else options.run
     return [ranking_outcome(name, data, scores, np.ones(len(scores), bool), options)] if name else []

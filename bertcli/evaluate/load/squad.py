@@ -28,7 +28,7 @@ def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[Labe
                     location = f"{file}, question {quoted(question.get('id'))}"
                     yield read_row(Text("", location=location, label=values), "answer", fields)
         except _Malformed as error:
-            left_out.add(f"{file}, article {number}: not as SQuAD has it: {error}.")
+            left_out.add(f"{file}, article {number} does not have the shape of SQuAD: {error}.")
 
 
 def _articles(file: str) -> list[Any]:
@@ -38,14 +38,14 @@ def _articles(file: str) -> list[Any]:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         articles = None
     if not isinstance(articles, list):
-        raise BertcliError(f'{file} is no data as SQuAD has it: it is no JSON with "data", a list of articles.')
+        raise BertcliError(f'{file} is not SQuAD data: it must be JSON with "data", a list of articles.')
     return articles
 
 
 def _field(value: Any, name: str) -> Any:
     """A field of an object. Errors: _Malformed where there is no such object or field."""
     if not isinstance(value, Mapping):
-        raise _Malformed(f"{quoted(value)} is no object with {name}")
+        raise _Malformed(f"{quoted(value)} is not an object with {name}")
     if name not in value:
         raise _Malformed(f"an object has no {name}")
     return value[name]

@@ -26,7 +26,7 @@ ERRORS = {
     413: "The body is too large.",
     415: "The body is not application/json, or is compressed.",
     421: "The Host header is not a name of this server.",
-    422: "A field is wrong, does not fit the model, or asks for too much.",
+    422: "A field is wrong, does not fit the model, or is beyond a limit.",
     429: "Too many requests are waiting; Retry-After says in how many seconds to try again.",
     500: "The weights are damaged, or the server failed.",
     503: "The server is shutting down.",

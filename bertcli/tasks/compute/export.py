@@ -233,8 +233,8 @@ class GraphResults:
         if head not in (None, "none"):
             if head == "spans" and head in model.heads:
                 raise BertcliError(
-                    "The scores of spans depend on where words and labels stand, which no input of a graph says: leave "
-                    "out --head for the encoder."
+                    "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
+                    "leave out --head to export the encoder."
                 )
             if head not in model.heads:
                 heads = ", ".join(model.heads) or "none"

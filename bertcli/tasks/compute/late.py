@@ -93,7 +93,7 @@ class TokenVectors:
         ids = {word: self.model.tokenizer.id_of(word) for word in self.role.skipped}
         if unknown := [word for word, id in ids.items() if id is None]:
             words = ", ".join(map(quoted, unknown))
-            logger.warning("the skip list has words that are no token of the vocabulary, and do nothing: %s.", words)
+            logger.warning("the skip list has words that are not in the vocabulary and have no effect: %s.", words)
         return frozenset(id for id in ids.values() if id is not None)
 
 

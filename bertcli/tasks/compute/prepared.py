@@ -34,8 +34,8 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
     chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
     if model.tokenizer.chat is not None and not sentence.ranks:
         raise BertcliError(
-            f"{model.name} puts texts into its chat template (modality_config), which is done here for the pairs of a "
-            "reranker alone: use another model."
+            f"{model.name} puts texts into its chat template (modality_config), which bertcli does only for the pairs "
+            "of a reranker: use another model."
         )
     if sentence.routed and prompt_name == "query":
         raise BertcliError(

@@ -63,7 +63,7 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
         return 1
     if count > 1 and not movable:
         raise BertcliError(
-            f"'{task.model.name}' is not as bertcli.load() opened it, so worker processes cannot open it: use only "
+            f"'{task.model.name}' was changed after bertcli.load(), so worker processes cannot load it: use only "
             "this process (workers=1)."
         )
     return count

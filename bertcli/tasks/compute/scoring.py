@@ -61,7 +61,7 @@ def scoring(model: LoadedModel) -> Scoring | None:
     table, (true, false) = model.network.lm.decoder, sentence.next_token
     if max(true, false or 0) >= len(table):
         raise BertcliError(
-            f"{model.name} has {len(table)} tokens, and LogitScore asks for {quoted(sentence.next_token[:])}."
+            f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted(sentence.next_token[:])}."
         )
     weight = table[[true]] if false is None else table[[true]] - table[[false]]
     return Scoring(("lasttoken",), (Dense(weight, None, "identity"),))

@@ -141,7 +141,7 @@ def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | N
         )
     if made_by is None or settings is None:
         logger.warning(
-            "%s does not say which model and options made its vectors: make sure that they are those of this command.",
+            "%s has no record of the model and options of its vectors: make sure that they are those of this command.",
             stored.file,
         )
     return settings

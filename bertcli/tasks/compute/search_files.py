@@ -146,7 +146,7 @@ class Passages:
             self.chunks += _located(file, in_files[file], entries[digests[file]], index)
         self.vectors = self._compared.joined([entries[digests[file]].vectors for file in files])
         if not self._compared.fits(self.vectors):
-            raise BertcliError(f"{index} is damaged: delete it, and it is made anew.")
+            raise BertcliError(f"{index} is damaged: delete it, and the next search writes a new one.")
         self._keywords: Keywords | None = None
 
     @property
@@ -310,7 +310,7 @@ def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index
     """The chunks of a file's passages. Errors: BertcliError for an index that does not fit the file."""
     for number, start, end in entry.spans.tolist():
         if not (0 <= number < len(passages) and 0 <= start <= end <= len(passages[number].in_context)):
-            raise BertcliError(f"{index} is damaged: delete it, and it is made anew.")
+            raise BertcliError(f"{index} is damaged: delete it, and the next search writes a new one.")
         passage = passages[number]
         before = len(passage.in_context) - len(passage.text)  # the headings'
         start, end = max(start - before, 0), max(end - before, 0)

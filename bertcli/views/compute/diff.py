@@ -395,7 +395,7 @@ def _inputs(
     ids = arrays.get("input_ids")
     if ids is None:
         if not given:
-            raise BertcliError(f"{name} does not say of which ids (input_ids) its arrays are: give the text.")
+            raise BertcliError(f"{name} has no input_ids, so the text of its arrays is unknown: give the text.")
         return np.array([given[0].ids]), np.array([given[0].segments])
     if given and np.ravel(ids).tolist() != given[0].ids:
         raise OtherText(f"The arrays in {name} are those of another text: give that one, or none.")

@@ -224,8 +224,8 @@ def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Itera
     """Explain the score of late interaction, which is a sum over the query's tokens: no word needs to be removed."""
     if (options.label, options.word, options.versus, options.method) != (None, None, None, "mask"):
         raise BertcliError(
-            "Late interaction gives one score for a query and a document, and leaves no word out: no label, word, "
-            "other text or way to leave words out (--label, --word, --versus, --method)."
+            "The score of late interaction is explained without masking or deleting words: leave out label, word, "
+            "versus and method (--label, --word, --versus, --method)."
         )
     for index, text in enumerate(texts):
         if text.pair is None:

@@ -330,7 +330,7 @@ def patches(
     tokens_a = tokens_of(model, prepared(a), options.text_pair, limit)
     tokens_b = tokens_of(model, prepared(options.b), options.text_pair, limit)
     if (tokens_a.ids, tokens_a.segments) == (tokens_b.ids, tokens_b.segments):
-        raise BertcliError("The two texts have the same tokens, so there is no difference to find the place of.")
+        raise BertcliError("The two texts have the same tokens, so there is no difference to locate.")
     sentence_a = sentence_of(model, tokens_a, a, options)
     result = result_of(model, sentence_a, options)
     # At a mask, both texts are asked about the word that was found for a.
@@ -341,7 +341,7 @@ def patches(
     if abs(clean.value - corrupted.value) < LEAST_DIFFERENCE:
         raise BertcliError(
             f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
-            f"than {LEAST_DIFFERENCE} apart, so there is no difference to find the place of. Ask about another result "
+            f"than {LEAST_DIFFERENCE} apart, so there is no difference to locate. Choose another result "
             "(--word, --label, --versus)."
         )
     pairs = _pairs(tokens_a, tokens_b)

@@ -44,5 +44,5 @@ def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOption
     everywhere = [name for name, count in counts.items() if count == len(labels)]
     if multi_label and everywhere:
         raise BertcliError(
-            f"Every text has the label {quoted(everywhere[0])}, so there is nothing to tell: leave it out."
+            f"Every text has the label {quoted(everywhere[0])}, so a probe has nothing to learn: leave it out."
         )

@@ -146,7 +146,7 @@ def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | 
     else:
         pieces = model.tokenizer.pieces_of(word)
         if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
-            raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: ask about a word that is.")
+            raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: choose a word that is.")
     (id,) = pieces
     target = word or spelled(model, id)
     meaning = f"the log-probability of {target} at the mask"
