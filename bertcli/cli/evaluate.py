@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,6 @@ class Models(ModelOptions):
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
         "(default: a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
-    adapter: None = field(default=None, init=False)
     classifier: str | None = classifier_option()
 
 
@@ -108,7 +107,7 @@ def evaluate(
     accuracy@50%: accuracy on the most confident half.
     """
     set_threads(threads)
-    refuse_several(models.model, models.classifier)
+    refuse_several(models.model, models.classifier, models.adapter)
     check_output(report.output, (PAGE, *FORMATS, RUN))
     from bertcli.evaluate.evaluation import check_bound
     from bertcli.evaluate.evaluation import evaluate as evaluation_of
@@ -156,7 +155,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     sample = SAMPLES.get(task, MASKED_SAMPLE)
     for name in names:
         options = LabelModelOptions(
-            name, models.revision, models.cache_dir, models.offline, classifier=models.classifier
+            name, models.revision, models.cache_dir, models.offline, models.adapter, models.classifier
         )
         yield open_as(Model, options, sample, engine)
 

@@ -1,7 +1,7 @@
 """The command serve: its options, limits and messages. The server is in serve/."""
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -23,7 +23,6 @@ class ServedModels(ModelOptions):
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
         "sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
     )  # fmt: skip
-    adapter: None = field(default=None, init=False)
     classifier: str | None = classifier_option()
 
 
@@ -101,7 +100,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
         raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: they end at 65535.")
-    refuse_several(models.model, models.classifier)
+    refuse_several(models.model, models.classifier, models.adapter)
     set_threads(threads)
     from bertcli.engine.threads import thread_count
     from bertcli.model import Model
@@ -118,6 +117,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
             revision=models.revision,
             cache_dir=models.cache_dir,
             offline=models.offline,
+            adapter=models.adapter,
             classifier=models.classifier,
         )
         opened.append(Served(open_as(Model, one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))

@@ -352,6 +352,31 @@ def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
         changed.encode(texts, prompt_name="text-matching")
 
 
+def test_jina_v5_is_served_and_evaluated_with_a_tasks_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_jina(tmp_path / "jina", "qwen3")
+    served: list[Any] = []
+    monkeypatch.setattr("bertcli.serve.run.serve", lambda models, *rest: served.extend(models))
+    assert command("serve", "-m", folder, "--adapter", "text-matching", "--engine", "numpy").status == 0
+    (one,) = served
+    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
+    expected = np.array(GOLDEN["jina"]["qwen3/text-matching/document"])
+    np.testing.assert_allclose(one.model.encode(texts), expected, rtol=0, atol=1e-5)
+
+    data = tmp_path / "sts.csv"
+    numbers = range(len(texts) - 1)
+    rows = [f'"{texts[i]}","{texts[i + 1]}",{i % 3}' for i in numbers]
+    data.write_text("\n".join(["sentence1,sentence2,score", *rows]) + "\n", encoding="utf-8")
+    result = command("evaluate", data, "-m", folder, "--adapter", "text-matching", "--format", "json")
+    assert result.status == 0, result.error
+    (of_model,) = json.loads(result.out)["models"]
+    cosines = [float(expected[i] @ expected[i + 1]) for i in numbers]
+    pearson = np.corrcoef(cosines, [i % 3 for i in numbers])[0, 1]
+    assert of_model["metrics"]["pearson"]["value"] == pytest.approx(pearson, abs=1e-4)
+    for several in (["evaluate", data], ["serve"]):
+        refused = command(*several, "-m", folder, "-m", folder, "--adapter", "retrieval")
+        assert (refused.status, "an adapter is for one model: give -m once" in refused.err) == (2, True)
+
+
 def test_jina_v5_searches_with_one_adapter(tmp_path: Path) -> None:
     folder = write_jina(tmp_path / "jina", "qwen3")
     file = tmp_path / "texts.txt"
