@@ -7,7 +7,7 @@ no list names them. weights/loading.py reads the tensors that a family's table n
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -90,11 +90,7 @@ class Family:
 
     def tensor_slices(self, path: str) -> list[TensorSlice]:
         """List the tensors, or slices of tensors, that may hold the parameter at a path of the network."""
-        for pattern, *names in self.names:
-            match = re.fullmatch(pattern, path)
-            if match:
-                return [_tensor_slice(match.expand(name)) for name in names]
-        return []
+        return [*_tensor_slices(self, path)]
 
     def head_tensor_prefix(self, head: str) -> str | None:
         """Return the prefix of the names of a head's first layer in files; None for a head that no file has."""
@@ -127,6 +123,15 @@ def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
         pattern = rf"encoder\.layers\.(\d+)\.{re.escape(ours)}\.(\w+)"
         rows.append((pattern, *(rf"{stem}.\1.{name}.\2{bracket}{part}" for stem, name, bracket, part in names)))
     return tuple(rows)
+
+
+@lru_cache(maxsize=1 << 14)  # of a model of 48 layers, a thousand paths, each asked for several times
+def _tensor_slices(family: Family, path: str) -> tuple[TensorSlice, ...]:
+    for pattern, *names in family.names:
+        match = re.fullmatch(pattern, path)
+        if match:
+            return tuple(_tensor_slice(match.expand(name)) for name in names)
+    return ()
 
 
 def _tensor_slice(name: str) -> TensorSlice:
