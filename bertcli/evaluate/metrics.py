@@ -18,6 +18,8 @@ Figures = dict[str, Numbers]
 Gains = Sequence[Sequence[float]]
 # Of confidence, in the calibration error.
 BINS = 15
+# Of simulated answers that are held at a time: 8 MiB.
+NUMBERS = 1 << 20
 # A variance below this share of the squared range is rounding.
 SPREAD = 1e-12
 
@@ -65,9 +67,9 @@ def pearson(x: Numbers, y: Numbers, counts: Numbers) -> Numbers:
         return np.asarray(values - means)
 
     x, y = centered(x), centered(y)
-    covariance = (shares * (x * y)).sum(axis=1)
-    variance_x = (shares * (x * x)).sum(axis=1)
-    variance_y = (shares * (y * y)).sum(axis=1)
+    covariance, variance_x, variance_y = (
+        np.einsum("di,di->d", shares * one, other) for one, other in ((x, y), (x, x), (y, y))
+    )
     both_vary = (variance_x > SPREAD) & (variance_y > SPREAD)
     correlations = ratio(covariance, np.sqrt(variance_x * variance_y))
     return np.where(both_vary, correlations, np.nan).clip(-1, 1)
@@ -86,10 +88,12 @@ def ranks(values: Numbers, counts: Numbers) -> Numbers:
     _, group = np.unique(values, return_inverse=True)
     order = np.argsort(group, kind="stable")
     begins = np.searchsorted(group[order], np.arange(group.max(initial=-1) + 1))
-    equal = np.add.reduceat(counts[:, order], begins, axis=1)
-    below = equal.cumsum(axis=1) - equal
-    of_groups = below + (equal + 1) / 2
-    return np.asarray(of_groups[:, group])
+    equal = counts.take(order, axis=1)
+    if len(begins) < len(values):
+        equal = np.add.reduceat(equal, begins, axis=1)
+    of_groups = equal.cumsum(axis=1)  # those below, and equal ones
+    of_groups -= (equal - 1) / 2
+    return np.asarray(of_groups.take(group, axis=1))
 
 
 # ---------------------------------------------------------------------------------------------------- two classes
@@ -255,11 +259,12 @@ def chance_ece(confidence: Numbers, draws: int = 1000) -> float:
     """The 95th percentile of the error of a model whose confidence is exactly how often it is right (seeded)."""
     generator = np.random.default_rng(0)
     bins = _bins(confidence)
-    gaps = np.zeros(draws)
-    for draw in range(draws):
-        right = generator.random(len(confidence)) < confidence
-        gaps[draw] = np.abs((right - confidence) @ bins).sum() / len(confidence)
-    return float(np.percentile(gaps, 95))
+    gaps = []
+    step = max(1, NUMBERS // max(1, len(confidence)))
+    for begin in range(0, draws, step):
+        right = generator.random((min(step, draws - begin), len(confidence))) < confidence
+        gaps.append(np.abs(product(right - confidence, bins)).sum(axis=1) / len(confidence))
+    return float(np.percentile(np.concatenate(gaps), 95))
 
 
 def brier(probabilities: Numbers, true: Numbers) -> Numbers:
@@ -289,10 +294,17 @@ def covered_accuracy(confidence: Numbers, right: Numbers, counts: Numbers, perce
     figures = []
     for percent in percents:
         covered = taken[:, -1] * percent / 100
-        of_draws = zip(covered, taken, correct, strict=True)
-        right_ones = [np.interp(most, in_draw, right_in_draw) for most, in_draw, right_in_draw in of_draws]
-        figures.append(ratio(right_ones, covered))
+        figures.append(ratio(_heights(taken, correct, covered), covered))
     return figures
+
+
+def _heights(x: Numbers, y: Numbers, at: Numbers) -> Numbers:
+    """Of each curve of lines between points x, y [draw, point], x not descending, its y at one x [draw]: np.interp."""
+    last = x.shape[1] - 1
+    left = np.count_nonzero(x <= at[:, None], axis=1) - 1
+    ends = np.minimum(np.stack([left, left + 1]), last)
+    (x_left, x_right), (y_left, y_right) = (np.take_along_axis(some, ends.T, axis=1).T for some in (x, y))
+    return y_left + ratio(y_right - y_left, x_right - x_left) * (at - x_left)
 
 
 # ------------------------------------------------------------------------------------------------------------ rankings

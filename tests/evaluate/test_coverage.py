@@ -8,7 +8,7 @@ has no interval do not count: then the report says why, and a figure that never 
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,6 +204,17 @@ FAMILIES = {
 }  # fmt: skip
 
 
+class SameDraws(Resampling):
+    """Draws that are made once for all data sets of a size: they are the same each time."""
+
+    def __init__(self, items: int, clusters: metrics.Whole | None = None) -> None:
+        super().__init__(items, clusters)
+        self._kept = [*super().draws()]
+
+    def draws(self) -> Iterator[metrics.Numbers]:
+        return iter(self._kept)
+
+
 class Coverage(NamedTuple):
     """How many data sets gave an interval, how many of these held the true figure, and the value itself."""
 
@@ -229,18 +240,19 @@ def coverages(family: Family, shape: str, repeats: int = REPEATS) -> dict[str, C
     once = np.ones((1, TRUE_ITEMS))
     true = [family.figures_from(family.columns, once, *arrays) for arrays in whole]
     counts = {name: [0, 0, 0] for name in true[0]}
+    expected = {name: np.mean([some[name][0] for some in true]) for name in counts}
+    resampling = SameDraws(n)
     for _ in range(repeats):
         arrays = make(random, n)
         facts = family.facts(family.columns, *arrays)
         figures = estimate(
             lambda some, arrays=arrays: family.figures_from(family.columns, some, *arrays),  # type: ignore[misc]
-            facts, Resampling(n), "texts",
+            facts, resampling, "texts",
         )  # fmt: skip
         for name, figure in figures.items():
             if figure.low is not None and figure.high is not None:
-                expected = np.mean([some[name][0] for some in true])
                 counts[name][0] += 1
-                counts[name][1] += int(figure.low - 1e-9 <= expected <= figure.high + 1e-9)
+                counts[name][1] += int(figure.low - 1e-9 <= expected[name] <= figure.high + 1e-9)
                 counts[name][2] += int(figure.low <= figure.value <= figure.high)
     return {name: Coverage(*some) for name, some in counts.items()}
 
@@ -266,13 +278,13 @@ def test_clusters_cover_where_independent_texts_would_not() -> None:
     random = np.random.default_rng(48)
     clusters = np.repeat(np.arange(30), 10)
     held = {True: 0, False: 0}
+    resamplings = {True: SameDraws(300, clusters), False: SameDraws(300)}
     for _ in range(REPEATS):
         right = (random.random(300) < np.repeat(random.beta(2, 1, 30), 10)).astype(float)
         for clustered in (True, False):
-            resampling = Resampling(300, clusters if clustered else None)
             figure = estimate(
                 lambda some, right=right: {"accuracy": metrics.mean(right, some)},  # type: ignore[misc]
-                FigureFacts({"accuracy": right}), resampling, "texts",
+                FigureFacts({"accuracy": right}), resamplings[clustered], "texts",
             )["accuracy"]  # fmt: skip
             assert figure.low is not None
             assert figure.high is not None
@@ -292,11 +304,11 @@ def test_two_equal_models_seldom_differ(n: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("bertcli.evaluate.comparison.FLIPS", 1000)  # enough to tell 0.05, in a tenth of the time
     given: dict[str, int] = {}
     held: dict[str, int] = {}
+    resampling = SameDraws(n)
     repeats, seen = 60, dict.fromkeys(("macro_f1", "mcc", "brier"), 0)
     for _ in range(repeats):
         truth = random.integers(2, size=n)
         models = [Results(_classifier(name, truth, random), np.arange(n)) for name in "ab"]
-        resampling = Resampling(n)
         figures = [estimate(model.figures, model.facts, resampling, "texts") for model in models]
         for one in differences(models[0], figures[0], models[1], figures[1], resampling):
             if one["metric"] in seen:
