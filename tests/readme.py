@@ -32,7 +32,7 @@ def blocks(text: str) -> Iterator[list[Example]]:
         yield [Example(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def run(command: str, folder: Path) -> str:
+def run(command: str, folder: Path, stdin: str = "") -> str:
     """What a command prints on stdout, into a pipe, as a bash user would type it; raises when it fails."""
     if not (folder / "tests").exists():
         (folder / "tests").symlink_to(ROOT / "tests")  # examples may use the files in tests/data
@@ -43,7 +43,7 @@ def run(command: str, folder: Path) -> str:
         ["bash", "-c", command],
         cwd=folder,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=120,

@@ -64,22 +64,24 @@ class System:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "bertcli", *arguments]
 
-    def run(self, *arguments: str) -> str:
-        """What a command prints; it must succeed."""
-        return self.printed(self.command(*arguments), as_json="json" in arguments)
-
     def run_each(self, commands: Sequence[Sequence[str]]) -> list[str]:
-        """What each of several commands of one process prints; all must succeed."""
-        printed = self.printed([sys.executable, "-c", RUN_EACH, json.dumps(commands)], as_json=True)
-        return printed.split(BETWEEN)[1:]
+        """What each of several commands of one process prints; all must succeed. JSON is UTF-8 everywhere."""
+        _, *parts = self.output([sys.executable, "-c", RUN_EACH, json.dumps(commands)]).split(BETWEEN.encode())
+        return [self.decoded(part, "json" in words) for part, words in zip(parts, commands, strict=True)]
 
-    def printed(self, command: Sequence[str], as_json: bool = False) -> str:
-        """What a program prints, with lines that end in a line feed; JSON is UTF-8 everywhere."""
+    def printed(self, command: Sequence[str]) -> str:
+        return self.decoded(self.output(command))
+
+    def output(self, command: Sequence[str]) -> bytes:
+        """What a program writes to stdout; it must succeed."""
         done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode(errors="replace")
         assert done.stderr.count(b"\r\n") == (done.stderr.count(b"\n") if self.windows else 0)
-        encoding = "cp1252" if self.windows and not as_json else "utf-8"
-        return done.stdout.decode(encoding).replace("\r\n", "\n")
+        return done.stdout
+
+    def decoded(self, output: bytes, as_json: bool = False) -> str:
+        """As text, with lines that end in a line feed."""
+        return output.decode("cp1252" if self.windows and not as_json else "utf-8").replace("\r\n", "\n")
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -182,8 +184,8 @@ def test_windows_gives_what_linux_gives(name: str, systems: tuple[System, System
     linux, windows = systems
     for system in systems:
         (system.folder / "made").mkdir()
-    for arguments, expected in zip(FIRST_RUNS[name], linux.run_each(FIRST_RUNS[name]), strict=True):
-        printed = windows.run(*arguments)
+    of_linux, of_windows = (system.run_each(FIRST_RUNS[name]) for system in systems)
+    for arguments, expected, printed in zip(FIRST_RUNS[name], of_linux, of_windows, strict=True):
         if "json" in arguments:
             assert VARYING.sub("", printed) == VARYING.sub("", expected)
         else:

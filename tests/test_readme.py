@@ -1,5 +1,7 @@
 """Every example in the README and in the guide runs and prints what it shows there."""
 
+import contextlib
+import io
 import re
 import shlex
 from collections.abc import Iterator
@@ -30,14 +32,26 @@ def same(shown: str, printed: str) -> bool:
         return False
 
 
-PLAIN = re.compile(r"bertcli (?!serve)[\w\s.,:/=-]*")  # nothing for bash but words and texts in quotes
+QUOTED = r'"[^"$`\\]*"|\'[^\']*\''
+# Nothing for bash but words and texts in quotes; then perhaps what its output goes through.
+PLAIN = re.compile(rf"(?:COLUMNS=(\d+) )?(bertcli (?!serve)(?:[\w\s.,:/=-]|{QUOTED})*)(?:\|(.*))?")
+PYTHON = re.compile(rf"python -c (?=.*\bbertcli)({QUOTED})")
 
 
 def printed_by(command: str, folder: Path) -> str:
     """What bash prints, with a process of its own only where there is something for bash to do."""
-    if not PLAIN.fullmatch(re.sub(r'"[^"$`\\]*"|\'[^\']*\'', "", command)):
+    command = command.replace("\\\n", "")
+    if code := PYTHON.fullmatch(command):
+        with contextlib.redirect_stdout(io.StringIO()) as written:
+            exec(compile(shlex.split(code[1])[0], command, "exec"), {})
+        return written.getvalue()
+    plain = PLAIN.fullmatch(command)
+    if not plain:
         return run(command, folder)
-    done = bertcli(*shlex.split(command)[1:], stdin="")
+    columns, words, through = plain.groups()
+    done = bertcli(*shlex.split(words)[1:], stdin="", environment={"COLUMNS": columns} if columns else None)
+    if through:
+        return run(through, folder, done.out)
     assert done.status == 0, done.err
     return done.out
 
