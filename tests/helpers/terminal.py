@@ -3,10 +3,13 @@
 import io
 import json
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer
 
 from bertcli.cli.app import application
 
@@ -50,6 +53,12 @@ class _Stream(io.TextIOWrapper):
         return self.memory.getvalue().decode("utf-8")
 
 
+@cache
+def _group(*name: str) -> Callable[..., Any]:
+    """What Typer makes of the application in every process, made once in this one for each first word."""
+    return typer.main.get_command(application(*name))
+
+
 def bertcli(
     *arguments: str | Path,
     stdin: str | bytes | None = None,
@@ -68,6 +77,6 @@ def bertcli(
         for name, value in (environment or {}).items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as left:
-            application(*map(str, arguments[:1]))([str(argument) for argument in arguments], prog_name="bertcli")
+            _group(*map(str, arguments[:1]))([str(argument) for argument in arguments], prog_name="bertcli")
     code = left.value.code
     return Result(code if isinstance(code, int) else 0, out.text(), err.text())
