@@ -304,7 +304,7 @@ def _heights(x: Numbers, y: Numbers, at: Numbers) -> Numbers:
     left = np.count_nonzero(x <= at[:, None], axis=1) - 1
     ends = np.minimum(np.stack([left, left + 1]), last)
     (x_left, x_right), (y_left, y_right) = (np.take_along_axis(some, ends.T, axis=1).T for some in (x, y))
-    return y_left + ratio(y_right - y_left, x_right - x_left) * (at - x_left)
+    return np.asarray(y_left + ratio(y_right - y_left, x_right - x_left) * (at - x_left))
 
 
 # ------------------------------------------------------------------------------------------------------------ rankings
