@@ -1,6 +1,6 @@
 """Differences between operating systems: forks, syncing of folders, memory, the cache's folder.
 
-Everything here has a way for a system that lacks it. `.github/decisions/platforms.md` says which systems were run.
+Everything here has a way for a system that lacks it. `.github/decisions/platforms.md` lists the tested systems.
 """
 
 import os

@@ -69,7 +69,7 @@ class Job:
     ) -> "CommandRun[W]":
         """Open texts and model, and refuse, before any work, an output that cannot be written or resumed.
 
-        `needs` says what model runs where none is given, `task_options` are the task's, `options` more of the command
+        `needs` names the model that runs if none is given, `task_options` are the task's, `options` those
         that affect the results. Wrong usage is a typer.BadParameter.
         """
         set_threads(self.threads)

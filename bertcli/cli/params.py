@@ -202,7 +202,7 @@ def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, options: Pa
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
     from bertcli.folder.hub import find_model
 
-    folder = find_model(**model.load_arguments(MASKED_SAMPLE))  # a name that is wrong is told at once
+    folder = find_model(**model.load_arguments(MASKED_SAMPLE))  # a wrong name is refused before anything is computed
     from bertcli.analysis.params.summary import tensors_document
     from bertcli.folder.layout import Layout
     from bertcli.weights.loading import open_checkpoint

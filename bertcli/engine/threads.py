@@ -82,7 +82,7 @@ def choose_threads() -> bool:
     if "numpy" in sys.modules or any(name in os.environ for name in THREAD_VARIABLES) or usable_cores() == cores():
         return False
     for name in THREAD_VARIABLES:
-        if name != RAYON_VARIABLE:  # read later, by a library that knows of such limits itself
+        if name != RAYON_VARIABLE:  # read later, by a library that has such limits itself
             blas.choose(name, str(usable_cores()))
     return True
 

@@ -1,6 +1,6 @@
 """Models in two folders: find an adapter's base, the adapter to apply to a model, the backbone of a GLiNER model.
 
-hub.py calls these with its own `find_folder`, and gets a Folder that knows its `base` and `adapter`. What the settings
+hub.py calls these with its own `find_folder`, and gets a Folder with its `base` and `adapter`. What the settings
 mean is not here: adapter.py and gliner.py.
 """
 

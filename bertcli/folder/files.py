@@ -223,11 +223,11 @@ class Folder:
             return self.base.file(name)
         return path
 
-    def read_options(self, name: str) -> Path:
+    def reading(self, name: str) -> Path:
         """Return the path of a file that the caller reads next, and add it to `files_read`."""
         path = self.file(name)
         if self.base is not None and path.parent == self.base.path:
-            return self.base.read_options(name)
+            return self.base.reading(name)
         self._names_read[self._inner + name] = None
         return path
 
@@ -248,7 +248,7 @@ class Folder:
         """Read the JSON value in a file, once; errors as in `read_json`."""
         key = self._inner + name
         if key not in self._read:
-            self._read[key] = read_json(self.read_options(name))
+            self._read[key] = read_json(self.reading(name))
         return self._read[key]
 
     def object(self, name: str) -> JsonSettings:
@@ -291,13 +291,13 @@ def tensor_files(folder: Folder) -> TensorFiles:
             f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin: fetch it again."
         )
     if not file.name.endswith(INDEX_ENDING):
-        return TensorFiles({file.name: folder.read_options(file.name)})
+        return TensorFiles({file.name: folder.reading(file.name)})
     file_of = shard_names(folder, file.name)
     shards = sorted(set(file_of.values()))
     for shard in shards:
         if not folder.has(shard):
             raise BertcliError(f"{folder.path} lacks the shard {shard} listed in {file.name}: fetch the model again.")
-    return TensorFiles({shard: folder.read_options(shard) for shard in shards}, file.name, file_of)
+    return TensorFiles({shard: folder.reading(shard) for shard in shards}, file.name, file_of)
 
 
 def shard_names(folder: Folder, name: str) -> dict[str, str]:

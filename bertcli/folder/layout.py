@@ -55,7 +55,7 @@ class RefusedSetting(NamedTuple):
 class Layout:
     """A model's folder, understood. Made by `Layout.of`.
 
-    folder             the model's folder, which also knows its adapter's and its base's
+    folder             the model's folder, with its adapter's and its base's
     base               the layout of the base, for a folder that holds an adapter; else None
     transformer_path   the folder of the network within `folder`; empty if it lies beside modules.json
     tokenizer          the folder of the tokenizer's files: the adapter's if it has them, else the network's, else the

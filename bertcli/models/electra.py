@@ -1,6 +1,6 @@
 """ELECTRA (Clark et al. 2020): BERT whose embeddings may be narrower than its layers, without a pooler.
 
-Two models come out of its training: a generator, which fills masks, and a discriminator, which tells replaced tokens.
+Two models come out of its training: a generator, which fills masks, and a discriminator, which finds replaced tokens.
 """
 
 from typing import ClassVar

@@ -111,7 +111,7 @@ class JinaBertConfig(BertConfig):
         is_mosaic = "alibi_starting_size" in data
         if is_mosaic:
             values |= {"position_embedding_type": "alibi", "feed_forward_type": "geglu"}
-        # JinaBERT for code is told by the name of its code, until the tensors are seen (`with_stored`).
+        # JinaBERT for code is recognized by the name of its code, until the tensors are read (`with_stored`).
         values["qk_norm"] = "qk-post-norm" in str(data.get("auto_map"))
         return values
 

@@ -218,7 +218,7 @@ def named_heads(config: Config, member: Family) -> tuple[str, ...]:
         ending = ARCHITECTURES[head]
         if any(name.endswith(ending) for name in config.architectures):
             heads.append(head)
-    # A class for pre-training has the ending of the mlm head, too, but one that tells replaced tokens predicts none.
+    # A class for pre-training has the ending of the mlm head, too, but one that finds replaced tokens predicts none.
     if "rtd" in heads and "mlm" in heads:
         heads.remove("mlm")
     # The class without a head has a pooler in some families only.

@@ -1,6 +1,6 @@
 """Ops that depend on positions, beyond those in ops.py: relative biases, RoPE, windows, convolutions. BERT uses none.
 
-The arithmetic is in engine/positions.py; here is what a trace knows of it: shapes and costs.
+The arithmetic is in engine/positions.py; here are the shapes and costs for a trace.
 """
 
 from math import sqrt

@@ -59,7 +59,7 @@ class MarkedTable(Table):
         self.passages.append(passage._replace(marks=without_overlaps(passage.marks), notes=notes))
 
     def varies(self, cells: set[str]) -> bool:
-        # With several texts the id tells rows without_overlaps, also if only one of them has rows.
+        # With several texts each row has the id, even if only one text has rows.
         return len(self.passages) > 1
 
     def print(self) -> None:

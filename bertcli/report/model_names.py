@@ -1,4 +1,4 @@
-"""Names of models as tables show them: as much of each path as tells it from the others."""
+"""Names of models as tables show them: as much of each path as distinguishes it from the others."""
 
 from collections.abc import Sequence
 from pathlib import PurePath

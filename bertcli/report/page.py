@@ -187,7 +187,7 @@ def _cells(row: Sequence[str], columns: Sequence[Column], named: bool) -> Iterat
         if i:
             yield element("td", text, class_=kind, data_name=column.name if named else None)
         else:
-            name = column.name if named and column.number else None  # a number says little without its column's name
+            name = column.name if named and column.number else None  # a number means little without its column's name
             yield element("th", *_breakable(text), scope="row", class_=kind, data_name=name)
 
 

@@ -1,6 +1,6 @@
 """Read rare modules of sentence-transformers folders: Dense, LayerNorm, LogitScore, a cross-encoder's activation.
 
-network/after_pooling.py computes Dense and LayerNorm. config.py says where in the list of modules they may stand.
+network/after_pooling.py computes Dense and LayerNorm. config.py checks their order in the list of modules.
 """
 
 from collections.abc import Mapping

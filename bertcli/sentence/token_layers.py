@@ -46,7 +46,7 @@ def read_token_layers(layout: Layout) -> TokenLayers:
 
 def _layer(folder: Folder, name: str, inputs: int | None, outputs: int | None, activation: str) -> Dense:
     """Read the layer in a file. inputs: the network's hidden size; outputs: None for any number."""
-    tensors = open_file(folder.read_options(name))
+    tensors = open_file(folder.reading(name))
     file = folder.file(name)
     if {*tensors} != {"weight", "bias"}:
         raise BertcliError(f"{file} does not hold the two tensors weight and bias: fetch the model again.")

@@ -88,7 +88,7 @@ class Service:
 
     def note(self, line: str) -> None:
         """Write a line to the log, on standard error."""
-        with suppress(OSError):  # a closed stderr stops nobody
+        with suppress(OSError):  # stderr may be closed
             print(visible(line), file=sys.stderr, flush=True)
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:

@@ -103,7 +103,7 @@ def template_of(folder: Folder) -> str | None:
     """Read the chat template of a folder; if it has several, the one named "default"; None without one."""
     if folder.has(FILE):
         try:
-            return read_whole(folder.read_options(FILE), JSON_LIMIT).decode("utf-8")
+            return read_whole(folder.reading(FILE), JSON_LIMIT).decode("utf-8")
         except UnicodeDecodeError as error:
             raise BertcliError(f"{folder.file(FILE)} is not UTF-8 ({error.reason}): fetch the model again.") from None
     stated = folder.optional("tokenizer_config.json").get("chat_template")

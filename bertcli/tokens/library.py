@@ -51,7 +51,7 @@ def without_lines_of_panics() -> Iterator[None]:
             return
         kept, into = os.pipe()
         for end in (kept, into):
-            os.set_blocking(end, False)  # a full pipe loses lines and stops nobody
+            os.set_blocking(end, False)  # a full pipe loses lines instead of blocking
         os.dup2(into, STDERR)
         os.close(into)
         try:

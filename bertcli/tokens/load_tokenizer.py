@@ -42,10 +42,10 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
     """
     file = folder.file("tokenizer.json")
     if not settings.adds_special:
-        return _from_json(folder.read_options(file.name))
+        return _from_json(folder.reading(file.name))
     has_json = os.path.lexists(file)
     if has_json:
-        backend = _from_json(folder.read_options(file.name))
+        backend = _from_json(folder.reading(file.name))
         _overrule(backend, settings, file)
     else:
         backend = _from_vocabulary(folder, settings)

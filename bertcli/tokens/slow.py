@@ -46,7 +46,7 @@ def open_vocabulary(folder: Folder, settings: Settings) -> Backend:
         )
     if not names.issuperset(files):
         raise lacks_tokenizer(str(folder.path), names, " with ".join(files))
-    backend = build(*map(folder.read_options, files), settings)
+    backend = build(*map(folder.reading, files), settings)
     mask = settings.named.get("mask", "[MASK]" if settings.class_name in ("albert", "deberta") else "<mask>")
     if settings.class_name in SPACED_MASKS and backend.token_to_id(mask) is not None:
         backend.add_special_tokens([AddedToken(mask, lstrip=True, special=True, normalized=False)])

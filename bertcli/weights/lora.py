@@ -134,7 +134,7 @@ def open_adapter(layout: Layout) -> Adapter | None:
     folder, settings = layout.folder.adapter, layout.adapter
     if folder is None or settings is None:
         return None
-    weights = next((folder.read_options(name) for name in WEIGHT_FILES if folder.has(name)), None)
+    weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(
             f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}: fetch the adapter again."

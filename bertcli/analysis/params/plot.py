@@ -57,7 +57,7 @@ def drawn(summary: Summary, language: Language) -> str:
         open_frames.pop()
         add(language.frame_end)
     for row in (row for row in rows if row.path in nodes):
-        sources = [source for source in row.connected_to if source != row.path]  # "× 12" says that it repeats
+        sources = [source for source in row.connected_to if source != row.path]  # "× 12" stands for the repetition
         lines += [f"{INDENT}{ids[source]} {language.arrow} {ids[row.path]}" for source in sources]
     return "\n".join([*lines, language.end])
 

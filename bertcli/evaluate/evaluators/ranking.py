@@ -94,7 +94,7 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
     searches = []
     for name, storage in storages(model, width, options):
-        # only binary vectors are compared with binary queries; of others the query stays as it is computed
+        # Binary vectors are compared with binary queries, all others with queries in float32.
         of_queries = storage if storage.dtype == "binary" else storage._replace(dtype="float32")
         best = Best(len(data.rows), depth, tie_order)
         searches.append(_Search(name, storage, as_stored(queries, of_queries), best))
@@ -114,7 +114,7 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 
 def _later_ids_first(ids: Sequence[str]) -> NDArray[np.intp]:
-    """The place of each id when the last comes first: of equal documents trec_eval takes that with the later id."""
+    """The rank of each id, the last id first: of equal documents trec_eval takes the one with the later id."""
     places = np.empty(len(ids), np.intp)
     places[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)] = np.arange(len(ids))
     return places
@@ -176,7 +176,7 @@ def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
         for id, document in documents.items():
             if document is not None:
                 candidates.append(_Candidate(Text(row.text, document, row.location), i, id))
-    candidates.sort(key=lambda candidate: candidate.pair.text)  # `rank` wants those of one query side by side
+    candidates.sort(key=lambda candidate: candidate.pair.text)  # `rank` needs the documents of a query side by side
 
     pairs: Any = texts_of([candidate.pair for candidate in candidates])  # queries and documents in one
     scores: list[dict[str, float]] = [{} for _ in data.rows]

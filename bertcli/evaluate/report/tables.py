@@ -66,7 +66,7 @@ def documents(evaluation: Evaluation) -> list[Document]:
 
 
 def with_short_names(record: Record) -> Record:
-    """A record for tables, in which each model has as much of its path as tells it from the others."""
+    """A record for tables, in which each model has as much of its path as distinguishes it from the others."""
     names = [*dict.fromkeys(model["model"] for model in record["models"])]
     short = dict(zip(names, told_apart(names), strict=True))
     models = [{**model, "model": short[model["model"]]} for model in record["models"]]

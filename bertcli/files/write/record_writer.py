@@ -1,6 +1,6 @@
 """Write records to files: as JSON lines, as one JSON array, or as the rows of their table.
 
-print_records.py prints them; formats.py says which ending holds what.
+print_records.py prints them; formats.py has the endings.
 """
 
 import json

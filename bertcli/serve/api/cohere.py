@@ -61,7 +61,7 @@ class EmbedRequest(VectorRequest):
     @property
     def plain(self) -> VectorRequest:
         """This request with the fields' names of the other APIs."""
-        # Cohere's default is END. A request that does not say is cut or refused as `--truncation` says.
+        # Cohere's default is END. For a request without the field `--truncation` decides.
         truncate = self.truncate != "NONE" if "truncate" in self.model_fields_set else None
         return VectorRequest(
             model=self.model,

@@ -4,7 +4,7 @@
     within-word   with the later pieces of a word masked, too                   Kauf and Ivanova 2023, arXiv 2305.10588
     shared        only the pieces that both texts have, each masked by itself   Nangia et al. 2020, arXiv 2010.00133
 
-The last is the metric of CrowS-Pairs. It says which of two wordings is likelier, not what a model built on it will do.
+The last is the metric of CrowS-Pairs. It measures which wording is likelier, not how a model built on it behaves.
 """
 
 import math

@@ -16,7 +16,7 @@ class Chunking(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """The options of read_options, the prompt, the chunks; `left_out`: tokens at the beginning that are not pooled."""
+    """The options of reading, the prompt, the chunks; `left_out`: tokens at the beginning that are not pooled."""
 
     read_options: ReadOptions
     prompt: str

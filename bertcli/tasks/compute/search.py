@@ -38,7 +38,7 @@ def search(
     vectors: a file that encode has written. model: what made them, opened or to be opened (default: the bundled one).
     texts: a file of the texts that they were made of, with the names of its fields; a Parquet file of vectors may hold
     them itself. `id` and `text` are absent where they are not known; of a part of a text there are index, chunk, start
-    and end. options: as of `Model.encode`; what the file says of its vectors need not be repeated.
+    and end. options: as of `Model.encode`; options that are stored with the vectors need not be repeated.
 
     Errors: BertcliError for vectors that were made otherwise.
     """
@@ -151,7 +151,7 @@ def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole
     """Look up the rows that were found: the chunk, if a row is one, then id and text; `whole`: every row is a text."""
     rows = sorted({*neighbors.rows.reshape(-1).tolist()})
     last_row = neighbors.of - 1
-    # The last row's text says how many texts there are.
+    # The index of the last row's text gives the number of texts.
     *origins, last_origin = stored.origins([*rows, last_row], neighbors.of) or [{}] * (len(rows) + 1)
     if whole:
         numbers = [origin.get("index", row) for row, origin in zip(rows, origins, strict=True)]

@@ -15,7 +15,7 @@ def tokenize(
 ) -> Iterator[dict[str, Any]]:
     """Records {index, text, tokens, ids, segments, offsets}; texts are cut only at a given `max_length`.
 
-    At the end one warning says how much was cut.
+    One warning at the end has the number of cut texts.
     """
     index = cut = lost = 0
     for window in from_values(texts).grouped(TOGETHER, span=1):

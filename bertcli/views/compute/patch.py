@@ -5,7 +5,7 @@ a layer at one token, the output of attention or feed-forward there, or an atten
 
     effect = (m_patched - m_B) / (m_A - m_B)        0: nothing of the difference, 1: all of it
 
-m is the result that `explain` asks about, too. That is "denoise"; "noise" runs A with an activation of B, and measures
+m is the result that `explain` measures, too. That is "denoise"; "noise" runs A with an activation of B, and measures
 how much of the result this one activation can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv
 2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042).
 """

@@ -44,7 +44,7 @@ class LayerFigures(NamedTuple):
     """The figures of a layer's probes on held-out items, and the fits that were made.
 
     control_draws: accuracy [draw, fold] with labels drawn at random. confusion: how often a label was taken for another
-    [true, predicted]; of a multi-label task only its diagonal says anything.
+    [true, predicted]; of a multi-label task only its diagonal has a meaning.
     """
 
     layer: int
