@@ -30,7 +30,12 @@ from bertcli.serve.service import BODIES_HELD, Limits, Service
 from bertcli.serve.stream import Abandoned
 
 # OpenAI's types of errors, by status; others are invalid_request_error.
-ERROR_TYPES = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+ERROR_TYPES = {
+    401: "authentication_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "server_error",
+}
 SHUTTING_DOWN = Refusal(503, "The server is shutting down: send the request again later.", code="draining")
 # Share of the timeout that a request has beyond it if its last batch is being computed: nearly all of its work is done.
 GRACE = 0.2
@@ -232,7 +237,12 @@ class Server(Service):
         error_type = ERROR_TYPES.get(refused.status, "invalid_request_error")
         answer: Answer = {"error": refused.why, "error_type": refused.code or error_type}
         if has_openai_errors(path):
-            described = {"message": refused.why, "type": error_type, "param": refused.param, "code": refused.code}
+            described = {
+                "message": refused.why,
+                "type": error_type,
+                "param": refused.param,
+                "code": refused.code,
+            }
             answer = {"error": described}
         headers = refused.headers
         if refused.status == 401:

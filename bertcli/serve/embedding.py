@@ -52,10 +52,13 @@ class PromptedRequest(TruncatingRequest):
 
     prompt_name: str | None = Field(None, description="Put the model's prompt of this name before each text.")
     input_type: str | None = Field(
-        None, description="query or document: put the model's prompt for it before each text, if the model has one."
+        None,
+        description="query or document: put the model's prompt for it before each text, if the model has one.",
     )
     truncate_prompt_tokens: int | None = Field(
-        None, ge=-1, description="Cut texts to this many tokens; -1: to the most that the model reads."
+        None,
+        ge=-1,
+        description="Cut texts to this many tokens; -1: to the most that the model reads.",
     )
 
     async def values_of(self, exchange: Exchange, inputs: Inputs, task: str = "encode", **options: Any) -> list[Any]:

@@ -14,7 +14,14 @@ from typing_extensions import TypedDict
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.serve.answers import Answer
-from bertcli.serve.requests import LONG_BODY, MOST_CHARACTERS, Refusal, TruncatingRequest, too_many_texts, validate
+from bertcli.serve.requests import (
+    LONG_BODY,
+    MOST_CHARACTERS,
+    Refusal,
+    TruncatingRequest,
+    too_many_texts,
+    validate,
+)
 from bertcli.serve.routes import Route
 from bertcli.serve.served import Served, spec_of_use
 from bertcli.serve.service import Service

@@ -13,7 +13,10 @@ SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 32768)
 HISTOGRAMS = {
     "te_request_duration": ("Seconds from a request to its answer.", SECONDS),
-    "te_request_tokenization_duration": ("Seconds until a request's texts were tokenized.", SECONDS),
+    "te_request_tokenization_duration": (
+        "Seconds until a request's texts were tokenized.",
+        SECONDS,
+    ),
     "te_request_queue_duration": ("Seconds that a request waited in the queue.", SECONDS),
     "te_request_inference_duration": ("Seconds from a request's first batch to its last.", SECONDS),
     "te_request_input_length": ("Tokens of a text.", TOKENS),

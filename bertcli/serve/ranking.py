@@ -48,13 +48,17 @@ class RankingRequest(TruncatingRequest):
         description="Return the documents' texts, too.",
     )  # fmt: skip
     raw_scores: bool = Field(
-        False, description="Return the model's own scores (logits, cosines), not numbers between 0 and 1."
+        False,
+        description="Return the model's own scores (logits, cosines), not numbers between 0 and 1.",
     )
     combine: dict[str, float] | None = Field(
-        None, description='Weights of bge-m3\'s scores, as in {"dense": 0.4, "sparse": 0.2, "late": 0.4}.'
+        None,
+        description='Weights of bge-m3\'s scores, as in {"dense": 0.4, "sparse": 0.2, "late": 0.4}.',
     )
     max_tokens_per_doc: int | None = Field(
-        None, ge=3, description="Cut each document to this many tokens; for a cross-encoder they include the query's."
+        None,
+        ge=3,
+        description="Cut each document to this many tokens; for a cross-encoder they include the query's.",
     )
 
     async def ranked(self, exchange: Exchange) -> list[RankedDocument]:

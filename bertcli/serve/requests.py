@@ -64,7 +64,12 @@ class Refusal(Exception):
     """
 
     def __init__(
-        self, status: int, why: str, param: str | None = None, code: str | None = None, retry_after: int | None = None
+        self,
+        status: int,
+        why: str,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(why)
         self.status, self.why, self.param, self.code = status, why, param, code
@@ -92,7 +97,8 @@ class RequestModel(JsonObject):
     """A request to a model."""
 
     model: str | None = Field(
-        None, description="The model's name. Any other name is accepted if only one model fits the route."
+        None,
+        description="The model's name. Any other name is accepted if only one model fits the route.",
     )
 
 

@@ -35,7 +35,10 @@ ROUTES: list[Route] = []
 
 
 def route(
-    *paths: str, uses: Sequence[str] = (), public: bool = False, request: type[RequestModel] | None = None
+    *paths: str,
+    uses: Sequence[str] = (),
+    public: bool = False,
+    request: type[RequestModel] | None = None,
 ) -> Callable[[T], T]:
     """Declare that a function answers these paths. It is called by `Exchange.answer` and `app.Server`.
 

@@ -35,7 +35,12 @@ SECONDS_TO_END = 1.5
 
 
 def serve(
-    models: Sequence[Served], limits: Limits, host: str, port: int, drain: float, uds: Path | None = None
+    models: Sequence[Served],
+    limits: Limits,
+    host: str,
+    port: int,
+    drain: float,
+    uds: Path | None = None,
 ) -> None:
     """Serve until a signal comes; then answer accepted requests for at most `drain` seconds, and the rest with 503.
 
@@ -56,7 +61,11 @@ def serve(
 
     def ready() -> None:
         for served in models:
-            print(f"Serving {served.short} ({served.summary}) at {address}", file=sys.stderr, flush=True)
+            print(
+                f"Serving {served.short} ({served.summary}) at {address}",
+                file=sys.stderr,
+                flush=True,
+            )
 
     # Errors are in our own log. uvicorn's would have tracebacks of the requests that it cancels at the end.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())

@@ -111,7 +111,11 @@ class Served:
         return plan
 
     def _new_plan(
-        self, spec: TaskSpec, model: Model, side: Literal["left", "right"] | None, options: dict[str, Any]
+        self,
+        spec: TaskSpec,
+        model: Model,
+        side: Literal["left", "right"] | None,
+        options: dict[str, Any],
     ) -> Task[Any]:
         # Cuts are reported in the answer, not as a warning. Tasks that read windows cut nothing.
         if not issubclass(spec.options, Windows):

@@ -60,7 +60,12 @@ async def pass_page(exchange: Exchange) -> Response:
     numbers: dict[str, Any] = {}
     for name in query.keys() & {"layer", "head", "token"}:
         if not query[name].removeprefix("-").isdecimal():
-            raise Refusal(422, f"{name} must be a whole number, not {quoted(query[name])}.", name, "wrong_shape")
+            raise Refusal(
+                422,
+                f"{name} must be a whole number, not {quoted(query[name])}.",
+                name,
+                "wrong_shape",
+            )
         numbers[name] = int(query[name])
     options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
     text, pair, versus = query.get("text", ""), query.get("pair"), query.get("versus")

@@ -50,7 +50,8 @@ def _upper(value: object) -> object:
 class EmbedRequest(VectorRequest):
     texts: Listed[str] = Field(description="The texts.")
     embedding_types: Listed[EmbeddingType] = Field(
-        ["float"], description="Types of the vectors; int8 is scaled vector by vector, binary has the signs."
+        ["float"],
+        description="Types of the vectors; int8 is scaled vector by vector, binary has the signs.",
     )
     truncate: Annotated[Literal["NONE", "START", "END"], BeforeValidator(_upper)] = Field(  # type: ignore[assignment]
         "END", description="The end at which a text that is too long is cut; NONE refuses it."

@@ -25,7 +25,12 @@ TASKS_OF_USES = {
 }  # fmt: skip
 
 
-@route("/", "/models/{model:path}/pipeline/{task}", "/pipeline/{task}/{model:path}", "/models/{model:path}")
+@route(
+    "/",
+    "/models/{model:path}/pipeline/{task}",
+    "/pipeline/{task}/{model:path}",
+    "/models/{model:path}",
+)
 async def hub_pipeline(exchange: Exchange, request: TextsRequest) -> Any:
     """The task that the path names, or the one of request and model, in the shape that the Hub's client reads."""
     body = exchange.body

@@ -67,7 +67,10 @@ def in_base64(vector: Array) -> str:
 @route("/v1/models")
 async def models(exchange: Exchange) -> ListedModels:
     """The models, in the shape of OpenAI."""
-    return {"object": "list", "data": [_listed(exchange, served) for served in exchange.service.models]}
+    return {
+        "object": "list",
+        "data": [_listed(exchange, served) for served in exchange.service.models],
+    }
 
 
 @route("/v1/models/{model:path}")
@@ -77,9 +80,17 @@ async def one_model(exchange: Exchange) -> ListedModel:
     for served in exchange.service.named(name):
         return _listed(exchange, served)
     raise Refusal(
-        404, f"The model {quoted(name)} is not served: GET /v1/models lists the models.", "model", "not_found"
+        404,
+        f"The model {quoted(name)} is not served: GET /v1/models lists the models.",
+        "model",
+        "not_found",
     )
 
 
 def _listed(exchange: Exchange, served: Served) -> ListedModel:
-    return {"id": served.name, "object": "model", "created": exchange.service.begun, "owned_by": "bertcli"}
+    return {
+        "id": served.name,
+        "object": "model",
+        "created": exchange.service.begun,
+        "owned_by": "bertcli",
+    }

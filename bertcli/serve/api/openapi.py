@@ -125,7 +125,11 @@ def _operation(one: Route, path: str, number: int, schemas: Mapping[Key, Schema]
     error_content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{error_name}"}}}
     for status, why in ERRORS.items():
         responses[str(status)] = {"description": why, "content": error_content}
-    operation: dict[str, Any] = {"summary": one.summary, "parameters": parameters, "responses": responses}
+    operation: dict[str, Any] = {
+        "summary": one.summary,
+        "parameters": parameters,
+        "responses": responses,
+    }
     if one.request is not None:
         content = {"application/json": {"schema": schemas[number, "request"]}}
         operation["requestBody"] = {"required": True, "content": content}

@@ -47,7 +47,12 @@ class TextsRequest(TruncatingRequest):
             # Hashable, as options on the command line are.
             options[name] = tuple(value) if isinstance(value, list) else value
         if use == "zero-shot" and "candidates" not in options:
-            raise Refusal(422, "parameters.candidate_labels is missing.", "parameters.candidate_labels", "missing")
+            raise Refusal(
+                422,
+                "parameters.candidate_labels is missing.",
+                "parameters.candidate_labels",
+                "missing",
+            )
         return options
 
 

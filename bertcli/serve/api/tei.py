@@ -27,7 +27,14 @@ from bertcli.serve.stream import Abandoned
 from bertcli.tokens import Tokens
 
 # The keys of /info that TEI has; the others are of bertcli.
-TEI_KEYS = ("model_id", "model_sha", "model_dtype", "served_model_name", "model_type", "max_input_length")
+TEI_KEYS = (
+    "model_id",
+    "model_sha",
+    "model_dtype",
+    "served_model_name",
+    "model_type",
+    "max_input_length",
+)
 
 
 # Entries of sparse vectors: as many are converted in less than a millisecond, which may hold up the event loop.
@@ -308,7 +315,11 @@ def about(served: Served) -> ServedAbout:
 def _model_type(served: Served) -> dict[str, Any]:
     """TEI's `model_type`: the type of model, with its pooling or its labels."""
     use = served.main_use
-    pooling = {"encode": "+".join(served.sentence.pooling_or_default), "late": "none", "encode-sparse": "splade"}
+    pooling = {
+        "encode": "+".join(served.sentence.pooling_or_default),
+        "late": "none",
+        "encode-sparse": "splade",
+    }
     if use in pooling:
         return {"embedding": {"pooling": pooling[use]}}
     name = {"rank": "reranker", "classify": "classifier"}.get(use, use)
