@@ -1,8 +1,8 @@
 "use strict";
-// The page on which people try the models. It asks the same routes as any client, shows what it asked, and draws the
-// answer. Whatever comes from a model or a text goes in by textContent.
+// The page on which people try the models. It sends requests to the routes of all clients, shows them, and draws the
+// answers. Whatever comes from a model or a text goes in by textContent, never as HTML.
 
-const { models: told, keyed } = JSON.parse(document.getElementById("data").textContent);
+const { models: inPage, keyed } = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 
 /** An element with properties and children; strings become text. */
@@ -69,7 +69,7 @@ function beginning(vector) {
   return make("div", {}, note, bars(first.map((number, i) => [String(i), Math.abs(number) / largest, plain(number)])));
 }
 
-// What can be tried: its name, its fields [name, words, value, rows], what it asks, and how an answer is drawn.
+// The tasks: title, route, fields [name, label, value, rows], the body of a request, and the drawing of its answer.
 const EXAMPLE = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose.";
 const TASKS = {
   encode: {
@@ -130,7 +130,7 @@ const TASKS = {
 };
 TASKS.late = TASKS.rank;
 
-let models = told, model = models[0], task = null, asked = 0;  // with a key there are none before it is given
+let models = inPage, model = models[0], task = null, asked = 0;  // with a key there are none before it is given
 const kept = {};  // what was typed, by field
 const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "encode" ? ["rank"] : [])])]
   .filter((use) => TASKS[use] && !(use === "tag" && one.uses.includes("entities")));
@@ -200,7 +200,7 @@ function offer(some) {
   if (models.length) choose(models[0].model_id);
 }
 
-/** What the server says of its models to who has the key. */
+/** Get the models from /info, with the key that is typed in. */
 async function unlock() {
   try {
     const response = await fetch("/info", { headers: headers() }), answer = await response.json();
