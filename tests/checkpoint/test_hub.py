@@ -670,3 +670,16 @@ def test_hub_ref_in_the_cache_can_be_read_by_others(tmp_path: Path) -> None:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "refs" / "main").stat().st_mode) == 0o644
     assert [file.name for file in (tmp_path / "refs").iterdir()] == ["main"]
+
+
+def test_of_two_cached_names_of_a_model_the_given_one_counts(tmp_path: Path) -> None:
+    for name, commit in (("bert-small", "1" * 40), ("google-bert--bert-small", "2" * 40)):
+        storage = tmp_path / f"models--{name}"
+        make(storage / "snapshots" / commit)
+        (storage / "refs").mkdir()
+        (storage / "refs" / "main").write_text(commit)
+    found = [
+        find_model(name, offline=True, cache_dir=tmp_path).path.name
+        for name in ("bert-small", "google-bert/bert-small")
+    ]
+    assert found == ["1" * 40, "2" * 40]

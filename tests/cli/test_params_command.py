@@ -174,6 +174,19 @@ def test_params_variant_beside_a_checkpoint(made: Made) -> None:
     assert bare["versus_total_params"] < record["versus_total_params"]
 
 
+def test_params_rows_of_one_model_alone_stand_where_they_stand_in_that_model() -> None:
+    def rows(*arguments: str) -> list[str]:
+        text = result("--variant", *arguments, "--no-collapse", "--depth", "4", "--format", "json")
+        return [row["path"] for row in json.loads(text)["rows"]]
+
+    pairs = (("tiny", "mini"), ("albert-base", "tiny"), ("deberta-v3-small", "roberta-base"))
+    for first, second in pairs:
+        paths = rows(first, "--versus", second)
+        assert len({*paths}) == len(paths)
+        for one in (rows(first), rows(second)):
+            assert [path for path in paths if path in one] == one
+
+
 def test_params_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", tokenizer="json")
     (folder / "tokenizer.json").write_text("damaged", encoding="utf-8")

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from conftest import Made
 from helpers.terminal import bertcli
+from safetensors.numpy import load_file, save_file
 
 LONG = "She poured a cup of hot [MASK] " + "and then another one " * 3 + "for her guests."
 
@@ -134,3 +136,23 @@ def test_tables_width_that_is_none_is_ignored(value: str, model: Path) -> None:
 def test_tables_are_laid_out_for_sixteen_cells_at_least(width: str, model: Path) -> None:
     narrowest = bertcli("tokenize", "-m", model, "漢 tea", environment={"COLUMNS": "16"})
     assert bertcli("tokenize", "-m", model, "漢 tea", environment={"COLUMNS": width}) == narrowest
+
+
+@pytest.mark.parametrize(
+    ("score", "cell"),
+    [
+        (12345.6875, "12345.6875"), (999_999.5, "999999.5000"), (1_000_000.0, "1.000e+06"), (0.0, "0.0000"),
+        (0.001953125, "0.0020"), (-0.0001220703125, "-1.221e-04"), (-2500.25, "-2500.2500"),
+    ],
+)  # fmt: skip
+def test_tables_show_numbers_with_four_decimals_unless_they_are_very_small_or_large(
+    score: float, cell: str, made: Made, tmp_path: Path
+) -> None:
+    folder = copytree(made(head="classifier", num_labels=1), tmp_path / "model")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["classifier.weight"][:] = 0
+    tensors["classifier.bias"][:] = score
+    save_file(tensors, folder / "model.safetensors")
+    result = bertcli("classify", "-m", folder, "hot tea", "--activation", "none")
+    assert result.status == 0, result.err
+    assert result.out.splitlines()[-1].split()[-1] == cell

@@ -169,11 +169,16 @@ def test_settings_that_are_not_done_are_refused_by_name(
         bertcli.load(folder).rank("tea", ["hot tea"])
 
 
-@pytest.mark.parametrize(("name", "message"), [("deberta-v2", "not attended to"), ("modernbert", "padding_side")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("deberta-v2", "not attended to"), ("modernbert", "padding_side"), ("gemma3_text", "padding_side")],
+)
 def test_queries_that_cannot_be_filled(name: str, message: str, tmp_path: Path) -> None:
     folder = write_late(tmp_path, Late(name, "modules", {}, expansion("fixed", 9)))
     if name == "modernbert":
         change(folder / "tokenizer_config.json", padding_side="left")
+    if name == "gemma3_text":  # whose class pads at the left if nothing is said
+        change(folder / "tokenizer_config.json", tokenizer_class="GemmaTokenizer")
     model = bertcli.load(folder)
     assert len(next(model.encode_blocks(["tea"], pooling="none")).vectors) == 1
     with pytest.raises(BertcliError, match=message):

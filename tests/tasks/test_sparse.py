@@ -53,6 +53,21 @@ def test_sparse_vectors_keep_as_many_weights_as_the_checkpoint_says(tmp_path: Pa
     np.testing.assert_array_equal(cut.values, whole.values[heaviest])
 
 
+def test_sparse_vectors_of_ranked_texts_have_their_prompts(tmp_path: Path) -> None:
+    """Of several prompts for documents that of the name "document"."""
+    folder = sparse(tmp_path, "max")
+    prompts = {"passage": "a dog ", "document": "hot ", "query": "the river ", "corpus": "tea "}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    model, documents = load(folder), ["the cat", "bread", "the queen sat"]
+    width = model.config.vocab_size
+    (query,) = dense(model.encode_sparse(["cat"], prompt_name="query"), width)
+    expected = dense(model.encode_sparse(documents, prompt_name="document"), width) @ query
+    records = model.rank("cat", documents)
+    scores = [record["score"] for record in records]
+    np.testing.assert_allclose(scores, [expected[record["corpus_id"]] for record in records], rtol=1e-5)
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_sparse_vectors_need_a_head_and_dense_ones_a_pooling(tmp_path: Path, made: Made) -> None:
     with pytest.raises(BertcliError, match="A sparse vector needs a masked-language-model head"):
         load(made(head="classifier")).encode_sparse(["tea"])
