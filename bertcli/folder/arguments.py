@@ -95,12 +95,15 @@ def _task(config: JsonSettings) -> tuple[str, bool]:
     task, modes = config.get("transformer_task") or "", config.get("modality_config")
     if not isinstance(task, str) or task not in ("", *TASKS):
         raise config.refused("transformer_task", f"; bertcli supports {', '.join(TASKS)}")
-    expected = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
-    text, messages = (modes.get("text"), modes.get("message")) if isinstance(modes, dict) else (modes, None)
-    if modes is not None and (text != expected or messages not in (None, {**expected, "format": "flat"})):
-        raise config.refused("modality_config", f"; bertcli supports {quoted({'text': expected})}")
+    of_text = {"method": "forward", "method_output_name": TASKS[task or "feature-extraction"]}
+    of_messages = {**of_text, "format": "flat"}
+    has_messages = isinstance(modes, dict) and modes.get("message") is not None
+    if modes is not None:
+        is_supported = isinstance(modes, dict) and modes.get("text") == of_text
+        if not is_supported or (has_messages and modes["message"] != of_messages):
+            raise config.refused("modality_config", f"; bertcli supports {quoted({'text': of_text})}")
     chat = _processing(config, "chat_template")
-    if messages is not None and not chat.keys() <= CHAT_SETTINGS:
+    if has_messages and not chat.keys() <= CHAT_SETTINGS:
         raise config.refused("processing_kwargs", f"; bertcli fills in no chat template with {quoted({**chat})}")
     config.one_of("module_output_name", OUTPUTS)
-    return task, messages is not None
+    return task, has_messages

@@ -11,10 +11,13 @@ from pathlib import Path
 from secrets import token_hex
 
 from bertcli.errors import BertcliError
+from bertcli.folder.adapter import CONFIG_FILE
 from bertcli.folder.files import INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
 from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
+
+ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin")  # the weights of an adapter, in one of them
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
@@ -69,27 +72,34 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     """
     try:
         layout = Layout.of(folder)
-        transformer, static = layout.transformer, layout.is_static
-        modules = layout.missing_files()
+        network, is_static, modules = layout.transformer, layout.is_static, layout.missing_files()
         if layout.router is not None:
             from bertcli.folder.router import missing_tables  # few models are Routers
 
             modules += missing_tables(layout)
-    except BertcliError:  # a damaged file is not missing: reading it later raises the error
-        transformer, static, modules = folder, False, []
-    if transformer.has("adapter_config.json"):
-        files = ("adapter_model.safetensors", "adapter_model.bin")
-        return [] if not weights or any(transformer.has(name) for name in files) else [*files[:1]]
-    needed = [] if static else ["config.json"]
-    if static or not has_tokenizer(transformer.names):
+    except BertcliError:
+        # A damaged file is not missing: reading it later raises the error.
+        network, is_static, modules = folder, False, []
+    if network.has(CONFIG_FILE):
+        has_adapter = any(network.has(name) for name in ADAPTER_FILES)
+        return [] if has_adapter or not weights else [ADAPTER_FILES[0]]
+    needed = [] if is_static else ["config.json"]
+    if is_static or not has_tokenizer(network.names):
         needed.append("tokenizer.json")
     if folder.has(GLINER_FILE):
         needed = []  # what is missing of these two is the backbone's, in a folder of its own
     if weights:
-        file = weights_file(transformer) or transformer.file(SINGLE_FILE)
-        needed.append(file.name)
-        if file.name.endswith(INDEX_ENDING):
-            with suppress(BertcliError):
-                needed += sorted(set(shard_names(transformer, file.name).values()))
-    lost = [path.relative_to(folder.path).as_posix() for path in map(transformer.file, needed) if not path.is_file()]
+        needed += _weights_needed(network)
+    paths = [network.file(name) for name in needed]
+    lost = [path.relative_to(folder.path).as_posix() for path in paths if not path.is_file()]
     return [*lost, *modules] if weights else lost
+
+
+def _weights_needed(network: Folder) -> list[str]:
+    """List the files of weights that a network needs: with an index, also the shards that it lists."""
+    file = weights_file(network) or network.file(SINGLE_FILE)
+    if not file.name.endswith(INDEX_ENDING):
+        return [file.name]
+    with suppress(BertcliError):
+        return [file.name, *sorted(set(shard_names(network, file.name).values()))]
+    return [file.name]

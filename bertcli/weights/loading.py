@@ -87,8 +87,8 @@ class Checkpoint:
         if not unused:
             return []
         count = "1 unused tensor" if len(unused) == 1 else f"{len(unused)} unused tensors"
-        first = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
-        return [f"{count} in the checkpoint: {first}."]
+        more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+        return [f"{count} in the checkpoint: {', '.join(unused[:3])}{more}."]
 
 
 def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
@@ -286,14 +286,14 @@ def _with_stored_labels(
     For a classifier that an adapter has `saved` it is always set: config.json is the base's.
     """
     head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
-    names = [one.name for one in model_family.tensor_slices(f"{head}.output.weight")]
+    names = [tensor_slice.name for tensor_slice in model_family.tensor_slices(f"{head}.output.weight")]
     name = next((name for name in names if name in stored), None)
     if name is None or not stored[name].shape:
         return config
     labels = stored[name].shape[0]
     if name in saved:
-        names_labels = len(config.id2label) == labels
-        return replace(config, num_labels=labels, id2label=config.id2label if names_labels else {})
-    if config.id2label or config.num_labels != Config.num_labels:
-        return config
-    return replace(config, num_labels=labels)
+        # The base's names of labels fit only if there are as many.
+        id2label = config.id2label if len(config.id2label) == labels else {}
+        return replace(config, num_labels=labels, id2label=id2label)
+    is_stated = config.id2label or config.num_labels != Config.num_labels
+    return config if is_stated else replace(config, num_labels=labels)

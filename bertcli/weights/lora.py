@@ -71,15 +71,17 @@ class Adapter:
         result, prefix = dict(stored), family.prefix_in(stored)
         for name, tensor in self.whole.items():
             bare = family.bare_name(name)
-            others = [bare.removesuffix(end) + other for end, other in other_names.items() if bare.endswith(end)]
-            same = [one + each for each in (bare, *others) for one in ("", prefix)]
+            older = [bare.removesuffix(end) + other for end, other in other_names.items() if bare.endswith(end)]
+            names = [start + ending for ending in (bare, *older) for start in ("", prefix)]
+            replaced = next((key for key in names if key in result), None)
             is_copy = any(f".{module}." in f".{name}" for module in self.saved)
-            name = next((key for key in same if key in result), name)
-            if is_copy and name in result:
-                self.originals[name] = result[name]
-            for key in same:
+            if is_copy and replaced is not None:
+                self.originals[replaced] = result[replaced]
+            for key in names:
                 result.pop(key, None)
-            result[name] = tensor._replace(name=name)
+            # Under the base's name, since what else is read goes by its names.
+            new_name = replaced or name
+            result[new_name] = tensor._replace(name=new_name)
         return result
 
     def heads(self, heads: tuple[str, ...], family: Family, named: tuple[str, ...]) -> tuple[str, ...]:
