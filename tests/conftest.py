@@ -34,10 +34,14 @@ settings.register_profile("same", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("same")
 
 
+# Nine thousand tests stay to the end: the garbage collector need not go through them again and again.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Nine thousand tests stay to the end: the garbage collector need not go through them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> str:

@@ -184,6 +184,7 @@ def test_patch_page_shows_all_kinds_and_marks_what_differs(made: Made) -> None:
     assert f'title="{value:.4f} patched, {view.value_b:.4f} of B, {view.value_a:.4f} of A">{effect:+z.2f}<' in page
 
 
+@pytest.mark.any_kernel
 def test_patch_command_shades_a_terminal_that_is_wide_enough(made: Made) -> None:
     folder = made(head="mlm", seed=402, tokenizer="both")
     call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]")
@@ -209,6 +210,7 @@ def turned_rows(out: str) -> list[list[str]]:
     return [*found.values()]
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("width", [38, 24])
 def test_patch_command_turns_a_table_that_is_too_wide(width: int, made: Made) -> None:
     folder = made(head="mlm", seed=402, tokenizer="both")
@@ -223,6 +225,7 @@ def test_patch_command_turns_a_table_that_is_too_wide(width: int, made: Made) ->
     np.testing.assert_allclose(shown, expected.effects["denoise"].T, atol=0.0051)
 
 
+@pytest.mark.any_kernel
 def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
     folder = made(head="mlm", seed=402, tokenizer="both")
     call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]", "--of")
@@ -236,6 +239,7 @@ def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
         assert [*dict.fromkeys(shown)] == layers
 
 
+@pytest.mark.any_kernel
 def test_patch_command_refuses_wrong_usage(made: Made) -> None:
     assert run("patch", "one text").status == 2
     assert run("patch", "one text", "another", "third").status == 2
@@ -245,6 +249,7 @@ def test_patch_command_refuses_wrong_usage(made: Made) -> None:
     assert found.err.startswith("Error: The two texts have the same tokens")
 
 
+@pytest.mark.any_kernel
 def test_patch_names_a_few_of_many_pieces_without_a_partner() -> None:
     many = " ".join(["and old"] * 40)
     left = run("patch", f"The [MASK] of Rome is old {many}.", "The [MASK] of Paris is old.", "--format", "json")

@@ -101,6 +101,7 @@ def test_fill_mask_reads_the_decoder_that_the_base_had(tmp_path: Path, name: str
     np.testing.assert_allclose(found - found[0], logits - logits[0], rtol=0, atol=1e-5)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("family", "lacking"),
     [("modernbert", "head.dense"), ("eurobert", "dense"), ("deberta-v2", "pooler.dense"), ("gte", "gte.pooler.dense")],
@@ -121,6 +122,7 @@ def test_a_head_whose_first_layer_nobody_trained_is_named(
     assert f"{adapter} lacks {lacking}, as its base does: train it with modules_to_save." in result.error
 
 
+@pytest.mark.any_kernel
 def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert")
     result = run("classify", "-m", adapter, "tea", "--format", "json")
@@ -136,6 +138,7 @@ def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
     assert "classify" in {use["command"] for use in record["commands"]}
 
 
+@pytest.mark.any_kernel
 def test_a_run_knows_its_adapter(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
     (tmp_path / "in.txt").write_text("tea\n" * 5)
@@ -188,6 +191,7 @@ def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None
     assert np.abs(plain - bertcli.load(base).encode(["hot tea"], pooling="cls")).max() > 0.01
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -248,6 +252,7 @@ def weights_of(model: Model) -> dict[str, Any]:
     return {weight.path: weight.array for weight in parameters(model.network)}
 
 
+@pytest.mark.any_kernel
 def test_of_several_patterns_that_fit_the_first_counts(tmp_path: Path) -> None:
     """As in peft, which takes the first in the order of the file, not the longest."""
     vectors: list[list[float]] = []

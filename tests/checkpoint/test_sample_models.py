@@ -43,6 +43,7 @@ def test_all_fit_in_the_package_and_are_plain_folders() -> None:
     assert total < 48e6
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("name", list(FOLDERS))
 def test_vocab_txt_and_tokenizer_json_agree(name: str) -> None:
     lines = (FOLDERS[name] / "vocab.txt").read_text(encoding="utf-8").splitlines()

@@ -33,6 +33,7 @@ def test_settings_of_a_sentence_model_matter() -> None:
     assert same == {*neutral, cases.NO_MODULES}
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("case", cases.TOKENIZER_CASES)
 def test_settings_of_a_tokenizer(tmp_path: Path, case: str) -> None:
     tokenizer = tokenizer_of(cases.write_tokenizer_case(tmp_path / "m", case))
@@ -99,6 +100,7 @@ def test_settings_give_segments_to_pairs(tmp_path: Path) -> None:
 POOLED = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

@@ -185,6 +185,7 @@ def test_score(made: Made, goldens: Goldens) -> None:
 # -------------------------------------------------------------------------------------------------------------- tokens
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("name", cases.TOKENIZERS)
 def test_tokenization(name: str, made: Made, goldens: Goldens) -> None:
     tokenizer = bertcli.load(made(**cases.TOKENIZERS[name])).tokenizer
@@ -195,6 +196,7 @@ def test_tokenization(name: str, made: Made, goldens: Goldens) -> None:
         assert list(tokens.segments) == [0] * len(ids)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("case", range(len(cases.TRUNCATIONS)))
 def test_the_longer_of_two_texts_is_cut_first(case: int, made: Made, goldens: Goldens) -> None:
     first, second, limit = cases.TRUNCATIONS[case]

@@ -133,6 +133,7 @@ def test_several_queries_are_combined_as_one_by_one(folder: Path) -> None:
     np.testing.assert_allclose([record["score"] for record in together], apart, **NEAR)
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
@@ -146,6 +147,7 @@ def test_weights_that_are_none_are_refused(weights: Any, words: str, folder: Pat
         bertcli.load(folder).rank("tea", ["tea"], combine=weights)
 
 
+@pytest.mark.any_kernel
 def test_other_weights_and_models_are_refused_by_the_command(folder: Path, tmp_path: Path) -> None:
     ran = command("rank", "-m", folder, "tea", "tea", "--combine", "dense")
     assert ran.status == 2
@@ -189,6 +191,7 @@ def test_a_file_of_all_outputs_equals_flagembedding(engine: str, ending: str, fo
     assert hit["row"] == 1  # the dense vectors are those that are searched
 
 
+@pytest.mark.any_kernel
 def test_shards_of_all_outputs_merge_to_the_file(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS), encoding="utf-8")
     run = ("encode", "-m", folder, *ALL, "-i", tmp_path / "texts.jsonl", "--batch-tokens", "16")
@@ -300,6 +303,7 @@ BAD = {
 }
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_layer_is_one_line(kind: str, tmp_path: Path) -> None:
     data, words = BAD[kind]

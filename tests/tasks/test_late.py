@@ -39,6 +39,7 @@ def test_late_interaction_equals_sentence_transformers(name: str, tmp_path: Path
         np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=2e-5)  # sums of up to 40 cosines, in float32
 
 
+@pytest.mark.any_kernel
 def test_several_queries_rank_as_one_by_one(tmp_path: Path) -> None:
     model = bertcli.load(write_late(tmp_path, "stanford"))
     queries = ["tea"] * 3 + ["hot tea [MASK]"] * 2
@@ -159,6 +160,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize(("file", "settings", "message"), SETTINGS)
 def test_settings_that_are_not_done_are_refused_by_name(
     file: str, settings: dict[str, Any], message: str, tmp_path: Path
@@ -210,6 +212,7 @@ def test_damaged_files_of_stanfords_layout(tmp_path: Path, caplog: pytest.LogCap
             bertcli.load(folder).rank("tea", ["hot tea"])
 
 
+@pytest.mark.any_kernel
 def test_an_exported_folder_keeps_the_settings_of_stanford(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     folder = write_late(tmp_path / "model", "stanford")

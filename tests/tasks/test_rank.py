@@ -92,6 +92,7 @@ def test_rank_windows_end_where_a_query_does_or_hold_one_query(
         assert not goes_on or len({text.text for text in window}) == 1
 
 
+@pytest.mark.any_kernel
 def test_rank_resumes_where_an_earlier_run_stopped(ranker: Model) -> None:
     queries = [query for query in ("tea", "river", "sun") for _ in range(5)]
     documents = [f"word {i}" for i in range(15)]
@@ -122,6 +123,7 @@ def test_rank_refuses_a_query_in_two_places(ranker: Model) -> None:
         ranker.rank(["tea", "sun", "tea"], ["a", "b", "c"])
 
 
+@pytest.mark.any_kernel
 def test_rank_refuses(ranker: Model, made: Made) -> None:
     two = bertcli.load(made(head="classifier", num_labels=2))
     with pytest.raises(BertcliError, match=r"needs a classifier with one output, and .* has 2 labels: classify"):
@@ -134,6 +136,7 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
         list(results(plan(ranker, RankOptions()), Texts([Text("tea")])))
 
 
+@pytest.mark.any_kernel
 @pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])
 def test_rank_refuses_activations_that_are_not_allowed(path: Any, tmp_path: Path) -> None:
     model = bertcli.load(make(tmp_path, **cases.RANKER, config={"sbert_ce_default_activation_function": path}))

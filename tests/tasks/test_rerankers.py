@@ -84,6 +84,7 @@ def test_the_command_ranks_and_says_what_it_puts_where(tmp_path: Path, published
         assert record["score"] == pytest.approx(RECORDED["published"]["scores"][record["corpus_id"]], abs=1e-5)
 
 
+@pytest.mark.any_kernel
 def test_words_speak_for_the_score(published: Path) -> None:
     texts: list[str | Path] = ["-m", published, "hot tea", "--text-pair", "We sold tea.", "--method", "delete"]
     (record,) = run("explain", *texts, "--format", "jsonl").records
@@ -130,6 +131,7 @@ def test_a_graph_gives_the_logit(published: Path, tmp_path: Path) -> None:
     assert record["score"] == pytest.approx(RECORDED["published"]["scores"][0], abs=1e-5)
 
 
+@pytest.mark.any_kernel
 def test_a_template_of_its_own_file_is_exported(tmp_path: Path) -> None:
     folder = write_reranker(tmp_path / "model", **KINDS["one token"])
     assert run("export", "-m", folder, "-o", tmp_path / "folder").status == 0
@@ -241,6 +243,7 @@ def test_one_of_several_templates_is_the_default(published: Path) -> None:
         bertcli.load(published)
 
 
+@pytest.mark.any_kernel
 def test_without_modules_nobody_says_what_becomes_of_pairs(tmp_path: Path) -> None:
     folder = write_reranker(tmp_path / "model", **KINDS["classifier"])
     (folder / "modules.json").unlink()
