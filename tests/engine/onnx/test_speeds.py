@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.checkpoints import Sentence
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -271,6 +272,22 @@ def test_int8_says_the_cosine_of_the_model_itself(made: Made, monkeypatch: pytes
     assert "(64 built-in sentences)" in said
     monkeypatch.setattr(exactness, "_cosines", None)  # calling it would be a TypeError
     assert bertcli(*options).status == 0, "it is kept beside the graph"
+
+
+@pytest.mark.parametrize("pooling", ["cls", "lasttoken", "mean"])
+def test_int8_is_measured_on_vectors_pooled_as_the_model_pools(pooling: str, made: Made, cache: Path) -> None:
+    folder = made(sentence=Sentence((pooling,)), tokenizer="both")
+    model = library.load(folder, engine="onnx", precision="int8", force=True)
+    exact = library.load(folder)
+    (file,) = cache.rglob("exactness-*.json")
+    mean, least = json.loads(file.read_bytes())
+    cosines: list[float] = []
+    for first in range(0, len(exactness.SENTENCES), exactness.TOGETHER):  # int8 has one scale for a batch
+        texts = exactness.SENTENCES[first : first + exactness.TOGETHER]
+        pairs = [one.encode(texts, normalize=True) for one in (model, exact)]
+        cosines += (pairs[0] * pairs[1]).sum(axis=1).tolist()
+    assert mean == pytest.approx(float(np.mean(cosines)), abs=1e-5)
+    assert least == pytest.approx(min(cosines), abs=1e-5)
 
 
 def test_int8_that_is_far_off_is_warned_of_or_refused(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
