@@ -76,39 +76,29 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
         raise BertcliError(f"No text of {data.file} could be used by every model.")
     clusters = cluster_numbers(data.clusters) if data.clusters else None
 
-    def resampling_of(texts: NDArray[np.intp]) -> Resampling:
-        return Resampling(len(texts), None if clusters is None else clusters[texts])
+    def estimated(outcome: Outcome, texts: NDArray[np.intp]) -> _Estimated:
+        results = Results(outcome, texts)
+        resampling = Resampling(len(texts), None if clusters is None else clusters[texts])
+        figures = estimate(results.figures, results.facts, resampling, SHAPES[data.task].unit)
+        return _Estimated(results, resampling, figures)
 
-    unit = SHAPES[data.task].unit
     groups = _groups(data, kept)
     models: list[Record] = []
     curves: list[Curve | None] = []
-    compared: list[tuple[Results, dict[str, Figure]]] = []
+    of_models: list[_Estimated] = []
     for outcome in outcomes:
-        results = Results(outcome, kept)
-        figures = estimate(results.figures, results.facts, resampling_of(kept), unit)
-        by_group: dict[str, Record] = {}
-        for name, texts in groups.items():
-            of_group = Results(outcome, texts)
-            by_group[name] = _records(estimate(of_group.figures, of_group.facts, resampling_of(texts), unit))
-        labels, confusion, curve = results.details
-        record: Record = {"model": outcome.name, "metrics": _records(figures), "by": by_group}
-        if outcome.storage:
-            record |= outcome.storage._asdict()
-        if labels:
-            record["labels"] = labels
-        if confusion:
-            record["confusion"] = confusion
-        models.append({**record, "worst": _worst(outcome, data.rows, kept)})
-        curves.append(curve)
-        compared.append((results, figures))
+        of_model = estimated(outcome, kept)
+        by_group = {name: estimated(outcome, texts).record for name, texts in groups.items()}
+        models.append(_record_of(outcome, of_model, by_group) | {"worst": _worst(outcome, data.rows, kept)})
+        curves.append(of_model.results.details.curve)
+        of_models.append(of_model)
     if data.corpus:
         data.corpus.add_texts(entry for model in models for entry in model["worst"])
 
     from_first: list[Record] = []
-    (first, figures_of_first), *others = compared
-    for other, figures in others:
-        from_first += differences(first, figures_of_first, other, figures, resampling_of(kept))
+    first, *others = of_models
+    for other in others:
+        from_first += differences(first.results, first.figures, other.results, other.figures, first.resampling)
     if len(others) > 1:
         holm(from_first)
     whole: Record = {
@@ -124,6 +114,31 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
     return Evaluation(data, outcomes, curves, whole)
 
 
+class _Estimated(NamedTuple):
+    """A model's figures on some texts, with their intervals, and what they were made from."""
+
+    results: Results
+    resampling: Resampling
+    figures: dict[str, Figure]
+
+    @property
+    def record(self) -> Record:
+        return {name: figure.record for name, figure in self.figures.items()}
+
+
+def _record_of(outcome: Outcome, estimated: _Estimated, by_group: Mapping[str, Record]) -> Record:
+    """The record of a model without its worst texts."""
+    labels, confusion, _ = estimated.results.details
+    record: Record = {"model": outcome.name, "metrics": estimated.record, "by": by_group}
+    if outcome.storage:
+        record |= outcome.storage._asdict()
+    if labels:
+        record["labels"] = labels
+    if confusion:
+        record["confusion"] = confusion
+    return record
+
+
 def _groups(data: Labelled, kept: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
     """The numbers of the texts in each group of --by, by the group's name; empty without --by."""
     if not data.groups:
@@ -132,10 +147,6 @@ def _groups(data: Labelled, kept: NDArray[np.intp]) -> dict[str, NDArray[np.intp
     for i in kept.tolist():
         members.setdefault(data.groups[i], []).append(i)
     return {name: np.array(members[name]) for name in sorted(members)}
-
-
-def _records(figures: Mapping[str, Figure]) -> Record:
-    return {name: figure.record for name, figure in figures.items()}
 
 
 def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> list[Record]:

@@ -118,7 +118,7 @@ class Results:
         """Facts that the figures' intervals need."""
         return self.outcome.facts(self.columns, *self.arrays)
 
-    @property
+    @cached_property
     def details(self) -> Details:
         """Labels, confusion matrix, curve."""
         return self.outcome.details(self.columns, *self.arrays)
