@@ -26,7 +26,7 @@ from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
-from bertcli.tasks.options import declared, kinds_of
+from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
 from bertcli.views.registry import ViewSpec, view_spec, view_specs
 
@@ -308,7 +308,7 @@ def _parameters(group: Any) -> Iterator[Parameter]:
                 info = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
             if metadata["read"]:
                 annotation, default = str | None, None
-            elif int in kinds_of(annotation):  # a word that stands for a number is for Python alone
+            elif int in types_of(annotation):  # a word that stands for a number is for Python alone
                 annotation = int | None
             yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 

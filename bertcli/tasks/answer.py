@@ -63,8 +63,8 @@ COLUMNS = (
     Column("end", int),
 )
 LEAD = (
-    "Each question with its context, where the answers are marked: the stronger, the higher the score, which says how "
-    "sure the model is, not that it is right."
+    "Each question, and its context with the answers marked. A stronger mark has a higher score: a measure of how "
+    "sure the model is, not of whether it is right."
 )
 
 

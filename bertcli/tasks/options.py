@@ -93,7 +93,7 @@ def delimiter_named(text: str) -> str:
     return text
 
 
-def kinds_of(hint: Any) -> tuple[Any, ...]:
+def types_of(hint: Any) -> tuple[Any, ...]:
     """List the types in a union."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
@@ -148,7 +148,7 @@ class Checked:
             value = getattr(self, item.name)
             # Most options have their defaults: to check these again takes 50 µs a call.
             if value is not item.default:
-                _check(item.name, value, kinds_of(item.type), item.metadata["least"])
+                _check(item.name, value, types_of(item.type), item.metadata["least"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -116,8 +116,8 @@ COLUMNS = (
 )
 REDACTED_COLUMNS = (Column("index", int, varying=True), Column("redacted"))
 LEAD = (
-    "Each text with what the model found in it. The stronger a mark, the higher its score: the mean probability of its "
-    "label over the tokens, which says how sure the model is, not that it is right."
+    "Each text with the entities that the model found. A stronger mark has a higher score: the mean probability of "
+    "its label over the tokens. It measures how sure the model is, not whether it is right."
 )
 
 

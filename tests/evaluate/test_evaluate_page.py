@@ -42,7 +42,7 @@ def test_the_page_names_models_and_file_and_shows_what_a_matrix_shows_once(tmp_p
     assert '<th scope="row">line 29</th>' in page, "the file's name stands in the title"
     footer = page.partition("<footer>")[2]
     assert "measured on these texts" in footer
-    assert "does not show" in footer
+    assert "Neither shows whether" in footer
 
 
 def test_figures_with_one_meaning_share_their_line(tmp_path: Path) -> None:

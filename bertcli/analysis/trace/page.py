@@ -38,8 +38,8 @@ HINT = (
     f"{COLORS} Attention weights are darker the larger they are."
 )
 LEAD = (
-    "Every number is one that the network computed in this pass, in float32. It shows how the result is computed, not "
-    "which of these numbers the result depends on: explain, heads --ablate and patch measure that."
+    "All numbers are from this forward pass, in float32. They show how the result is computed, not which of them it "
+    "depends on: explain, heads --ablate and patch measure that."
 )
 
 

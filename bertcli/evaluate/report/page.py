@@ -28,8 +28,9 @@ from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
 
 LEAD = (
-    "Each figure is measured on these texts, with the range that its true value on all texts of this kind plausibly "
-    "has. It does not show whether these texts are like those that the model will see, nor errors in their labels."
+    "Each figure is measured on these texts. Its interval is the range in which the figure on all texts of this kind "
+    "plausibly lies. Neither shows whether these texts resemble those that the model will see, nor whether their "
+    "labels are right."
 )
 MOST_DOTS = 40  # points of a curve that have a dot each; more of them are a line
 MANY_LABELS = 6  # a confusion matrix of more has upright column names

@@ -14,7 +14,7 @@ from bertcli.errors import BertcliError
 from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import Schema
 from bertcli.serve.routes import ROUTES, Route, has_openai_errors, route
-from bertcli.tasks.options import declared, kinds_of
+from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import TaskSpec
 
 ERRORS = {
@@ -168,7 +168,7 @@ def _variations(task: TaskSpec, use: str) -> Iterator[dict[str, Any]]:
 
 def _values_to_try(name: str, hint: Any) -> Iterator[Any]:
     """Yield values of an option: a value of each type that it may have, every word of a choice."""
-    for type_ in kinds_of(hint):
+    for type_ in types_of(hint):
         if type_ is bool:
             yield True
         elif type_ is int:

@@ -17,7 +17,7 @@ from bertcli.serve.exchange import Exchange
 from bertcli.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
 from bertcli.serve.routes import ROUTES, Route
 from bertcli.serve.served import spec_of_use
-from bertcli.tasks.options import declared, kinds_of
+from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 
 # Our options by their names in transformers' pipelines.
@@ -92,7 +92,7 @@ def request_model(use: str) -> type[TextsRequest]:
 def _json_type(hint: Any) -> Any:
     """The type of an option in JSON: a list in place of a sequence."""
     types: list[Any] = []
-    for type_ in kinds_of(hint):
+    for type_ in types_of(hint):
         if get_origin(type_) in (Iterable, Sequence):
             (entry,) = get_args(type_)
             types.append(Listed[entry])  # type: ignore[valid-type]

@@ -86,8 +86,8 @@ class _Answer(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
-        every = [window for windows in of_items for window in windows]
-        logits = iter(logits_of_each(self.model, "qa", every, self.read_options.batch_tokens))
+        all_windows = [window for windows in of_items for window in windows]
+        logits = iter(logits_of_each(self.model, "qa", all_windows, self.read_options.batch_tokens))
         for item, windows in zip(items, of_items, strict=True):
             context = item.text.pair or ""
             best = answers([_context(window, next(logits)) for window in windows], context, self.options)

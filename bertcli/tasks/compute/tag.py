@@ -83,8 +83,8 @@ class _Tag(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]
-        every = [window for windows in of_items for window in windows]
-        logits = iter(logits_of_each(self.model, "token_classifier", every, self.read_options.batch_tokens))
+        all_windows = [window for windows in of_items for window in windows]
+        logits = iter(logits_of_each(self.model, "token_classifier", all_windows, self.read_options.batch_tokens))
         by_piece = self.aggregation == "none"
         for item, windows in zip(items, of_items, strict=True):
             of_windows = [self._entities(item.text.text, window, softmax(next(logits))) for window in windows]
