@@ -143,6 +143,8 @@ def read_classifier(file: str | Path) -> Classifier:
         raise BertcliError(
             f"{path} is no classifier: give the {ENDING} file that bertcli probe --save wrote (--classifier)."
         )
+    if not path.exists():
+        raise BertcliError(f"There is no classifier {path} (--classifier): bertcli probe --save writes one.")
     with open_regular(path) as stream:
         size = stream.seek(0, 2)
     if size > LARGEST_FILE:

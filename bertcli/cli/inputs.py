@@ -80,12 +80,12 @@ class _Documents(SingleTexts):
     """The input options of `rank`: a query and documents, or rows that hold both."""
 
     texts: list[str] | None = argument(
-        None, "[QUERY] [DOCUMENT]...", "The query, and the documents; if none, one per line from standard input."
+        None,
+        "[QUERY] [DOCUMENT]...",
+        "The query, then the documents; if none, one per line from standard input.",
     )
     column: str | None = option(None, "NAME", "The field that holds the document. (default: text)")
-    query_column: str | None = option(
-        None, "NAME", "The field that holds the query; the rows of one query stand together."
-    )
+    query_column: str | None = option(None, "NAME", "The field that holds the query; sort the rows by query.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -30,7 +30,7 @@ def merge(options: MergeOptions) -> None:
     --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT. Each shard's file has a
     companion that ends in .shard; keep the two together. The merged file is, byte
     for byte, what the run writes without --shard. If a shard is missing, damaged or
-    of another run, the message names it, and nothing is written.
+    comes from another run, the message names it, and nothing is written.
     """
     from bertcli.files.merge import merge
 

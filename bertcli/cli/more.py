@@ -40,7 +40,12 @@ class CommandExtras:
 class LabelOptions(CommandExtras):
     """The arguments of a task with labels, and the fields of its texts."""
 
-    choices: bool = option(False, "", "Score choices: the arguments after the text, or with --input all arguments.")
+    choices: bool = option(
+        False,
+        "",
+        "Score how well each choice continues the text. Choices are the arguments after the text; with --input, all "
+        "arguments.",
+    )
     id_column: str | None = id_column_option()
 
     def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:

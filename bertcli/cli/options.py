@@ -146,8 +146,7 @@ class OutputOptions:
     )
     output: str | None = option(
         None, "FILE",
-        "Write a file; its ending decides the form: .json, .jsonl, or another named above. A .csv or .tsv file holds "
-        "texts as they are, also one that begins with =, which a spreadsheet takes for a formula.",
+        "Write a file. Its ending decides the format: .json or .jsonl, or one that is named above.",
         "-o", "--output",
     )  # fmt: skip
 
@@ -158,7 +157,11 @@ class LongOptions:
 
     resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
     shard: tuple[int, int] | None = option(
-        None, "I/N", "Only the I-th of N parts of all texts, from 0 (see bertcli merge).", panel="Work", read=_shard
+        None,
+        "I/N",
+        "Compute only part I of N of the texts, counted from 0; bertcli merge joins the parts.",
+        panel="Work",
+        read=_shard,
     )
 
 
@@ -176,18 +179,24 @@ class EngineOptions:
     panel: ClassVar = "Work"
     engine: Literal["numpy", "onnx", "auto"] = option(
         "numpy", "NAME",
-        "numpy (default), or onnx: ONNX Runtime, an extra, which starts later and is faster on long runs, but not with "
-        "DeBERTa, ModernBERT and Gemma; auto: the faster of both, measured once for each model.",
+        "numpy (default); onnx: ONNX Runtime (pip install 'bertcli[onnx]'), which takes 0.5 s longer to start and is "
+        "faster on many texts; auto: the faster of the two, measured once for each model.",
     )  # fmt: skip
     precision: Literal["float32", "int8"] = option(
         "float32", "TYPE",
-        "With --engine onnx: float32 (default), or int8, less exact, 1.3 (AVX2) to 2.7 times (VNNI, Zen 4) as fast.",
+        "With --engine onnx: float32 (default), or int8: less exact, and 1.3 times as fast on a processor with AVX2, "
+        "2.7 times on one with VNNI.",
     )  # fmt: skip
     device: str = option(
         "cpu", "NAME",
-        "With --engine onnx: cpu (default; tested), or another by the installed onnxruntime's name, such as cuda.",
+        "With --engine onnx: cpu (default), or a device of the onnxruntime package that is installed, such as cuda "
+        "(not tested).",
     )  # fmt: skip
-    force: bool = option(False, "", "Use int8 in all layers, even where its vectors differ too much from float32's.")
+    force: bool = option(
+        False,
+        "",
+        "With --precision int8: quantize every layer, also where vectors then differ too much from float32's.",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

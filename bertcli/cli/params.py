@@ -35,8 +35,8 @@ class AnalyzedOptions:
     config: str | None = option(None, "FILE", "A config.json; no weights are needed.")
     heads: str | None = option(
         None, "LIST",
-        "Any of pooler, mlm, nsp, classifier, token_classifier, qa, multiple_choice, rtd, sop that the family has, or "
-        "none. (default: what the checkpoint has or config.json names; else the pooler)",
+        "Prediction heads, of those that the family has: pooler, mlm, nsp, classifier, token_classifier, qa, "
+        "multiple_choice, rtd, sop; or none. (default: those of the checkpoint or of config.json, else the pooler)",
     )  # fmt: skip
     vocab_size: int | None = option(None, "N", "Override the vocabulary size.")
     num_labels: int | None = option(None, "N", "Number of classifier labels.")

@@ -41,22 +41,27 @@ class ServeOptions:
     truncation: Literal["auto", "error"] = option(
         "auto", "MODE", "A text that is too long: auto (default) cuts it and says so, error refuses it."
     )
-    max_inputs: int = option(2048, "N", "Most texts in a request. (default: 2048)", least=1)
-    max_body: int = option(32, "MB", "Largest size of a request. (default: 32)", least=1)
+    max_inputs: int = option(2048, "N", "Refuse requests with more texts. (default: 2048)", least=1)
+    max_body: int = option(32, "MB", "Refuse larger requests. (default: 32)", least=1)
     allowed_host: list[str] | None = option(
         None, "NAME", "Accept requests to this host name, besides localhost and the bound address; repeat for more."
     )
-    max_candidates: int = option(1000, "N", "Most labels, targets or choices in a request. (default: 1000)", least=1)
+    max_candidates: int = option(
+        1000, "N", "Refuse requests with more labels, targets or choices. (default: 1000)", least=1
+    )
     max_predictions: int = option(
-        100_000, "N", "Most predictions in an answer: fillings, labels, vectors of tokens. (default: 100000)",
+        100_000, "N",
+        "Refuse requests whose answer has more predictions: words at a mask, labels, token vectors. (default: 100000)",
         least=1,
     )  # fmt: skip
-    max_request_tokens: int = option(1_048_576, "N", "Most tokens computed for a request. (default: 1048576)", least=1)
+    max_request_tokens: int = option(
+        1_048_576, "N", "Refuse requests with more tokens to compute. (default: 1048576)", least=1
+    )
     max_queue_tokens: int = option(
-        262144, "N", "Most tokens that wait; beyond, the status is 429. (default: 262144)", least=1
+        262144, "N", "Answer 429 while more tokens wait to be computed. (default: 262144)", least=1
     )
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
-    timeout: int = option(60, "SECONDS", "Longest time for a request. (default: 60)", least=1)
+    timeout: int = option(60, "SECONDS", "Give up a request after this time. (default: 60)", least=1)
     drain: int = option(30, "SECONDS", "Time to finish accepted requests after SIGTERM. (default: 30)", least=1)
     token_ids: bool = option(
         False, "", "Accept ids of the model's own vocabulary in place of texts, as OpenAI's embeddings do."
@@ -82,14 +87,20 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \\
       -d '{"input": "A dog ran home."}'
 
-    It answers the embeddings of OpenAI and Cohere, the rerank of Jina and Cohere,
-    the routes of text-embeddings-inference and Ollama, and those of transformers'
-    pipelines. GET / is a page to try them on; /openapi.json describes them all.
-    Numbers are those of the commands. A text that is too long is cut as the model's
-    folder says, and the answer names it (X-Truncated).
+    It answers requests as these APIs do:
 
-    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM stops it after the
-    accepted requests are answered.
+      OpenAI, Cohere               embeddings
+      Jina, Cohere                 rerank
+      text-embeddings-inference    its HTTP routes
+      Ollama                       embeddings
+      transformers' pipelines      classify, fill-mask, tag, answer and others
+
+    Open http://localhost:8080/ to try the models on a page; /openapi.json describes
+    every route. Results are those of the commands. A text beyond the model's limit
+    is cut, and the header X-Truncated of the answer says which.
+
+    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM stops the server after
+    it has answered the requests that it has accepted.
     """
     if not all(map(find_spec, NEEDED)):
         raise BertcliError("bertcli serve needs a few more packages: pip install 'bertcli[serve]'.")
@@ -99,7 +110,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     if key == "":
         raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
     if options.port > 65535:
-        raise wrong("--port", f"{options.port} is no port: they end at 65535.")
+        raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
     refuse_several(models.model, models.classifier, models.adapter)
     set_threads(threads)
     from bertcli.engine.threads import thread_count

@@ -111,12 +111,17 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
       B sentences of S tokens, hidden size H, A heads of size D,
       feed-forward size F, vocabulary V, positions P, token types T, labels C
 
-    Equal layers are shown once. In csv the column times says how many they are, and
-    costs and seconds are those of one. A variant or a config needs no weights, and
-    the table appears at once.
+    Equal layers are shown once; --all-layers shows each. In csv the column "times"
+    is the number of equal layers, and costs and seconds are those of one of them.
+
+    -o writes a page. For a file of the table use --format json > FILE, or csv or
+    markdown. A variant or a config needs no weights.
     """
     options.refuse_contradictions(analyzed)
     check_output(options.save, SEVERAL)
+    if options.output is not None and not options.output.lower().endswith(PAGE):
+        why = "a page is written, FILE.html; for a file of the table: --format json > FILE, or csv or markdown."
+        raise wrong("--output", why)
     check_output(options.output, (PAGE,))
     opened = analyzed_model(model, analyzed, options.seed)
     if options.draws_pass:

@@ -30,7 +30,7 @@ class StorageOptions(CommandExtras):
     )  # fmt: skip
     id_column: str | None = id_column_option()
     sparse: bool = option(
-        False, "", "A weight for each word piece of the vocabulary instead, most of them 0 (SPLADE, bge-m3)."
+        False, "", "Write sparse vectors: a weight for each word piece of the vocabulary (SPLADE, bge-m3)."
     )
     tokens: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.")
 

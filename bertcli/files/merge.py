@@ -86,7 +86,11 @@ def _complete(files: Sequence[str], ending: str) -> list[str]:
 
 def _note(file: str) -> Note:
     if not Path(file).is_file():
-        raise BertcliError(f"{file} is missing.")
+        path = Path(file)
+        shards = f"{path.stem}-*-of-*{path.suffix}"
+        written = any(path.parent.glob(shards))
+        advice = f"; its shards are here: give '{path.with_name(shards)}'" if written else ""
+        raise BertcliError(f"There is no file {file}{advice}.")
     if not Path(f"{file}.shard").is_file():
         raise BertcliError(f"{file} is not a whole shard: {file}.shard, which a run with --shard writes, is missing.")
     try:

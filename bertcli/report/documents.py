@@ -89,11 +89,12 @@ class View(ByName, Documented):
 def print_document(document: Document, format: TableFormat) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":
+        lines = document.folded_below()
         # Without a row the lines below say it all, as "Equal weights: 103; different ones: 0".
         if document.rows:
             print_table(document.columns, document.rows)
-            print()
-        print(*document.folded_below(), sep="\n")
+            lines = ["", *lines]
+        print(*lines, sep="\n")
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(as_bytes(document, format))

@@ -39,13 +39,20 @@ def progress(
             first = first or (now, done)
             rate = f"  {(done - first[1]) / (now - first[0]):,.0f}/s" if now > first[0] else ""
             total = None if share is None else 1.0
-            bar.update(counter, completed=share or 0.0, total=total, description=f"{done:,} {unit}{rate}")
+            bar.update(counter, completed=share or 0.0, total=total, description=f"{done:,} {_noun(unit, done)}{rate}")
             if not bar.live.is_started and now - begun > MOMENT:
                 bar.start()
             yield item
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+def _noun(unit: str, count: int) -> str:
+    """The unit in the singular for one: "1 text", "1 query"."""
+    if count != 1:
+        return unit
+    return f"{unit[:-3]}y" if unit.endswith("ies") else unit.removesuffix("s")
 
 
 def counted(items: Iterable[T], task: str, unit: str, total: int | None) -> Iterable[T]:

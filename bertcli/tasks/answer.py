@@ -1,7 +1,7 @@
 """The task answer: its options, record and table. Its work is in compute/answer.py."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
@@ -29,10 +29,9 @@ class AnswerOptions(Windows):
     with the answers marked; a pipe gets a table of them. start and end count
     characters of the context.
 
-    It needs a model for extractive question answering (-m). A long context is read
-    in overlapping windows of at most 384 tokens, so nothing is cut. A .csv, .tsv or
-    .parquet file has the rows of the table; a .html file has the marked contexts,
-    too.
+    Give a model for extractive question answering with -m; none is bundled. A long
+    context is read in overlapping windows; nothing is cut. A .csv, .tsv or .parquet
+    file has the rows of the table, a .html file the marked contexts, too.
     """
 
     contexts: Pairs = None  # one for each question, or one for all
@@ -43,6 +42,13 @@ class AnswerOptions(Windows):
         "probability", "NAME",
         "probability (default), or logits: start + end minus those of no answer, comparable across windows.",
     )  # fmt: skip
+    _: KW_ONLY
+    max_length: int | None = option(
+        None, "N", "Read in windows of N tokens. (default: the model's limit, at most 384)", panel="Input"
+    )
+    stride: int | None = option(
+        None, "N", "How many tokens windows share. (default: half, at most 128)", panel="Input", least=0
+    )
 
 
 def record(options: AnswerOptions) -> Fields:

@@ -35,15 +35,19 @@ class EncodeOptions(Prepared):
       .npz, .safetensors     the same array, named "embeddings"
       .parquet               the vector beside id and text (needs pyarrow)
 
-    Some options add arrays, or columns of .parquet. --pooling none: one row per
-    token, and "offsets", the row where each text begins. --dtype int8: "scales".
-    --chunk: one row per part of a text, with index, chunk, start and end. --sparse:
-    data, indices and indptr, as in scipy.sparse. --outputs: late and late_offsets
-    for late interaction.
+    Some options add arrays, which are columns in .parquet:
 
-    A file of vectors records the model and the options that made it, and "bertcli
-    search" encodes a query in the same way. For .npy they are in
-    FILE.npy.settings.json. In DuckDB:
+      --pooling none   a row for each token; "offsets" has each text's first row
+      --chunk          a row for each part of a text; index, chunk, start, end
+      --dtype int8     "scales", a factor for each row
+      --sparse         data, indices, indptr, as in scipy.sparse
+      --outputs        "late", a row for each token; "late_offsets"
+
+    The file also holds the model and the options that made it; "bertcli search"
+    encodes a query with the same ones. Beside a .npy file they are in
+    FILE.npy.settings.json.
+
+    To query a .parquet file in DuckDB:
 
       SELECT b.text, list_cosine_similarity(a.embedding, b.embedding)
       FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
@@ -51,7 +55,7 @@ class EncodeOptions(Prepared):
     A file appears under its name only when it is complete. A run of ten seconds or
     more keeps its progress after a crash or Ctrl-C; repeat the command with
     --resume to continue. The result is the same, byte for byte. With --keep-going a
-    text that cannot be used gets a row of zeros, and FILE.errors.jsonl says why.
+    text that fails gets a row of zeros, and FILE.errors.jsonl says why.
     """
 
     pairs: Pairs = None
@@ -63,7 +67,8 @@ class EncodeOptions(Prepared):
     layer: int | Sequence[int] = option(
         -1,
         "N[,N]",
-        "Take the states after layer N. 0: the embeddings, -1: the last layer (default); several are concatenated.",
+        "Take the states after layer N: 0 is the embeddings, -1 the last layer (default). Several layers are "
+        "concatenated.",
         read=numbers("-1 or 0,6,12"),
     )
     normalize: bool | None = option(
@@ -74,7 +79,7 @@ class EncodeOptions(Prepared):
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
     outputs: Iterable[str] | None = option(
-        None, "A,B,C", "bge-m3: write these outputs of one pass, such as dense,sparse,late.", read=separated
+        None, "A,B,C", "bge-m3: write several of its outputs at once, such as dense,sparse,late.", read=separated
     )
 
 

@@ -21,7 +21,7 @@ class ExportOptions(Checked):
     _: KW_ONLY
     head: str | None = option(
         None, "NAME",
-        "The head that gives logits, as in classifier or mlm; none: hidden states. "
+        "The head whose logits are the output, such as classifier or mlm; none: hidden states. "
         "(default: the one the model was made for)",
     )  # fmt: skip
     pooling: Pooling | None = option(
@@ -32,7 +32,7 @@ class ExportOptions(Checked):
     normalize: bool | None = option(
         None, "", "Scale the vector to length 1. (default: as the model's files say)", "--normalize/--no-normalize"
     )
-    opset: int = option(20, "N", "Version of ONNX's operators, from 18. (default: 20)")
+    opset: int = option(20, "N", "ONNX opset version, 18 or later. (default: 20)")
     precision: Precision = "float32"
     check: bool | None = option(
         None, "", "Run it once beside NumPy. (default: if onnxruntime is installed)", "--check/--no-check"

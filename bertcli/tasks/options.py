@@ -165,7 +165,7 @@ class ReadOptions(Checked):
         "warn", "MODE", "When a text is cut: warn (default), error, or silent.", panel="Input"
     )
     keep_going: bool = option(
-        False, "", 'Record a text that cannot be used with an "error" and continue.', panel="Input"
+        False, "", 'Go on after a text that fails; its record has a field "error".', panel="Input"
     )
     batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
     workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
@@ -182,11 +182,11 @@ class Windows(ReadOptions):
 
     _: KW_ONLY
     max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit; answer: at most 384)", panel="Input"
+        None, "N", "Read in windows of N tokens. (default: the model's limit)", panel="Input"
     )
     truncation: Truncation = field(default="silent", init=False)
     stride: int | None = option(
-        None, "N", "How many tokens windows share. (default: a quarter; answer: half, at most 128)", panel="Input",
+        None, "N", "How many tokens windows share. (default: a quarter)", panel="Input",
         least=0,
     )  # fmt: skip
 

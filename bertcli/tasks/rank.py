@@ -9,6 +9,9 @@ from bertcli.tasks.examples import CAT, CONTEXT, QUESTION, Example, Subject
 from bertcli.tasks.options import ReadOptions, option, separated
 from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
 
+# A model for `rank`, and what else there is for who has another one.
+FITTING = "-m cross-encoder/ms-marco-MiniLM-L6-v2; with a sentence model use bertcli search"
+
 
 def weights(text: str) -> dict[str, float]:
     """The weights in a text such as dense=0.4,late=0.6."""
@@ -29,27 +32,27 @@ def weights(text: str) -> dict[str, float]:
 class RankOptions(ReadOptions):
     """Rank documents by how well they answer a query.
 
-    bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "We sell it." Rain
+    bertcli rank -m cross-encoder/ms-marco-MiniLM-L6-v2 tea "A cup." "A dog."
     bertcli rank -m my-model "tea shop" -i documents.jsonl --top-k 10
     cat documents.txt | bertcli rank -m my-model "tea shop" --format jsonl
     bertcli rank -m BAAI/bge-m3 tea Rain --combine dense=0.4,sparse=0.2,late=0.4
     bertcli rank -m my-model -i pairs.tsv --query-column query --column passage
 
-    It needs a cross-encoder with one output, or a model of late interaction
-    (ColBERT, bge-m3) or of sparse vectors (SPLADE). The score is the model's own: a
-    probability for many cross-encoders, any number for others. corpus_id is the
-    number of the document in the input, from 0.
+    Give -m a cross-encoder with one output, a late-interaction model (ColBERT,
+    bge-m3) or a sparse model (SPLADE). For a sentence model use bertcli search. The
+    score is the model's own: a probability for many cross-encoders, any number for
+    others. corpus_id is the document's number in the input, from 0.
 
-    With --query-column each row has a query and a document. The documents of one
-    query stand together, and are ranked among each other. A .csv, .tsv or .parquet
-    file has the rows of the table.
+    With --query-column each row has a query and a document; sort the rows by query.
+    Documents are ranked within their query. A .csv, .tsv or .parquet file has the
+    rows of the table.
 
     A cross-encoder that must cut a pair cuts the longer text first; other models
     cut queries and documents separately.
 
-    bge-m3 ranks by late interaction: the mean over the query's tokens of the largest
-    product with a token of the document. --combine takes the weighted mean of its
-    dense, sparse and late scores.
+    bge-m3 ranks by late interaction (MaxSim): each token of the query is compared
+    with its nearest token of the document, and the mean is the score. --combine
+    takes the weighted mean of the dense, sparse and late scores.
     """
 
     documents: Iterable[str] | None = None
@@ -82,7 +85,7 @@ def examples(subject: Subject) -> Iterator[Example]:
 SPEC = TaskSpec(
     RankOptions,
     reads=DOCUMENTS,
-    needs=lambda options: Needs("rank", "classifier", None, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
+    needs=lambda options: Needs("rank", "classifier", None, FITTING),
     record=record,
     table=lambda options: Table(COLUMNS, ""),
     examples=examples,

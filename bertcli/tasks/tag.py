@@ -29,16 +29,18 @@ class TagOptions(Windows):
     bertcli tag -m my-gliner --labels "person, city" "Ann Lee went to Rome."
     bertcli tag -m my-model --redact -i letters.txt --format text > redacted.txt
 
-    A terminal shows each text with its entities marked; a pipe gets a table of
-    them. start and end count characters of the text. --redact replaces the entities
-    in the text; records then have a field "redacted", and --format text prints the
-    redacted texts alone, one a line. An entity that the model misses stays in the
-    text. --aggregation first never redacts only a part of a word.
+    Give a token classifier with -m, or a GLiNER model, which finds entities of the
+    types that you name: --labels "person, product". No such model is bundled.
 
-    It needs a model that labels tokens (-m), or a model of GLiNER, which finds
-    entities of the types that you name: --labels "person, product". A text beyond
-    the model's limit is read in overlapping windows, so nothing is cut. A .csv, .tsv
-    or .parquet file has the rows of the table; a .html file has the marked texts.
+    A terminal shows each text with its entities marked; a pipe gets a table. start
+    and end are characters of the text. A text beyond the model's limit is read in
+    overlapping windows; nothing is cut. A .csv, .tsv or .parquet file has the rows
+    of the table, a .html file the marked texts.
+
+    --redact replaces entities in the text. Records then have a field "redacted";
+    --format text prints the redacted texts alone, one a line. An entity that the
+    model misses stays in the text. With --aggregation simple a part of a word may
+    be redacted; first, max and average redact whole words.
     """
 
     _: KW_ONLY
@@ -48,19 +50,19 @@ class TagOptions(Windows):
     )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
     labels: Iterable[str] | None = option(
-        None, "A,B,C", "The types of entities to find, in words, for a model of GLiNER.", read=separated
+        None, "A,B,C", "With a GLiNER model: the types of entities to find, in words of your own.", read=separated
     )
     nested: bool = option(False, "", "With --labels: an entity may lie inside another.")
     multi_label: bool = option(False, "", "With --labels: the same words may have several labels.")
     redact: bool = option(False, "", "Give the text with each entity replaced by its label, as in [PER].")
-    redact_with: str | None = option(None, "TEXT", "With --redact: put this in place of an entity.")
+    redact_with: str | None = option(None, "TEXT", "With --redact: put this text in place of each entity.")
     only: Iterable[str] | None = option(
-        None, "A,B,C", "With --redact: only entities with these labels.", read=separated
+        None, "A,B,C", "With --redact: replace only entities with these labels.", read=separated
     )
     threshold: float | None = option(
         None, "P",
-        "With --labels: only entities that score more than this. (default: 0.5) With --redact: only entities with at "
-        "least this score.",
+        "Find (--labels) or replace (--redact) only entities with this score or more. (default: 0.5 with --labels, "
+        "else 0)",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -73,7 +75,7 @@ class TagOptions(Windows):
             )
         if self.labels is None and (self.nested or self.multi_label):
             raise BertcliError(
-                "nested and multi_label (--nested, --multi-label) are for entities of types that you name: add labels "
+                "nested and multi_label (--nested, --multi-label) need the types of entities to find: add labels "
                 "(--labels)."
             )
         if self.labels is not None and (self.aggregation != "simple" or tuple(self.ignore) != ("O",)):

@@ -16,12 +16,16 @@ class DiffOptions(Cut):
     bertcli diff my-model --versus my-copy --check
     bertcli diff my-model --versus arrays.npz
 
-    With a text both models run on it. Each row is a step: the largest absolute
-    difference, the same relative to the step's largest number (compared with
-    --tolerance), and the mean cosine of rows. The first step beyond the tolerance is
-    where the models part; later differences may only follow from it. Below are the
-    weights that differ most, and the steps that only one model has, such as those
-    of a head.
+    With a text both models run on it, and the table has a row for each step:
+
+      Max abs   the largest absolute difference
+      Max rel   that, divided by the step's largest number
+      Cosine    the mean cosine of the two models' rows
+      Beyond    "first" for the first step whose Max rel is above --tolerance,
+                "yes" for later ones, which may only follow from it
+
+    Below the table are the weights that differ most, and the steps that only one
+    model has, such as those of a prediction head.
 
     Without a text only the weights are compared: which differ, which exist in one
     model only, and a digest of each model.

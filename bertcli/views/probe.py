@@ -24,16 +24,17 @@ class ProbeOptions(ReadOptions):
     bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
 
-    A logistic regression with an L2 penalty reads each layer's states: pooled for a
-    text as encode pools them, the mean of its pieces for a word. Figures are means
-    over folds (cross-validation); the penalty C is chosen inside each fold. Where the
-    label field is a list, a text may have several labels, or none. The vectors of
-    all layers are in memory at once.
+    For each layer a logistic regression with an L2 penalty is trained to predict the
+    labels from the layer's states. A text's states are pooled as encode pools them;
+    a word is the mean of its pieces. Figures are means over the folds of a
+    cross-validation; the penalty C is chosen inside each fold. A label field that is
+    a list gives a text several labels, or none. All layers' vectors are in memory at
+    once.
 
-    Control is the accuracy of the same probe on random labels, one for each distinct
-    text or word (mean of ten draws); selectivity is accuracy less control. The best
-    layer is chosen on the folds that measure it, so it looks a little better than
-    it is.
+    Control is the accuracy on random labels, where each distinct text or word has
+    one (mean of ten draws). Selectivity is accuracy minus control: what the probe
+    reads from the states rather than learns by heart. The best layer is chosen on
+    the folds that measure it, so it looks a little better than it is.
 
     A probe shows what can be read from a state, not that the model uses it.
 
@@ -57,7 +58,9 @@ class ProbeOptions(ReadOptions):
     )  # fmt: skip
     normalize: bool = option(False, "", "Scale each text's vector to length 1 before the classifier reads it.")
     save: str | None = option(
-        None, "FILE", "Write the probe of that layer to a .safetensors file: classify -m MODEL --classifier FILE."
+        None,
+        "FILE",
+        "Write the probe of the best layer, or of --layer, to a .safetensors file, for classify --classifier FILE.",
     )
 
     def __post_init__(self) -> None:

@@ -70,3 +70,25 @@ def test_an_argument_too_many_is_answered_with_its_option(arguments: tuple[str, 
 def test_usage_is_the_same_in_a_message_and_in_help(command: str) -> None:
     usage = bertcli(command, "--help").out.splitlines()[0]
     assert bertcli(command, "--no-such-option").err.splitlines()[0] == usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("params", "--variant", "base", "-o", "x.json"), "--format json > FILE"),
+        (("trace", "--variant", "base", "-o", "x.json"), "--format json > FILE"),
+        (("trace", "-i", "x.txt"), "bertcli trace TEXT"),
+        (("classify", "x", "--labels", "a,b"), "--candidates A,B,C"),
+    ],
+)
+def test_an_option_that_there_is_not_is_answered_with_what_does_it(arguments: tuple[str, ...], answer: str) -> None:
+    assert answer in message(*arguments)
+
+
+def test_a_missing_classifier_and_a_missing_shard_say_what_to_do(tmp_path: Path) -> None:
+    error = bertcli("classify", "-m", SAMPLE, "--classifier", tmp_path / "no.safetensors", "x").error
+    assert "There is no classifier" in error
+    assert "probe --save" in error
+    (tmp_path / "v-00000-of-00002.npy").write_bytes(b"")
+    error = bertcli("merge", tmp_path / "v.npy", "-o", tmp_path / "all.npy").error
+    assert f"give '{tmp_path / 'v-*-of-*.npy'}'" in error

@@ -272,10 +272,12 @@ def test_rows_of_a_file_with_another_delimiter(made: Made, tmp_path: Path) -> No
     file = tmp_path / "t.csv"
     file.write_text('id;text\n1;"hot; tea"\n2;a cat\n', encoding="utf-8")
     arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file, "--format", "jsonl"]
-    assert bertcli(*arguments).error.endswith("Its names are separated by ';': add --delimiter ';'.")
+    assert bertcli(*arguments).error.endswith("line 1: its columns are separated by ';': add --delimiter ';'.")
     assert [one["text"] for one in bertcli(*arguments, "--delimiter", ";").records] == ["hot; tea", "a cat"]
+    file.write_text("id;Body\n1;hot tea\n", encoding="utf-8")
+    assert bertcli(*arguments).error.endswith("add --delimiter ';', and choose --column from 'id', 'Body'.")
     file.write_text("id\ttext\n1\thot tea\n", encoding="utf-8")
-    assert bertcli(*arguments).error.endswith("Its names are separated by a tab: add --delimiter tab.")
+    assert bertcli(*arguments).error.endswith("line 1: its columns are separated by a tab: add --delimiter tab.")
     assert [one["text"] for one in bertcli(*arguments, "--delimiter", "tab").records] == ["hot tea"]
     assert "give one character" in bertcli(*arguments, "--delimiter", ";;").err
     file = file.rename(tmp_path / "t.tsv")
@@ -291,3 +293,22 @@ def test_rows_have_no_columns_in_arguments_and_lines(made: Made, tmp_path: Path)
             done = bertcli("tokenize", "-m", made(), *texts, *option)
             assert done.status == 2
             assert "give a .csv or .tsv file" in " ".join(done.err.replace("│", "").split())
+
+
+def test_rows_without_a_header_are_suggested_only_where_no_name_was_given(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("ID,Review Text\n5,hot tea\n", encoding="utf-8")
+    arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file]
+    assert "--no-header" in bertcli(*arguments).error
+    assert "--no-header" in bertcli(*arguments, "--column", "2").error
+    slip = bertcli(*arguments, "--column", "review text").error
+    assert slip.endswith("there is no field 'review text'; fields are 'ID', 'Review Text' (choose one with --column).")
+
+
+def test_rows_with_too_many_fields_say_what_to_do(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id,text\n1,hot, tea\n", encoding="utf-8")
+    assert "put quotes around a text that holds the delimiter" in bertcli("tokenize", "-m", made(), "-i", file).error
+    file.write_text("text,text\n1,hot\n", encoding="utf-8")
+    error = bertcli("tokenize", "-m", made(), "-i", file).error
+    assert error.endswith("there is more than one field 'text': rename one of them.")

@@ -148,3 +148,8 @@ def test_wrong_usage_shows_no_control_characters(arguments: list[str]) -> None:
     assert result.status == 2
     assert not {"\x1b", "\x07"} & {*result.err}
     assert "\\x" in result.err
+
+
+def test_redact_refuses_a_label_that_the_model_does_not_have(tagger: Path) -> None:
+    error = bertcli("tag", "-m", tagger, "--redact", "--only", "NOBODY", "A cat.").error
+    assert "has no label 'NOBODY' (--only): choose from 'PER'" in error

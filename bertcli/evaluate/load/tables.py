@@ -305,7 +305,7 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
             return task, Fields(*chosen)
     what = f"not have the fields of {options.task}" if options.task else "not say by its fields what the task is"
     raise BertcliError(
-        f"{file} does {what}; they are {', '.join(map(quoted, names[:20]))}: name them with --column, "
+        f"{file} does {what}; its fields are {', '.join(map(quoted, names[:20]))}: name them with --column, "
         f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
         f"{header_hint(names, columns) if are_separated([file], 'txt') else ''}"
     )

@@ -19,6 +19,7 @@ from bertcli.files.texts import Text, is_unicode
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
 OTHER_DELIMITERS = (";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab"}  # as the command line writes those that cannot be seen
+DEFAULT_COLUMN = "text"  # of --column
 MOST_NAMES = 20  # of fields that a message lists
 
 
@@ -48,10 +49,11 @@ class Field(NamedTuple):
 
     def lacking(self, names: Sequence[str]) -> str:
         """Describe the error if this field is not among `names`, or is there more than once."""
-        wrong = "more than one field" if self.name in names else "no field"
+        if self.name in names:
+            return f"there is more than one field {quoted(self.name)}: rename one of them."
         fields = ", ".join(map(quoted, names[:MOST_NAMES])) or "none"
         hint = f" (choose one with {self.option})" if self.option else ""
-        return f"there is {wrong} {quoted(self.name)}; fields are {fields}{hint}."
+        return f"there is no field {quoted(self.name)}; fields are {fields}{hint}."
 
 
 class RowColumns(NamedTuple):
@@ -208,9 +210,7 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
             header = [str(number) for number in range(1, len(first.fields) + 1)]
         for field in columns.fields:
             if header.count(field.name) != 1:
-                is_option = field.option.startswith("--")  # not so where Python code names the columns
-                hint = header_hint(header, columns) if is_option else ""
-                raise BertcliError(f"{first.location}: {field.lacking(header)}{hint}")
+                raise BertcliError(f"{first.location}: {_lacking(field, header, columns)}")
         needed = header if columns.whole else [field.name for field in columns.fields]
         least = max(map(header.index, needed), default=0) + 1
         for location, fields, error in rows if columns.header else chain([first], rows):
@@ -221,17 +221,38 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
             elif fields and not least <= len(fields) <= len(header):
                 what = "header" if columns.header else "first row"
                 counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-                yield unusable(location, f"{counted} where the {what} has {len(header)}.")
+                delimiter = repr(columns.delimiter) if columns.delimiter else "the delimiter"
+                advice = f": put quotes around a text that holds {delimiter}" if len(fields) > len(header) else ""
+                yield unusable(location, f"{counted} where the {what} has {len(header)}{advice}.")
             else:
                 yield columns.row(location, dict(zip(header, fields or [""], strict=False)))
 
 
+def _lacking(field: Field, header: Sequence[str], columns: RowColumns) -> str:
+    """Describe the error if a field is not in a header, and what to do about it."""
+    # Python code names its columns in other ways.
+    if not field.option.startswith("--") or field.name in header:
+        return field.lacking(header)
+    if delimiter := _other_delimiter(header, columns):
+        option = DELIMITER_NAMES.get(delimiter, repr(delimiter))
+        names = header[0].split(delimiter)
+        choice = "" if field.name in names else f", and choose {field.option} from {', '.join(map(quoted, names))}"
+        return f"its columns are separated by {_name_of(delimiter)}: add --delimiter {option}{choice}."
+    # A name that was given is rather a slip than a sign that there is no header.
+    is_given = field.name != DEFAULT_COLUMN and not field.name.isdecimal()
+    return field.lacking(header) + ("" if is_given else header_hint(header, columns))
+
+
+def _other_delimiter(header: Sequence[str], columns: RowColumns) -> str | None:
+    """The delimiter that a header of a single column has, if none was given."""
+    if len(header) != 1 or columns.delimiter is not None or not columns.header:
+        return None
+    return next((other for other in OTHER_DELIMITERS if other in header[0]), None)
+
+
 def header_hint(header: Sequence[str], columns: RowColumns) -> str:
     """Suggest a way out if a column is missing: another delimiter that the header has, or --no-header."""
-    delimiter = None
-    if len(header) == 1 and columns.delimiter is None and columns.header:
-        delimiter = next((other for other in OTHER_DELIMITERS if other in header[0]), None)
-    if delimiter:
+    if delimiter := _other_delimiter(header, columns):
         option = DELIMITER_NAMES.get(delimiter, repr(delimiter))
         return f" Its names are separated by {_name_of(delimiter)}: add --delimiter {option}."
     # A name of several words, or a number, is rather a text or a label than a name.

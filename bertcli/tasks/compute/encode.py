@@ -394,7 +394,7 @@ def _modes(options: EncodeOptions, sentence: SentenceConfig) -> "tuple[tuple[str
     steps = (("Dense layers", sentence.dense), ("normalization", sentence.normalize))
     left_out = [name for name, step in steps if step]
     if left_out:
-        reason += f"; without the checkpoint's {' and '.join(left_out)}, made for one vector per text"
+        reason += f", without the checkpoint's {' and '.join(left_out)}, which is for one vector per text"
     return (), None, reason
 
 

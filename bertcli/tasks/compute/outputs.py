@@ -129,9 +129,7 @@ def plan_outputs(
     """
     has = outputs_of(model.sentence)
     if not has:
-        raise BertcliError(
-            f"{option} is for models of several outputs of one pass (bge-m3), and {model.name} has one: leave it out."
-        )
+        raise BertcliError(f"{option} needs a model with several outputs (bge-m3); {model.name} has one: leave it out.")
     if not names or len({*names}) < len(names):
         raise BertcliError(f"{option} needs each output once: {', '.join(has)}.")
     if unknown := [name for name in names if name not in has]:

@@ -44,7 +44,7 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
         )
     if prompt_name is not None and prompt_name not in sentence.prompts:
         names = f"it has {', '.join(map(quoted, sentence.prompts))}"
-        choices = names if sentence.prompts else "it has none (give its words: --prompt)"
+        choices = names if sentence.prompts else "it names none: give the words themselves with --prompt"
         raise BertcliError(f"{model.name} has no prompt {quoted(prompt_name)} (--prompt-name); {choices}.")
     if chunking is not None:
         if chunking.size > model.config.max_tokens:

@@ -114,7 +114,7 @@ class ByQuery(Texts):
                 if text.text in earlier:
                     raise BertcliError(
                         f"{text.location or 'The documents'}: the query {quoted(text.text)} comes again after "
-                        "another one; a query's documents must stand together, so sort them by query."
+                        "another one; sort the rows by query."
                     )
                 query = text.text
                 earlier.add(query)

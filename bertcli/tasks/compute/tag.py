@@ -5,14 +5,14 @@ does it, with one correction: all pieces of a group are spelled at once, so that
 has split is put together again.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
@@ -42,8 +42,18 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
     redaction = None
     if options.redact:
         only = (options.only,) if isinstance(options.only, str) else options.only
+        _check_only(model, only or ())
         redaction = Redaction(options.redact_with, None if only is None else frozenset(only), options.threshold)
     return _Tag(model, options.read_options, options.aggregation or "simple", ignored, options.stride, redaction)
+
+
+def _check_only(model: LoadedModel, only: Iterable[str]) -> None:
+    """Raise BertcliError for a label that the model does not have: its entities would silently stay in the text."""
+    tags = dict.fromkeys(label.split("-", 1)[-1] for label in model.config.labels if label != "O")
+    for label in only:
+        if label not in tags:
+            known = ", ".join(map(quoted, tags))
+            raise BertcliError(f"{model.name} has no label {quoted(label)} (--only): choose from {known}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

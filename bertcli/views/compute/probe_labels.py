@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import Text
 from bertcli.views.compute.layer_states import names_in
 from bertcli.views.probe import ProbeOptions
@@ -39,7 +39,8 @@ def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOption
         least, of = counts[rarest], f" with the label {quoted(rarest)}"
     if least < options.folds:
         raise BertcliError(
-            f"There are fewer texts{of} ({least}) than folds ({options.folds}): give more, or fewer folds (--folds)."
+            f"{number_of(least, 'text')}{of} cannot be divided among {options.folds} folds: give more texts, or fewer "
+            "folds (--folds)."
         )
     everywhere = [name for name, count in counts.items() if count == len(labels)]
     if multi_label and everywhere:
