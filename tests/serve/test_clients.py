@@ -54,7 +54,7 @@ def test_openai(rag: Running, sentence: Model) -> None:
     vectors = sentence.encode(TEXTS)
     with openai.OpenAI(base_url=f"{rag.url}/v1", api_key="none", max_retries=0) as client:
         for given in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
-            answer = client.embeddings.create(model="text-embedding-3-small", input=TEXTS, **given)  # type: ignore[arg-type]
+            answer = client.embeddings.create(model="text-embedding-3-small", input=TEXTS, **given)
             found = [each.embedding for each in answer.data]
             if given.get("encoding_format") != "base64":
                 np.testing.assert_allclose(found, vectors, atol=1e-6)
