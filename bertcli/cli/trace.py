@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wrong
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
+from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, SEVERAL, check_output
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option, separated
@@ -120,8 +121,8 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
     options.refuse_contradictions(analyzed)
     check_output(options.save, SEVERAL)
     if options.output is not None and not options.output.lower().endswith(PAGE):
-        why = "a page is written, FILE.html; for a file of the table: --format json > FILE, or csv or markdown."
-        raise wrong("--output", why)
+        advice = "For a file of the table: --format json > FILE, or csv or markdown"
+        raise BertcliError(f"Cannot write {options.output}: the ending must be .html. {advice}.")
     check_output(options.output, (PAGE,))
     opened = analyzed_model(model, analyzed, options.seed)
     if options.draws_pass:

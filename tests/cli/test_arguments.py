@@ -76,13 +76,17 @@ def test_usage_is_the_same_in_a_message_and_in_help(command: str) -> None:
     ("arguments", "answer"),
     [
         (("params", "--variant", "base", "-o", "x.json"), "--format json > FILE"),
-        (("trace", "--variant", "base", "-o", "x.json"), "--format json > FILE"),
         (("trace", "-i", "x.txt"), "bertcli trace TEXT"),
         (("classify", "x", "--labels", "a,b"), "--candidates A,B,C"),
     ],
 )
 def test_an_option_that_there_is_not_is_answered_with_what_does_it(arguments: tuple[str, ...], answer: str) -> None:
     assert answer in message(*arguments)
+
+
+def test_a_trace_that_is_no_page_is_printed() -> None:
+    error = bertcli("trace", "--variant", "base", "-o", "x.json").error
+    assert "the ending must be .html. For a file of the table: --format json > FILE" in error
 
 
 def test_a_missing_classifier_and_a_missing_shard_say_what_to_do(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_merge_names_what_is_wrong_and_writes_nothing(model: Path, made: Made, s
         return error
 
     assert "Shards are missing: 1/3, 2/3." in refusal(first)
-    assert "gone.npy is missing" in refusal(tmp_path / "gone.npy")
+    assert f"There is no file {tmp_path / 'gone.npy'}." in refusal(tmp_path / "gone.npy")
     assert f"{first} and {first} are the same shard, 0/3" in refusal(first, pattern)
     assert "cannot be merged into a .npz file" in refusal(pattern, to=tmp_path / "all.npz")
     assert "the ending must be one of .json, .jsonl, .csv, .tsv, .parquet, .npy" in refusal(

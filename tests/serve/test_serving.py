@@ -199,7 +199,7 @@ def test_an_address_that_is_taken() -> None:
 def test_a_port_that_there_is_not() -> None:
     result = run("serve", "--port", "99999")
     assert result.status == 2
-    assert "99999 is no port: they end at 65535." in result.err
+    assert "99999 is no port: choose 1 to 65535" in result.err
 
 
 @pytest.mark.parametrize(
