@@ -119,7 +119,7 @@ def test_rank_keeps_going_past_rows_that_cannot_be_used(ranker: Model) -> None:
 
 
 def test_rank_refuses_a_query_in_two_places(ranker: Model) -> None:
-    with pytest.raises(BertcliError, match=r"the query 'tea' comes again after another one.*sort them"):
+    with pytest.raises(BertcliError, match=r"the query 'tea' comes again after another one.*sort the rows"):
         ranker.rank(["tea", "sun", "tea"], ["a", "b", "c"])
 
 
