@@ -92,7 +92,7 @@ const TASKS = {
   },
   "zero-shot": {
     title: "Labels of your own", path: "/zero-shot",
-    fields: [["text", "Text", "They won 3:1.", 3], ["labels", "Labels, by commas", "sports, politics", 1]],
+    fields: [["text", "Text", "They won 3:1.", 3], ["labels", "Labels, separated by commas", "sports, politics", 1]],
     body: ({ text, labels }) => ({ inputs: text, parameters: { candidate_labels: labels.split(",").map((one) => one.trim()) } }),
     draw: (_, { labels, scores }) => bars(labels.map((label, i) => [label, scores[i], percent(scores[i])])),
   },
@@ -109,7 +109,7 @@ const TASKS = {
   },
   entities: {
     title: "Entities of your own", path: "/tag",
-    fields: [["text", "Text", "Angela Merkel visited Paris.", 4], ["types", "Types of entities, by commas", "person, city", 1]],
+    fields: [["text", "Text", "Angela Merkel visited Paris.", 4], ["types", "Types of entities, separated by commas", "person, city", 1]],
     body: ({ text, types }) => ({ inputs: text, parameters: { labels: types.split(",").map((one) => one.trim()) } }),
     draw: ({ text }, entities) => TASKS.tag.draw({ text }, entities),
   },

@@ -45,6 +45,8 @@ def test_evaluate_heads_its_columns_with_what_differs(twins: tuple[Path, Path], 
     heading = told.out.splitlines()[0].split()
     assert heading == ["Figure", "first/model", "second/model", "n"]
     assert ">first/model</td>" in page.read_text(encoding="utf-8")
+    without = [line for line in told.out.splitlines() if line.startswith("No interval for ece")]
+    assert len(without) == 1, "both models give one reason"
     record = bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second, "--format", "json")
     assert f'"model": "{second}"' in record.out
 
@@ -65,3 +67,13 @@ def test_diff_says_what_a_question_mark_is(twins: tuple[Path, Path], made: Made)
     wider = made(head="classifier", sizes={"hidden_size": 64})
     told = bertcli("diff", twins[0], "--versus", wider)
     assert "?: cannot be compared, since one has another shape" in told.out
+
+
+def test_evaluate_names_the_model_whose_figure_has_no_interval(twins: tuple[Path, Path], made: Made) -> None:
+    other = made(head="classifier", id2label={0: "negative", 1: "positive"}, seed=5)
+    told = bertcli("evaluate", DATA / "reviews.csv", "-m", twins[0], "-m", other)
+    without = [line for line in told.out.splitlines() if line.startswith("No interval for ece")]
+    assert [line.partition(":")[0] for line in without] == [
+        "No interval for ece of model",
+        f"No interval for ece of {other.name}",
+    ]

@@ -246,7 +246,7 @@ def _note(run: Pass, kept: Selection) -> str:
     if not results:
         return "This model has no weights: the page shows shapes and formulas, and no numbers."
     whole = {path for path, numbers in arrays.items() if numbers.features is None}
-    text = f"On this page are the results of {len(whole)} of {number_of(len(results), 'step')} whole"
+    text = f"This page holds all numbers of {len(whole)} of {number_of(len(results), 'step')}"
     features = [numbers.features for numbers in arrays.values() if numbers.features is not None]
     first = [len(indices) for indices in features if indices[-1] == len(indices) - 1]
     text += f", of others the first {number_of(max(first), 'feature')} at most" if first else ""

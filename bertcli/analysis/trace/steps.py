@@ -407,10 +407,10 @@ def _measures(step: Step, total: float | None) -> dict[str, str]:
         measures["% of time"] = f"{100 * seconds / (total or 1.0):.1f}"
     if step.estimate is not None:
         read, written, intensity, bound, seconds = step.estimate
-        measures["Read"] = f"{read:,}"
-        measures["Written"] = f"{written:,}"
+        measures["Bytes read"] = f"{read:,}"
+        measures["Bytes written"] = f"{written:,}"
         measures["FLOP/byte"] = f"{intensity:.2f}"
-        measures["Bound"] = bound
+        measures["Bound by"] = bound
         measures["Est. ms"] = f"{1000 * seconds:.3f}"
     if step.formula is not None:
         measures["Formula"] = step.formula

@@ -211,16 +211,23 @@ def what_intervals_are(record: Record, unit: str) -> str:
 
 
 def without_intervals(models: Sequence[Record]) -> Iterator[str]:
-    """The reasons why figures have no interval, a line for all figures with one reason."""
-    names_of: dict[str, list[str]] = {}
+    """The reasons why figures have no interval, a line for all figures with one reason; of some models: with names."""
+    figures_of_reason: dict[str, list[str]] = {}
+    models_of_reason: dict[str, list[str]] = {}
     for model in models:
         for name, figure in model["metrics"].items():
             if reason := figure.get("reason"):
-                names = names_of.setdefault(reason, [])
-                if name not in names:
-                    names.append(name)
-    for reason, names in names_of.items():
-        yield f"No interval for {', '.join(names)}: {reason}."
+                _append_new(figures_of_reason.setdefault(reason, []), name)
+                _append_new(models_of_reason.setdefault(reason, []), model["model"])
+    for reason, names in figures_of_reason.items():
+        having = models_of_reason[reason]
+        of = "" if len(having) == len({model["model"] for model in models}) else f" of {', '.join(having)}"
+        yield f"No interval for {', '.join(names)}{of}: {reason}."
+
+
+def _append_new(names: list[str], name: str) -> None:
+    if name not in names:
+        names.append(name)
 
 
 def label_rows_have_intervals(labels: Sequence[Mapping[str, Any]]) -> bool:
