@@ -3,7 +3,7 @@
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -34,14 +34,16 @@ settings.register_profile("same", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("same")
 
 
-# Nine thousand tests stay to the end: the garbage collector need not go through them again and again.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Nine thousand tests stay to the end: the garbage collector need not go through them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_report_header() -> str:
