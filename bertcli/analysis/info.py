@@ -234,7 +234,7 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Weights": _weights(found),
         "Tied": found.get("tied") and "the predictions' matrix is the embeddings'",
         "Vocabulary": f"{found['vocab_size']:,}" if "vocab_size" in found else None,
-        "Limit": f"{found['limit']:,} tokens of {found['max_tokens']:,} positions" if "limit" in found else None,
+        "Limit": _limit(found),
         "Labels": ", ".join(found.get("labels", ())),
         "Entities": _spans(found.get("spans")),
         "Modules": ", ".join(found.get("modules", ())),
@@ -248,6 +248,12 @@ def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Wrong" if found["runs"] else "Does not run": " ".join(found["problems"]),
     }
     return [(name, str(text)) for name, text in lines.items() if text]
+
+
+def _limit(found: Mapping[str, Any]) -> str | None:
+    if "limit" not in found:
+        return None
+    return f"{found['limit']:,} tokens a text; the network has {found['max_tokens']:,} positions"
 
 
 def _spans(found: Mapping[str, Any] | None) -> str | None:
@@ -298,7 +304,7 @@ def _vectors(found: Mapping[str, Any]) -> str | None:
         return None
     pooling = found.get("pooling")
     made = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {found['pooling_from']}"
-    return f"{found['width']:,} numbers, {made}" + (", of length 1" if found["normalize"] else "")
+    return f"{found['width']:,} numbers, {made}" + (", scaled to length 1" if found["normalize"] else "")
 
 
 def listing(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -323,8 +323,12 @@ def open_as(
     sample: str,
     engine: EngineOptions | None = None,
     prompt_name: str | None = None,
+    name_in_notes: bool = False,
 ) -> K:
-    """Open a model as `open_model` does, as an instance of `kind`, a subclass of LoadedModel such as `Model`."""
+    """Open a model as `open_model` does, as an instance of `model_class`, a subclass of LoadedModel such as `Model`.
+
+    name_in_notes: begin each note with the model's name, for commands that open several.
+    """
     if engine and engine.engine != "onnx":
         refuse(
             engine,
@@ -335,7 +339,7 @@ def open_as(
     computing = asdict(engine) if engine else {}
     model = model_class.load(**options.load_arguments(sample), **computing, prompt_name=prompt_name)
     for note in model.notes:
-        logger.info("%s", note)
+        logger.info("%s", f"{model.name}: {note}" if name_in_notes else note)
     return model
 
 

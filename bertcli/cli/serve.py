@@ -121,6 +121,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     from bertcli.tasks.compute.batches import BATCH_TOKENS
 
     opened = []
+    several = len(models.model or ()) > 1
     for name in models.model or [None]:  # type: ignore[list-item]
         one = replace(
             LabelModelOptions(),
@@ -131,7 +132,8 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
             adapter=models.adapter,
             classifier=models.classifier,
         )
-        opened.append(Served(open_as(Model, one, SENTENCE_SAMPLE, engine), name or SENTENCE_SAMPLE))
+        model = open_as(Model, one, SENTENCE_SAMPLE, engine, name_in_notes=several)
+        opened.append(Served(model, name or SENTENCE_SAMPLE))
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(

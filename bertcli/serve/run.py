@@ -60,12 +60,11 @@ def serve(
         address = f"unix:{uds}"
 
     def ready() -> None:
+        shorts = [served.short for served in models]
         for served in models:
-            print(
-                f"Serving {served.short} ({served.summary}) at {address}",
-                file=sys.stderr,
-                flush=True,
-            )
+            # Requests name a model by the last part of its name, or by all of it where two have that part.
+            name = served.short if shorts.count(served.short) == 1 else served.name
+            print(f"Serving {name} ({served.summary}) at {address}", file=sys.stderr, flush=True)
 
     # Errors are in our own log. uvicorn's would have tracebacks of the requests that it cancels at the end.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())

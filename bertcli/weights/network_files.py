@@ -31,7 +31,7 @@ def open_plain(folder: Folder) -> NetworkFiles:
     names = [file.relative_to(path).as_posix() for file in (*path.glob("*"), *path.glob("onnx/*"))]
     if "config.json" not in names:
         others = sorted(path.glob("*/config.json"), key=os.path.getmtime)  # a training run's checkpoints, newest last
-        advice = f"give {others[-1].parent}, which has" if others else ADVICE
+        advice = f"give {others[-1].parent}, which has one" if others else ADVICE
         raise lacks_weights(str(path), names, "no config.json", advice)
     settings = folder.object("config.json")
     config = parse_config(settings, settings.file)

@@ -612,7 +612,7 @@ def test_a_name_like_that_of_a_bundled_model_is_not_looked_up(tmp_path: Path) ->
 def test_a_folder_of_a_training_run_names_the_last_of_its_checkpoints(tmp_path: Path) -> None:
     for number, name in enumerate(("checkpoint-500", "checkpoint-1000")):
         os.utime(make(tmp_path / name) / "config.json", (number, number))
-    with pytest.raises(BertcliError, match=r"has no config.json.*: give .*checkpoint-1000, which has\."):
+    with pytest.raises(BertcliError, match=r"has no config.json.*: give .*checkpoint-1000, which has one\."):
         bertcli.load(tmp_path)
 
 

@@ -126,7 +126,7 @@ def test_what_info_says_of_a_sentence_model(tmp_path: Path) -> None:
     assert (record["prompt"], record["do_lower_case"], record["dtypes"]) == ("Find: ", True, ["F16"])
     assert record["modules"] == ["Transformer", "Pooling"]
     shown = run("info", folder).out
-    assert "\n Limit        20 tokens of 48 positions\n" in shown
+    assert "\n Limit        20 tokens a text; the network has 48 positions\n" in shown
     assert "\n Vectors      64 numbers, pooled by cls + max, from 1_Pooling/config.json\n" in shown
     assert "\n Prompts      query 'Find: '\n" in shown
     assert "\n Network      2 layers, width 32, 2 attention heads, feed-forward 64\n" in shown

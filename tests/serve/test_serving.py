@@ -61,6 +61,19 @@ def ask(url: str, body: Any = None) -> Any:
         return json.load(answer)
 
 
+def test_models_of_one_name_are_announced_by_their_paths(tmp_path: Path) -> None:
+    bundled = Path(bertcli.load("bert-mini-mlm").path or "")
+    names = [str(tmp_path / folder / "model") for folder in ("a", "b")]
+    for name in names:
+        Path(name).parent.mkdir()
+        Path(name).symlink_to(bundled)
+    with started("-m", names[0], "-m", names[1], "--engine", "numpy") as (_, url, lines):
+        ask(f"{url}/v1/models")  # the second line is there by then
+        while len(lines) < 2:
+            time.sleep(0.01)
+    assert lines[:2] == [f"Serving {name} (fill-mask) at {url}\n" for name in names]
+
+
 def test_what_it_says_and_gives() -> None:
     with started("-m", "bert-mini-sentence", "-m", "bert-mini-mlm", "--engine", "numpy") as (process, url, lines):
         texts = ["A dog ran home.", LONG * 5]
