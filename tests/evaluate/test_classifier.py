@@ -387,7 +387,8 @@ def test_what_cannot_be_saved_is_refused_before_the_fit(tmp_path: Path, monkeypa
     assert "not a file" in bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", folder).error
     rare = tmp_path / "rare.csv"
     rare.write_text(DATA.read_text(encoding="utf-8") + '"One more.",mixed,film\n', encoding="utf-8")
-    assert "with the label 'mixed' (1) than folds" in bertcli("probe", "-i", rare, "-m", HELD_MODEL).error
+    error = bertcli("probe", "-i", rare, "-m", HELD_MODEL).error
+    assert "1 text with the label 'mixed' cannot be divided among 5 folds" in error
 
 
 def test_the_table_is_printed_though_the_file_cannot_be_written(
