@@ -133,6 +133,13 @@ def test_what_info_says_of_a_sentence_model(tmp_path: Path) -> None:
     assert f'\n  bertcli encode -m {folder} "The cat sat on the mat."\n' in shown
 
 
+def test_info_names_every_class_of_a_model(tmp_path: Path) -> None:
+    classes = ["BertForMaskedLM", "BertModel"]
+    folder = make(tmp_path / "model", head="mlm", tokenizer="both", config={"architectures": classes})
+    assert asked(folder)["architectures"] == classes
+    assert "BertForMaskedLM, BertModel" in run("info", folder).out
+
+
 def test_what_info_says_of_a_model_that_does_not_run(tmp_path: Path) -> None:
     folder = make(tmp_path / "a", config={"model_type": "llama", "architectures": ["LlamaForCausalLM"]})
     record = asked(folder)
@@ -221,6 +228,8 @@ def test_info_lists_what_needs_no_download(tmp_path: Path) -> None:
     assert found["one", "main"]["lacks"] == ["model.safetensors"]
     assert not found["someone/large", "main"]["runs"]
     assert found["someone/large", "main"]["what"].startswith("bertcli does not run models of type 'llama'")
+    elsewhere = {"HF_HUB_CACHE": str(tmp_path / "none")}
+    assert json.loads(run("info", "--cache-dir", tmp_path, "--format", "json", environment=elsewhere).out) == record
     shown = run("info", environment=environment).out
     assert "\n someone/model --revision v2 " in shown
     assert "BERT, BertModel (lacks model.safetensors)" in shown

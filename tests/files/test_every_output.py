@@ -323,7 +323,8 @@ def test_every_output_is_tested_of_every_command_that_has_it(made: Made, tmp_pat
     for door in DOORS:
         assert choices(door.command, "--format") == door.formats
         refusal = call(door, made, door.option, tmp_path / "x.nonsense").err
-        assert re.findall(r"\.[a-z]+(?=,|\.$)", refusal.partition("must be")[2].strip()) == [*door.endings], refusal
+        listed, _, _ = refusal.partition("must be")[2].strip().partition(". ")
+        assert re.findall(r"\.[a-z]+(?=,|\.?$)", listed) == [*door.endings], refusal
 
 
 @pytest.mark.parametrize(("door", "format"), FORMATS, ids=lambda value: getattr(value, "command", value))
@@ -356,3 +357,7 @@ def test_every_output_is_written(door: Door, ending: str, made: Made, tmp_path: 
         pytest.skip("Graphviz is not here")
     assert result.status == 0, result.err
     check_file(file, door, expected(door, made))
+    if ending == ".html":
+        about = re.search(r'<p class="about">(.*?)</p>', file.read_text(encoding="utf-8"), re.DOTALL)
+        assert about
+        assert str(made(**door.checkpoint)) in html.unescape(about[1])

@@ -1,5 +1,6 @@
 """Two models whose folders have one name are told apart, in tables and on pages."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -77,3 +78,15 @@ def test_evaluate_names_the_model_whose_figure_has_no_interval(twins: tuple[Path
         "No interval for ece of model",
         f"No interval for ece of {other.name}",
     ]
+
+
+def test_evaluate_of_three_models_has_differences_beside_their_short_names(twins: tuple[Path, Path]) -> None:
+    models = [word for model in (*twins, "bert-mini-sentiment") for word in ("-m", model)]
+    heading, _, *rows = bertcli("evaluate", DATA / "reviews.csv", *models).out.splitlines()
+    assert heading.split() == ["Model", "accuracy", "Difference", "p"]
+    assert [row.split()[0] for row in rows[:3]] == ["first/model", "second/model", "bert-mini-sentiment"]
+    figures = [[*map(float, re.findall(r"[+-]?\d\.\d{3}(?= \[)", row))] for row in rows[:3]]
+    (random,), twin, (trained, above) = figures
+    assert twin == [random, 0.0]
+    assert above == pytest.approx(trained - random, abs=0.0011)
+    assert above > 0.2

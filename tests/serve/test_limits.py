@@ -349,6 +349,25 @@ def test_the_end_of_a_requests_time(
         assert int(second.headers["retry-after"]) >= 1
 
 
+def test_a_refused_request_waits_for_what_is_too_much_of_it(sentence: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 tokens wait, 33 texts have 99, and 100 may wait: at a token a second there is room for them in 2 seconds."""
+    compute, goes_on = stream._values, threading.Event()
+
+    def slow(task: Task[Any], items: Sequence[Item]) -> list[Any]:
+        goes_on.wait(30)
+        return compute(task, items)
+
+    monkeypatch.setattr(stream, "_values", slow)
+    with serving([sentence], Limits(quiet=True, max_queue_tokens=100)) as running, ThreadPoolExecutor(1) as client:
+        first = client.submit(running.ask, "/embed", {"inputs": "tea"})
+        while not running.server.stream._running.until:
+            time.sleep(0.01)
+        running.server.models[0].speed.rate = 1.0
+        refused = running.ask("/embed", {"inputs": ["a"] * 33})
+        goes_on.set()
+        assert (first.result().status, refused.status, refused.headers["retry-after"]) == (200, 429, "2")
+
+
 def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -> None:
     with serving([sentence], Limits(quiet=True, timeout=3)) as running:
         address = (urlsplit(running.url).hostname, urlsplit(running.url).port)

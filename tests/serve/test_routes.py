@@ -538,6 +538,8 @@ def test_openapi_is_valid_and_describes_answers(running: Running) -> None:
     """Checked by a validator of the OpenAPI Initiative's schemas, and each answer by the schema that it has here."""
     described = running.given("/openapi.json")
     openapi_spec_validator.validate(described)
+    for choices in _values_of("anyOf", described):
+        assert len({json.dumps(choice, sort_keys=True) for choice in choices}) == len(choices), choices
     models = {use: one["model_id"] for one in reversed(running.given("/info")["models"]) for use in one["uses"][:1]}
     question = {"question": "Who?", "context": "Ann did it."}
     asked: dict[str, Any] = {
@@ -572,6 +574,17 @@ def test_openapi_is_valid_and_describes_answers(running: Running) -> None:
         operation = described["paths"][path]["post"]["responses"]["422"]
         schema = {**operation["content"]["application/json"]["schema"], "components": described["components"]}
         OAS31Validator(schema).validate(running.ask(path, {"inputs": 5}).body)
+
+
+def _values_of(name: str, document: Any) -> Iterator[Any]:
+    """The values of all fields with a name, in any depth."""
+    if isinstance(document, dict):
+        if name in document:
+            yield document[name]
+        document = [*document.values()]
+    if isinstance(document, list):
+        for value in document:
+            yield from _values_of(name, value)
 
 
 NEW_TASK = '''

@@ -217,6 +217,11 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
     assert max(len(one.ids) for one in windows) <= 26
     assert {word for one in windows for word in range(one.first, one.first + len(one.words))} == set(range(16))
     assert task.cost(item) == sum(len(one.ids) for one in windows)
+    (word,) = task.window([Text("Berlin" * 9)], 0).items
+    assert [len(one.ids) for one in task.windows(word)] == [26]
+    (record,) = model.tag("Berlin" * 9, labels=LABELS, threshold=0.0, multi_label=True)
+    assert record["truncated"] is True
+    assert {one["word"] for one in record["entities"]} == {"Berlin" * 9}
     with pytest.raises(BertcliError, match="The labels take 16 tokens, and a window has 18 with the text"):
         model.tag("Berlin", labels=LABELS, max_length=18)
     with pytest.raises(BertcliError, match=r"stride \(--stride\) is 8, but a window of 26 tokens has 8 of the text"):
