@@ -216,7 +216,8 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
 }
 # Options that change nothing of what is printed, or are tried elsewhere.
 EXEMPT = {
-    "--help --debug --cache-dir --offline --batch-tokens --workers --threads": "a result is the same with any of them",
+    "--help --debug --batch-tokens --workers --threads": "a result is the same with any of them",
+    "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine --precision --device --force": "test_engine_command.py",
     "--model --revision --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
@@ -329,3 +330,39 @@ def test_every_option_changes_what_is_printed(command: str, option: str, run: Ca
     expected = {"--truncation": 1, "--check": 1}.get(option, 0)
     assert changed.status == expected, changed.err
     assert (changed.status, changed.out) != (plain.status, plain.out), f"{option} changes nothing"
+
+
+@pytest.fixture(scope="module")
+def cached(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Hub's cache in which the models are, as `someone/MASKS`."""
+    cache, commit = tmp_path_factory.mktemp("cache"), "0" * 40
+    for name in (*MODELS, "OTHER"):
+        repository = cache / f"models--someone--{name.upper()}"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "main").write_text(commit)
+        copytree(folder / name.upper(), repository / "snapshots" / commit)
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        *((command, words) for command, words in BASES.items() if "--variant" not in words),
+        ("params", ("-m", "MASKS")),
+        ("params", ("--variant", "tiny", "--versus", "MASKS")),
+        ("trace", ("-m", "MASKS", "hot tea")),
+        ("info", ("MASKS",)),
+        ("evaluate", ("-m", "LABELS", "labelled.csv", "--rename-label", "LABEL_0=no", "--rename-label", "LABEL_1=yes")),
+        ("export", ("-m", "VECTORS", "-o", "exported")),
+        ("search", ("-m", "VECTORS", "hot tea", "-i", "notes.txt", "--rerank", "RANKER")),
+    ],
+)
+def test_every_command_finds_models_in_the_cache_that_it_is_given(
+    command: str, words: Words, folder: Path, cached: Path, tmp_path: Path
+) -> None:
+    models = {model.name.removeprefix("models--someone--") for model in cached.iterdir()}
+    files = {path.name: str(path) for path in folder.iterdir()} | {"exported": str(tmp_path / "exported")}
+    named = [f"someone/{word}" if word in models else files.get(word, word) for word in words]
+    nowhere = {"HF_HUB_CACHE": str(tmp_path / "none")}
+    given = bertcli(command, *named, "--offline", "--cache-dir", cached, environment=nowhere)
+    assert given.status == 0, given.err
