@@ -352,7 +352,7 @@ def cached(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("params", ("--variant", "tiny", "--versus", "MASKS")),
         ("trace", ("-m", "MASKS", "hot tea")),
         ("info", ("MASKS",)),
-        ("evaluate", ("-m", "LABELS", "labelled.csv", "--rename-label", "LABEL_0=no", "--rename-label", "LABEL_1=yes")),
+        ("evaluate", ("-m", "VECTORS", "scored.csv")),
         ("export", ("-m", "VECTORS", "-o", "exported")),
         ("search", ("-m", "VECTORS", "hot tea", "-i", "notes.txt", "--rerank", "RANKER")),
     ],
@@ -361,7 +361,9 @@ def test_every_command_finds_models_in_the_cache_that_it_is_given(
     command: str, words: Words, folder: Path, cached: Path, tmp_path: Path
 ) -> None:
     models = {model.name.removeprefix("models--someone--") for model in cached.iterdir()}
-    files = {path.name: str(path) for path in folder.iterdir()} | {"exported": str(tmp_path / "exported")}
+    (tmp_path / "scored.csv").write_text("text1,text2,score\nhot tea,a cat,0\na dog,the dog,1\nrain,a river,2\n")
+    files = {path.name: str(path) for path in folder.iterdir()}
+    files |= {name: str(tmp_path / name) for name in ("exported", "scored.csv")}
     named = [f"someone/{word}" if word in models else files.get(word, word) for word in words]
     nowhere = {"HF_HUB_CACHE": str(tmp_path / "none")}
     given = bertcli(command, *named, "--offline", "--cache-dir", cached, environment=nowhere)
