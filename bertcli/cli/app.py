@@ -1,6 +1,7 @@
 """The application: make Typer commands of functions whose parameters are groups of options, and report their errors."""
 
 import logging
+import os
 import shlex
 import sys
 import traceback
@@ -11,8 +12,6 @@ from dataclasses import Field, fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, signature
-from os import environ
-from os.path import isfile, join
 from typing import Annotated, Any
 
 import typer
@@ -190,7 +189,7 @@ class Command(TyperCommand):
         command = f"bertcli {self.name}"
         given = self._given_arguments(values)
         takes_model = "--model" in options and self.name != "info"
-        if takes_model and not values.get("model") and "BERTCLI_MODEL" not in environ:
+        if takes_model and not values.get("model") and "BERTCLI_MODEL" not in os.environ:
             words = [*given, *extra]
             if words and _is_model(words[0]):
                 takes_texts = bool(given) and self.name not in ("export", "evaluate")
@@ -239,7 +238,9 @@ def _is_model(word: Any) -> bool:
     """True for the name of a bundled model and for a folder that holds a model."""
     from bertcli.folder.hub import SAMPLES
 
-    return word in SAMPLES or any(isfile(join(str(word), file)) for file in ("config.json", "modules.json"))
+    # Not pathlib: a text may be too long for a path, which os.path answers with False.
+    files = (os.path.join(str(word), name) for name in ("config.json", "modules.json"))
+    return word in SAMPLES or any(map(os.path.isfile, files))
 
 
 def _is_variant(word: str) -> bool:

@@ -98,7 +98,7 @@ def test_the_page_works_by_keyboard_alone_and_says_what_is_wrong(browser: Any, r
     box.send_keys(Keys.DELETE)
     box.send_keys(Keys.CONTROL, Keys.ENTER)
     WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
-    assert browser.find_element(By.CSS_SELECTOR, "#result .wrong").text == "There is no text: the input is empty."
+    assert browser.find_element(By.CSS_SELECTOR, "#result .wrong").text == "The input is empty: send at least one text."
 
 
 def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> None:
@@ -134,7 +134,7 @@ def test_with_a_key_the_page_shows_nothing_before_it_is_typed_in(browser: Any) -
         assert not form.is_displayed()
         key = browser.find_element(By.ID, "key")
         key.send_keys("wrong", Keys.ENTER)
-        assert "The key is missing or wrong" in ran(browser)
+        assert "The API key is missing or wrong" in ran(browser)
         assert not form.is_displayed()
         key.clear()
         key.send_keys("secret", Keys.ENTER)

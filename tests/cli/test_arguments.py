@@ -96,3 +96,8 @@ def test_a_missing_classifier_and_a_missing_shard_say_what_to_do(tmp_path: Path)
     (tmp_path / "v-00000-of-00002.npy").write_bytes(b"")
     error = bertcli("merge", tmp_path / "v.npy", "-o", tmp_path / "all.npy").error
     assert f"give '{tmp_path / 'v-*-of-*.npy'}'" in error
+
+
+def test_a_text_longer_than_any_path_is_a_text() -> None:
+    done = bertcli("tokenize", "word " * 2000)
+    assert (done.status, len(done.out.splitlines())) == (0, 2004)
