@@ -86,7 +86,8 @@ class Job:
         prompt_name = getattr(task_options, "prompt_name", None)
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine, prompt_name)
         if file is not None:
-            model = model.with_one_engine(_engine_of_run(file) if self.long.resume else None)
+            begun_with = _engine_of_run(file) if self.long.resume else None
+            model = model.with_one_engine(begun_with)
         return CommandRun(command, task_options, {**by_name(task_options), **options}, job, texts, model)
 
     def _refuse_long_run(self, texts: "Texts", endings: tuple[str, ...]) -> None:

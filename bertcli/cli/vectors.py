@@ -88,7 +88,6 @@ class StorageOptions(CommandExtras):
         logger.info("%s.", task.summary)
         if run.job.ending not in self._arrays(run.task_options):
             return None
-        from bertcli.files.read.inputs import gives_ids
         from bertcli.files.read.vector_reader import MODEL, SETTINGS
         from bertcli.files.write.resumable_output import signature
         from bertcli.files.write.vector_writer import OutputsForm, VectorForm
@@ -96,8 +95,6 @@ class StorageOptions(CommandExtras):
         job, options = run.job, run.task_options
         if self.dtype == "int8" and job.ending in SINGLE:
             logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
-        texts = job.texts
-        own_ids = self.id_column is not None or (not texts.texts and gives_ids(texts.input or [], texts.format_in))
         notes = {
             MODEL: signature(run.model.name, run.model.files_read),
             SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": options.chunk}),
@@ -112,7 +109,7 @@ class StorageOptions(CommandExtras):
             sparse=self.sparse,
             chunked=options.chunk is not None,
             paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
-            own_ids=own_ids,
+            own_ids=run.texts.with_ids,
             keep_going=options.keep_going,
             ending=job.ending,
             notes=notes,

@@ -90,6 +90,7 @@ class Texts:
     files       the files it reads, in order; None if one is a pipe, which a second run could not read again
     share()     the share of the files that has been read, 0 to 1; None if unknown
     count       the number of texts; None if unknown
+    with_ids    texts have ids: from a column, or because the format of a file gives them (FASTA)
     read        the number of texts that have been read
     change      a function that is applied to each text
     shard       (I, N) for part I of N contiguous parts of equal numbers of texts. Windows are cut as without shards, so
@@ -102,6 +103,7 @@ class Texts:
     share: Callable[[], float | None] = lambda: None
     at_hand: bool = False
     count: int | None = None
+    with_ids: bool = False
     shard: tuple[int, int] | None = None
     change: Callable[[Text], Text] = lambda text: text
     read: int = field(default=0, init=False)

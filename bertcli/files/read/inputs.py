@@ -50,25 +50,19 @@ def from_files(
 def rows_in(files: Sequence[str], columns: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
     """Read the rows of files as `from_files` does, with these columns."""
     names = [name for file in files for name in matching_files(file)]
-    inputs = _InputFiles([_open(name, format_in) for name in names], columns, keep_going)
+    formats = [_format(name, format_in) for name in names]
+    opened = [format.open_texts(name) for format, name in zip(formats, names, strict=True)]
+    inputs = _InputFiles(opened, columns, keep_going)
     files_read = tuple(names) if inputs.regular else None
-    return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular)
+    with_ids = columns.id is not None or any(format.gives_ids for format in formats)
+    return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular, with_ids=with_ids)
 
 
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """True if any input file has named fields; patterns are expanded; without files, standard input counts."""
-    return any(format.named for format in _formats(files, format_in))
-
-
-def gives_ids(files: Sequence[str], format_in: str) -> bool:
-    """True if the texts of any input file have ids unasked (FASTA); without files, standard input counts."""
-    return any(format.gives_ids for format in _formats(files, format_in))
-
-
-def _formats(files: Sequence[str], format_in: str) -> list[TextFormat]:
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
-    formats = [BY_ENDING.get(ending_of_input(name, format_in)) for name in names]
-    return [format for format in formats if isinstance(format, TextFormat)]
+    formats = (BY_ENDING.get(ending_of_input(name, format_in)) for name in names)
+    return any(isinstance(format, TextFormat) and format.named for format in formats)
 
 
 def are_separated(files: Sequence[str], format_in: str) -> bool:
@@ -108,12 +102,12 @@ class _InputFiles:
         return read / max(1, sum(self._sizes))
 
 
-def _open(file: str, format_in: str) -> InputFile:
-    """Open an input file or pipe. Errors: BertcliError for an unknown ending, or a file that cannot be read."""
+def _format(file: str, format_in: str) -> TextFormat:
+    """Look up the format of an input file or pipe. Errors: BertcliError for an unknown ending."""
     ending = ending_of_input(file, format_in)
     format = BY_ENDING.get(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
-        return format.open_texts(file)
+        return format
     known = endings("texts")
     raise BertcliError(
         f"{file}: the ending of an input file must be {', '.join(known[:-1])} (perhaps with {GZIP}) or {known[-1]}; "
