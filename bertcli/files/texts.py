@@ -92,6 +92,7 @@ class Texts:
     count       the number of texts; None if unknown
     with_ids    texts have ids: from a column, or because the format of a file gives them (FASTA)
     read        the number of texts that have been read
+    empty       how many of them are empty, and `first_empty`: the first of these, by its number
     change      a function that is applied to each text
     shard       (I, N) for part I of N contiguous parts of equal numbers of texts. Windows are cut as without shards, so
                 that results are the same bytes; the texts are therefore read twice
@@ -107,11 +108,21 @@ class Texts:
     shard: tuple[int, int] | None = None
     change: Callable[[Text], Text] = lambda text: text
     read: int = field(default=0, init=False)
+    empty: int = field(default=0, init=False)
+    first_empty: tuple[int, Text] | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[Text]:
-        for number, text in enumerate(map(self.change, self.rows), 1):
-            self.read = number
+        self.read = self.empty = 0  # texts of a shard are read twice
+        for index, text in enumerate(map(self.change, self.rows)):
+            self.read = index + 1
+            if not text.error and self.is_empty(text):
+                self.empty += 1
+                self.first_empty = self.first_empty or (index, text)
             yield text
+
+    def is_empty(self, text: Text) -> bool:
+        """True if there is nothing in a text but perhaps blanks."""
+        return not text.text.strip()
 
     def may_part(self, before: Text, after: Text) -> bool:
         """True if a shard may end between two texts."""

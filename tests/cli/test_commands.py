@@ -408,3 +408,31 @@ def test_commands_similarity_of_many_texts_goes_to_a_file(
     assert "more than 3 texts are only written to a file: -o FILE.npy" in bertcli(*arguments, stdin=stdin).error
     assert bertcli(*arguments, "-o", tmp_path / "v.npy", stdin=stdin).status == 0
     assert np.load(tmp_path / "v.npy").shape == (4, 4)
+
+
+def test_commands_say_which_texts_are_empty(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('text\nthe cat\n""\ntea\n" "\n')
+    two = bertcli("score", "-m", model, "-i", file, "--format", "json")
+    assert two.err == f"Note: 2 of 4 texts are empty; the first: {file}, line 3.\n"
+    assert [record["text"] for record in json.loads(two.out)] == ["the cat", "", "tea", " "]
+    one = bertcli("score", "-m", model, "tea", "", "--format", "json")
+    assert one.err == "Note: 1 of 2 texts is empty: text 1.\n"
+    assert bertcli("tokenize", "-m", model, "tea", "", "--format", "json").err == one.err
+
+
+@pytest.mark.parametrize("command", ["score", "tokenize", "encode"])
+def test_commands_say_that_there_are_no_texts(command: str, model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("text\n")
+    result = bertcli(command, "-m", model, "-i", file, "--format", "json")
+    assert result.err.endswith(f"Note: there are no texts in {file}.\n")
+    assert json.loads(result.out) == []
+    piped = bertcli(command, "-m", model, "--format", "json", stdin="")
+    assert piped.err.endswith("Note: there are no texts in standard input.\n")
+
+
+def test_encode_names_chunk_where_texts_were_cut(model: Path) -> None:
+    short = bertcli("encode", "-m", model, "--max-length", "4", "a b c d", "--format", "json").err
+    assert "--truncation; encode --chunk makes several vectors of a long text)." in short
+    assert "--chunk" not in bertcli("score", "-m", model, "--max-length", "4", "a b c d").err

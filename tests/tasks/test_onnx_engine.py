@@ -127,7 +127,7 @@ def test_onnx_engine_gives_other_layers_by_numpy_and_says_so(made: Made, caplog:
     caplog.set_level(logging.INFO, "bertcli")
     numpy, onnx = both(made())
     np.testing.assert_array_equal(onnx.encode(TEXTS, layer=[0, 1]), numpy.encode(TEXTS, layer=[0, 1]))
-    assert [record.message for record in caplog.records] == [
+    assert [message for message in caplog.messages if "empty" not in message] == [
         "NumPy computes these layers: the graph of ONNX Runtime only gives the last."
     ]
 

@@ -72,7 +72,7 @@ def test_the_command_ranks_and_says_what_it_puts_where(tmp_path: Path, published
     assert {record["corpus_id"]: record["score"] for record in result.records} == pytest.approx(
         dict(enumerate(RECORDED["published"]["scores"][:2])), abs=1e-5
     )
-    assert result.err == ""
+    assert result.err == "Note: 1 of 2 texts is empty: text 1.\n"  # the second document
     prompted = write_reranker(tmp_path / "prompted", **KINDS["prompt"])
     said = "Note: 'Find tea' is the system's message in the chat template, as the checkpoint specifies."
     assert run("rank", "-m", prompted, "tea", "milk").err.strip() == said

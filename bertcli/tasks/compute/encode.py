@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -110,6 +110,7 @@ B = TypeVar("B", bound=PreparedBlock)
 class PreparedTask(Task[B]):
     """A task on texts with a prompt, or in chunks: a text may give several items. See prepared.py."""
 
+    remedies_for_cuts: ClassVar[str] = f"{Task.remedies_for_cuts}; encode --chunk makes several vectors of a long text"
     chunking: Chunking | None
     left_out: int
 

@@ -120,6 +120,10 @@ class ByQuery(Texts):
                 earlier.add(query)
             yield text
 
+    def is_empty(self, text: Text) -> bool:
+        """True if the document is empty."""
+        return text.pair is not None and not text.pair.strip()
+
     def may_part(self, before: Text, after: Text) -> bool:
         """Between queries."""
         return before.text != after.text

@@ -29,7 +29,7 @@ from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Texts
 from bertcli.tasks.compute.batches import BATCH_TOKENS
-from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, warn_of_cuts
+from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, note_of_empty, warn_of_cuts
 from bertcli.tracing.dispatch import watched
 
 V = TypeVar("V")
@@ -50,7 +50,7 @@ def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R
     """
     texts = task.order_windows(texts)
     computed = _computed(task, texts, start, _worker_count(task, texts))
-    return task.reorder_results(_counted(task, computed, start), start)
+    return task.reorder_results(_counted(task, texts, computed, start), start)
 
 
 def _worker_count(task: Task[R], texts: Texts) -> int:
@@ -69,14 +69,20 @@ def _worker_count(task: Task[R], texts: Texts) -> int:
     return count
 
 
-def _counted(task: Task[R], computed: Generator[R, None, None], progress: Progress) -> Generator[R, None, None]:
-    """Yield the results with the progress of the run so far, which begins at `progress`."""
+def _counted(
+    task: Task[R], texts: Texts, computed: Generator[R, None, None], progress: Progress
+) -> Generator[R, None, None]:
+    """Yield the results with the progress of the run so far, which begins at `progress`.
+
+    At the end log how many texts were cut, and how many are empty.
+    """
     with closing(computed):
         for result in computed:
             progress = progress.after(result.progress)
             yield replace(result, progress=progress)
     if progress.cut and task.read_options.truncation == "warn":
-        warn_of_cuts(progress, task.limit, "max_length and truncation: --max-length, --truncation")
+        warn_of_cuts(progress, task.limit, task.remedies_for_cuts)
+    note_of_empty(texts)
 
 
 def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Generator[R, None, None]:

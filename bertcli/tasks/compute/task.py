@@ -96,6 +96,7 @@ class Task(Generic[R]):
     The constructor checks everything that does not depend on a text. Errors: BertcliError for an impossible max_length.
     """
 
+    remedies_for_cuts: ClassVar[str] = "max_length and truncation: --max-length, --truncation"
     batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: LoadedModel
     read_options: ReadOptions
@@ -255,3 +256,14 @@ def warn_of_cuts(progress: Progress, limit: int, see: str) -> None:
     _, texts, cut, lost, _ = progress
     cuts = f"{cut:,} of {number_of(texts, 'text')} had more than {number_of(limit, 'token')} and lost {lost:,}"
     logger.warning("%s (see %s).", cuts, see)
+
+
+def note_of_empty(texts: Texts) -> None:
+    """Log one note if files or standard input hold no texts, or if some texts are empty."""
+    if texts.read == 0 and texts.files != ():
+        logger.info("there are no texts in %s.", ", ".join(texts.files or ["standard input"]))
+    if texts.first_empty is not None:
+        index, text = texts.first_empty
+        count = f"{texts.empty:,} of {number_of(texts.read, 'text')}"
+        first = text.location or f"text {index}"
+        logger.info("%s %s.", count, f"is empty: {first}" if texts.empty == 1 else f"are empty; the first: {first}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bertcli.files.texts import Texts, from_values
-from bertcli.tasks.compute.task import Progress, warn_of_cuts
+from bertcli.tasks.compute.task import Progress, note_of_empty, warn_of_cuts
 from bertcli.tokens import Tokenizer
 
 TOGETHER = 4000  # approximate number of tokens passed to the tokenizer at a time
@@ -18,7 +18,8 @@ def tokenize(
     One warning at the end has the number of cut texts.
     """
     index = cut = lost = 0
-    for window in from_values(texts).grouped(TOGETHER, span=1):
+    source = from_values(texts)
+    for window in source.grouped(TOGETHER, span=1):
         encoded = tokenizer.encode([text.text for text in window], [text.pair for text in window], max_length)
         for text, tokens in zip(window, encoded, strict=True):
             yield {
@@ -32,3 +33,4 @@ def tokenize(
             index, cut, lost = index + 1, cut + tokens.truncated, lost + tokens.lost
     if cut and max_length is not None:
         warn_of_cuts(Progress(texts=index, cut=cut, lost=lost), max_length, "max_length: --max-length")
+    note_of_empty(source)
