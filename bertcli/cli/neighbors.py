@@ -11,7 +11,7 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
 
 COLUMNS = (
-    Column("of", varying=True),
+    Column("word", varying=True),
     Column("token"),
     Column("id", int),
     Column("cosine", float),

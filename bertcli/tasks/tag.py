@@ -70,8 +70,8 @@ class TagOptions(Windows):
         of_redaction = (self.redact_with, self.only, None if self.labels is not None else self.threshold)
         if not self.redact and of_redaction != (None, None, None):
             raise BertcliError(
-                "redact_with, only and threshold are about what is replaced: add redact (--redact), or leave out "
-                "--redact-with, --only, --threshold."
+                "redact_with, only and threshold need redact: add --redact, or leave out --redact-with, --only, "
+                "--threshold."
             )
         if self.labels is None and (self.nested or self.multi_label):
             raise BertcliError(

@@ -68,7 +68,7 @@ def test_neighbors_table_and_a_file(model: Path, tmp_path: Path) -> None:
     assert lines[0].split() == ["token", "id", "cosine"]
     first = expected(model, "king", 2)["neighbors"][0]
     assert lines[2].split()[:2] == [first["token"], str(first["id"])]
-    assert run("-m", model, "king", "queen").out.splitlines()[0].split() == ["of", "token", "id", "cosine"]
+    assert run("-m", model, "king", "queen").out.splitlines()[0].split() == ["word", "token", "id", "cosine"]
     file = tmp_path / "neighbors.json"
     assert run("-m", model, "king", "-o", file).out == ""
     assert json.loads(file.read_text(encoding="utf-8")) == [expected(model, "king", 10)]

@@ -110,9 +110,9 @@ def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "PER"], "add redact (--redact)"),
-        (["--redact-with", "x"], "add redact (--redact)"),
-        (["--threshold", "0.5"], "add redact (--redact)"),
+        (["--only", "PER"], "add --redact, or leave out"),
+        (["--redact-with", "x"], "add --redact, or leave out"),
+        (["--threshold", "0.5"], "add --redact, or leave out"),
         (["--redact", "--threshold", "1.5"], "scores are 0 to 1"),
         (["--redact", "--threshold", "much"], "--threshold"),
         (["--format", "text"], "add --redact"),
