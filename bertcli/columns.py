@@ -18,7 +18,7 @@ import numpy as np
 
 from bertcli.engine import blas
 from bertcli.engine.threads import core_count, set_thread_count
-from bertcli.errors import PATH, BertcliError, check_kind, check_names, nearest, quoted, quoted_object
+from bertcli.errors import PATH, BertcliError, check_names, check_type, nearest, quoted, quoted_object
 from bertcli.files.parquet import value_of
 from bertcli.files.read.rows import Field, RowColumns
 from bertcli.files.texts import Text, Texts
@@ -76,7 +76,7 @@ class Columns:
         **options: Any,
     ) -> None:
         self._spec = _spec_of(task)
-        check_kind("model", model, PATH)
+        check_type("model", model, PATH)
         self._check_options(options)
         self._load_options = tuple((name, _hashable(options.pop(name))) for name in sorted(OF_LOAD & {*options}))
         self._fields = self._fields_of(column, pair_column, options)
@@ -101,7 +101,7 @@ class Columns:
         """Choose the columns to read; a second text for all rows is removed from the options."""
         reads = self._spec.reads
         second = options.pop(reads.second, None) if reads.second else None
-        check_kind("the second text of all rows", second, str)
+        check_type("the second text of all rows", second, str)
         if pair_column is None and second is None and reads is QUESTIONS:
             pair_column = "context"  # as in SQuAD: `answer` needs one
         pair = Field(pair_column, "pair_column") if pair_column else None

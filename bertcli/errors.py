@@ -70,14 +70,14 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def check_choice(what: str, value: str | None, kind: Any) -> None:
-    """Refuse a word that is not in `kind`, a Literal; None leaves the choice to the model."""
-    if value is not None and not (isinstance(value, str) and value in get_args(kind)):
-        raise BertcliError(f"There is no {what} {quoted_object(value)}; choose from {', '.join(get_args(kind))}.")
+def check_choice(what: str, value: str | None, choices: Any) -> None:
+    """Refuse a word that is not in `choices`, a Literal; None leaves the choice to the model."""
+    if value is not None and not (isinstance(value, str) and value in get_args(choices)):
+        raise BertcliError(f"There is no {what} {quoted_object(value)}; choose from {', '.join(get_args(choices))}.")
 
 
 PATH: Any = str | PathLike
-KINDS: dict[Any, str] = {
+TYPE_NAMES: dict[Any, str] = {
     str: "a text",
     bool: "True or False",
     Real: "a number",
@@ -87,10 +87,10 @@ KINDS: dict[Any, str] = {
 }
 
 
-def check_kind(what: str, value: object, kind: Any) -> None:
+def check_type(what: str, value: object, expected: Any) -> None:
     """Refuse a value of another type; None leaves the choice to the model."""
-    if value is not None and not isinstance(value, kind):
-        raise BertcliError(f"{what} is {quoted_object(value)}, which is not {KINDS.get(kind, kind)}.")
+    if value is not None and not isinstance(value, expected):
+        raise BertcliError(f"{what} is {quoted_object(value)}, which is not {TYPE_NAMES.get(expected, expected)}.")
 
 
 def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:

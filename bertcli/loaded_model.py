@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError, check_choice, check_kind, quoted, quoted_object
+from bertcli.errors import BertcliError, check_choice, check_type, quoted, quoted_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
@@ -125,7 +125,7 @@ class LoadedModel:
         from bertcli.folder.files import Folder
         from bertcli.folder.hub import find_model, sample
 
-        check_kind("heads", heads, Iterable)
+        check_type("heads", heads, Iterable)
         check_choice("engine", engine, EngineName)
         check_choice("precision", precision, Precision)
         if engine != "onnx" and (precision, device) != ("float32", "cpu"):

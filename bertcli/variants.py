@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli.errors import PATH, BertcliError, check_count, check_kind, quoted
+from bertcli.errors import PATH, BertcliError, check_count, check_type, quoted
 from bertcli.models.config import Config, renamed
 from bertcli.models.registry import family, named_heads, parse_heads, variant_config
 from bertcli.network.heads import Network
@@ -27,15 +27,15 @@ def build_variant(
     weights: Mapping[str, ArrayLike] | int | None,
 ) -> tuple[Config, tuple[str, ...], Network, str]:
     """Build the configuration, heads, network and name for `LoadedModel.variant`; its docstring has the arguments."""
-    check_kind("name", name, str)
-    check_kind("heads", heads, Iterable)
-    check_kind("sizes", sizes, Mapping)
+    check_type("name", name, str)
+    check_type("heads", heads, Iterable)
+    check_type("sizes", sizes, Mapping)
     if config is None:
         settings = variant_config(name)
     elif isinstance(config, Config):
         settings, name = config, config.model_type
     else:
-        check_kind("config", config, PATH)
+        check_type("config", config, PATH)
         file = Path(config) / "config.json" if Path(config).is_dir() else Path(config)
         if not file.exists():
             raise BertcliError(f"{file} is missing: give the path of an existing config.json.")

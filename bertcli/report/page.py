@@ -37,7 +37,7 @@ TABLE = (
 )
 TAG = re.compile("<[^>]*>")
 MANY_COLUMNS = 5  # on a phone a row of so many cells, or of a wide table, takes several lines
-HEAT = "heat"  # the kind of a table whose shaded cells are a heat map
+HEAT = "heat"  # the class of a table whose shaded cells are a heat map
 # A heat map that is too wide for a page is compact there, or, where that is not enough, has upright cells. Of pages of
 # at most so many pixels: the room for the map's columns, beside the names of its rows and, on wide pages, a plot.
 ROOM = ((600, 270), (900, 640), (1300, 690), (1600, 950))
@@ -123,21 +123,21 @@ def shaded(words: str, shade: float, label: str = "", title: str = "", hue: int 
 
 
 def table(
-    caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], kind: str = "", wide: bool = False
+    caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], css_class: str = "", wide: bool = False
 ) -> Markup:
     """A table that can be scrolled by keyboard, too. The first cell of a row is its heading; a cell may be Markup.
 
-    kind: HEAT is a heat map, "heat upright" one with upright column names. wide: as wide as the page.
+    css_class: HEAT is a heat map, "heat upright" one with upright column names. wide: as wide as the page.
     """
     names = [element("th", column.name, scope="col", class_="number" if column.number else None) for column in columns]
-    stacks = not kind and (wide or len(columns) >= MANY_COLUMNS)
+    stacks = not css_class and (wide or len(columns) >= MANY_COLUMNS)
     lines = [element("tr", *_cells(row, columns, named=stacks)) for row in rows]
     around = "scrolled wide" if wide else "scrolled"
-    classes = kind or ("stacks" if stacks else "")
+    classes = css_class or ("stacks" if stacks else "")
     style = ""
-    if HEAT in kind.split():
+    if HEAT in css_class.split():
         widths = [max((_width(TAG.sub("", row[i])) for row in rows), default=0.0) for i in range(1, len(columns))]
-        classes = " ".join([kind, *_narrowed(columns, widths)])
+        classes = " ".join([css_class, *_narrowed(columns, widths)])
         style = f"--longest: {max(widths, default=0.0) / PER_EM:.1f}em"
     attributes = [*_attributes({"class_": classes or None, "style": style or None})]
     return html(TABLE, around=around, caption=caption, attributes=Markup("".join(attributes)), names=names, rows=lines)
@@ -182,13 +182,13 @@ def document_table(caption: str, document: Document) -> Markup:
 def _cells(row: Sequence[str], columns: Sequence[Column], named: bool) -> Iterator[Markup]:
     """The cells of a row; if `named`, with their columns' names, which a phone shows before them."""
     for i, (text, column) in enumerate(zip(row, columns, strict=True)):
-        kind = "number" if column.number else None
+        css_class = "number" if column.number else None
         text = shaded(text, text.shade) if isinstance(text, Shaded) else text
         if i:
-            yield element("td", text, class_=kind, data_name=column.name if named else None)
+            yield element("td", text, class_=css_class, data_name=column.name if named else None)
         else:
             name = column.name if named and column.number else None  # a number means little without its column's name
-            yield element("th", *_breakable(text), scope="row", class_=kind, data_name=name)
+            yield element("th", *_breakable(text), scope="row", class_=css_class, data_name=name)
 
 
 def _breakable(text: str) -> list[str]:

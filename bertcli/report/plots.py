@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 420, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 10, 40
 # Across; more numbers would overlap.
 MOST_TICKS = 13
-LINE = '<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"></line>'
+LINE = '<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{css_class}"></line>'
 LABEL = '<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 DOT = '<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{title}</title></circle>'
 CURVE = '<polyline points="{points}"></polyline>'
@@ -48,7 +48,7 @@ def _height_lines(plane: _Plane) -> Iterator[Markup]:
     """Lines across the plane at five heights, each with its value on the left."""
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         height = plane.y(share)
-        yield html(LINE, x1=LEFT, y1=height, x2=WIDTH - RIGHT, y2=height, kind="grid")
+        yield html(LINE, x1=LEFT, y1=height, x2=WIDTH - RIGHT, y2=height, css_class="grid")
         yield html(LABEL, x=LEFT - 6, y=height + 4, anchor="end", text=f"{share:g}")
 
 
@@ -58,5 +58,5 @@ def _ticks_across(plane: _Plane) -> Iterator[Markup]:
     every = -(-plane.point_count // MOST_TICKS)
     for position in range(0, plane.point_count, every):
         x = plane.x(position)
-        yield html(LINE, x1=x, y1=bottom, x2=x, y2=bottom + 4, kind="tick")
+        yield html(LINE, x1=x, y1=bottom, x2=x, y2=bottom + 4, css_class="tick")
         yield html(LABEL, x=x, y=bottom + 17, anchor="middle", text=str(position))

@@ -13,7 +13,7 @@ from numbers import Real
 from types import UnionType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from bertcli.errors import BertcliError, check_choice, check_count, check_kind, check_names, check_whole
+from bertcli.errors import BertcliError, check_choice, check_count, check_names, check_type, check_whole
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -109,7 +109,7 @@ def _check(name: str, value: object, hints: Sequence[Any], least: int | None) ->
     elif words:
         check_choice(name, value, words)  # type: ignore[arg-type]
     else:
-        check_kind(name, value, Real if hints[0] is float else get_origin(hints[0]) or hints[0])
+        check_type(name, value, Real if hints[0] is float else get_origin(hints[0]) or hints[0])
 
 
 def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callable[Concatenate[M, T, P], R]]:

@@ -276,8 +276,8 @@ def test_gliner_says_that_labels_are_missing(folder: Path, tmp_path: Path) -> No
         (["--nested"], "add labels (--labels)"),
         (["--multi-label"], "add labels (--labels)"),
         (["--labels", "person", "--threshold", "1.5"], "scores are 0 to 1"),
-        (["--threshold", "0.5"], "add redact (--redact)"),
-        (["--labels", "person", "--only", "person"], "add redact (--redact)"),
+        (["--threshold", "0.5"], "add --redact, or leave out"),
+        (["--labels", "person", "--only", "person"], "add --redact, or leave out"),
     ],
 )
 def test_gliner_refuses_options_that_do_not_fit(folder: Path, options: list[str], message: str) -> None:

@@ -63,7 +63,7 @@ DEFAULT = PageOptions()
 
 
 CHIP = '<button type="button" class="chip" data-token="{token}">{piece}<small>{id}</small></button>'
-CHIPS = '<div id="{name}tokens" class="{kind}" role="group" aria-label="Tokens and their ids">{chips}</div>'
+CHIPS = '<div id="{name}tokens" class="{css_class}" role="group" aria-label="Tokens and their ids">{chips}</div>'
 RESULT = '<li style="--share: {share:.3f}"><span>{name}</span> <b>{value:.4f}</b></li>'
 BOX = (
     '<form id="ask" method="get" action="{ask}">'
@@ -229,7 +229,7 @@ def _chips(run: Pass, name: str) -> Markup:
     chips = []
     for position, (piece, id) in enumerate(zip(run.inputs.pieces, run.ids, strict=True)):
         chips.append(html(CHIP, token=position, piece=piece, id=id))
-    return html(CHIPS, name=name, kind="chips many" if len(chips) > MANY else "chips", chips=chips)
+    return html(CHIPS, name=name, css_class="chips many" if len(chips) > MANY else "chips", chips=chips)
 
 
 def _totals(run: Pass) -> Markup:

@@ -146,13 +146,15 @@ class _Entities(RecordTask):
 
         A backbone without embeddings of positions (DeBERTa-v3, ModernBERT) has none, as in the library.
         """
-        asked = self.read_options.max_length
+        max_length = self.read_options.max_length
         if any("P" in parameter.symbols for parameter in parameters(self.model.network)):
-            return length_limit(self.model, asked)
-        own = self.model.tokenizer.model_max_length or MOST_TOKENS
-        if asked is not None and asked > own:
-            raise BertcliError(f"max_length (--max-length) is {asked}, more than the {own} tokens of this model.")
-        return own if asked is None else asked
+            return length_limit(self.model, max_length)
+        model_limit = self.model.tokenizer.model_max_length or MOST_TOKENS
+        if max_length is not None and max_length > model_limit:
+            raise BertcliError(
+                f"max_length (--max-length) is {max_length}, more than the {model_limit} tokens of this model."
+            )
+        return model_limit if max_length is None else max_length
 
     @cached_property
     def room(self) -> int:
@@ -163,20 +165,20 @@ class _Entities(RecordTask):
     @cached_property
     def prompt_of_labels(self) -> Prompt:
         """The prompt, the same for every text. Errors: BertcliError if the tokenizer does not know the mark."""
-        own, tokenizer = self.settings, self.model.tokenizer
-        words = [word for label in self.labels for word in (own.ent_token, label)]
-        (tokens,) = tokenizer.encode_words([[*words, own.sep_token]])
+        settings, tokenizer = self.settings, self.model.tokenizer
+        words = [word for label in self.labels for word in (settings.ent_token, label)]
+        (tokens,) = tokenizer.encode_words([[*words, settings.sep_token]])
         side = tokens.template().sides[0]
         ids, owners = side.ids, side.word_ids
         marks = [owners.index(number) for number in range(0, len(words), 2) if number in owners]
         expected = int(self.model.config.label_mark)  # type: ignore[attr-defined]  # of a GLiNER model
         if len(marks) != len(self.labels) or any(ids[mark] != expected for mark in marks):
-            id = tokenizer.id_of(own.ent_token)
+            id = tokenizer.id_of(settings.ent_token)
             raise BertcliError(
-                f"The tokenizer of {self.model.name} has {quoted(own.ent_token)} as {id}, and its gliner_config.json "
-                f"says {expected} (class_token_index): they do not belong together."
+                f"The tokenizer of {self.model.name} has {quoted(settings.ent_token)} as {id}, and its "
+                f"gliner_config.json says {expected} (class_token_index): they do not belong together."
             )
-        return Prompt(ids, [mark + (not own.embed_ent_token) for mark in marks])
+        return Prompt(ids, [mark + (not settings.embed_ent_token) for mark in marks])
 
     # -------------------------------------------------------------------------------------------------- tokens
 
