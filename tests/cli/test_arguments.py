@@ -84,6 +84,13 @@ def test_an_option_that_there_is_not_is_answered_with_what_does_it(arguments: tu
     assert answer in message(*arguments)
 
 
+@pytest.mark.parametrize("text", ["-model", "-m", "--layer", "--no-such-option"])
+def test_what_follows_two_dashes_is_a_text(text: str) -> None:
+    done = bertcli("tokenize", "--format", "json", "--", text)
+    assert done.status == 0, done.err
+    assert done.out == bertcli("tokenize", "--format", "json", stdin=text).out
+
+
 def test_a_trace_that_is_no_page_is_printed() -> None:
     error = bertcli("trace", "--variant", "base", "-o", "x.json").error
     assert "the ending must be .html. For a file of the table: --format json > FILE" in error

@@ -99,11 +99,47 @@ def test_help_prints_the_version() -> None:
 # ------------------------------------------------------------------------------- names of others, and of earlier days
 
 
+# By command, what people call it who come from other tools.
+OTHER_WORDS = {
+    "encode": "embed embeddings vectorize",
+    "fill-mask": "unmask mlm mask",
+    "classify": "predict sentiment label nli zero-shot",
+    "tag": "ner entities pos redact",
+    "answer": "qa ask",
+    "rank": "rerank",
+    "score": "perplexity ppl loss",
+    "search": "find query knn",
+    "similarity": "cosine sim",
+    "neighbors": "nearest",
+    "params": "summary count",
+    "trace": "flops macs profile",
+    "tokenize": "tokens",
+    "info": "show models list",
+    "doctor": "check",
+    "explain": "occlusion attribute saliency",
+    "lens": "logit-lens",
+    "heads": "attention",
+    "patch": "activation-patching causal-tracing",
+    "probe": "linear-probe",
+    "diff": "compare",
+    "evaluate": "eval test benchmark",
+    "serve": "server api",
+    "export": "onnx convert quantize",
+    "merge": "join",
+    "guide": "docs manual man",
+}
+
+
 @pytest.mark.parametrize("name", MEANT_COMMANDS)
 def test_help_knows_what_other_names_mean(name: str) -> None:
     assert MEANT_COMMANDS[name] in NAMES
     assert name not in NAMES
     assert f"No such command '{name}'. Did you mean '{MEANT_COMMANDS[name]}'?" in error(bertcli(name, "tea"))
+
+
+def test_help_sends_other_words_to_the_command_that_does_it() -> None:
+    expected = {name: command for command, names in OTHER_WORDS.items() for name in names.split()}
+    assert expected == MEANT_COMMANDS
 
 
 def test_help_names_the_nearest_command() -> None:

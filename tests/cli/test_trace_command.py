@@ -325,6 +325,17 @@ def test_trace_what_makes_no_sense_is_wrong_usage(arguments: list[str]) -> None:
     assert (done.status, done.out) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("option", "file"),
+    [("--save", "outputs.npy"), ("--save", "/nowhere/outputs.npz"), ("-o", "x.svg"), ("-o", "/nowhere/x.html")],
+)
+def test_trace_names_a_file_that_cannot_be_written_before_it_opens_the_model(
+    option: str, file: str, tmp_path: Path
+) -> None:
+    error = trace("-m", tmp_path / "missing", option, file).error
+    assert f"Cannot write {file}" in error
+
+
 def test_trace_in_python_prints_as_the_command_does(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = library.load(str(model))
     with library.trace(loaded) as traced:

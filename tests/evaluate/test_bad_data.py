@@ -79,6 +79,23 @@ def test_a_row_that_a_model_cannot_use_is_named_and_can_be_left_out(made: Made, 
     assert f"1 left out (the first: {data}, {why}" in bertcli("evaluate", data, *model, "--keep-going").out
 
 
+def test_figures_are_those_of_the_rows_that_are_not_left_out(tmp_path: Path) -> None:
+    """Wherever the row that is left out stands, and whichever words are no single piece."""
+    good = [("The [MASK] barked.", "dog"), ("A cup of hot [MASK].", "xylophonist"), ("He drank [MASK].", "milk")]
+    bad = ("[MASK] [MASK].", "dog")
+    found = []
+    for number, rows in enumerate([good, [bad, *good], [good[0], bad, *good[1:]]]):
+        data = tmp_path / f"{number}.csv"
+        data.write_text("text,word\n" + "".join(f"{text},{word}\n" for text, word in rows))
+        record = json.loads(bertcli("evaluate", data, "--keep-going", "--format", "json").out)
+        found.append(record["models"][0]["metrics"])
+    assert found[0]["loss"]["n"] == 2
+    assert found[0]["loss"]["value"] > 0
+    for figures in found[1:]:
+        for name, figure in found[0].items():
+            assert (figures[name]["n"], figures[name]["value"]) == (figure["n"], pytest.approx(figure["value"])), name
+
+
 def test_one_bad_score_makes_no_other_task(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     file.write_text("sentence1,sentence2,score\na,b,4.5\nc,d,high\ne,f,1\n")

@@ -216,6 +216,37 @@ def test_p_of_a_mean_is_the_share_of_sign_flips_that_differ_as_much() -> None:
     assert found["mrr"] == pytest.approx(exact, abs=3 * np.sqrt(exact * (1 - exact) / FLIPS))
 
 
+def test_p_of_tags_is_the_share_of_exchanges_that_differ_as_much() -> None:
+    """All exchanges of two models' results on eight sentences, with F1 = 2 · right / (found + true) written out."""
+    random = np.random.default_rng(12)
+    true = random.integers(1, 4, size=8)
+    right = np.stack([np.maximum(true - 2, 0), true])
+    found = right + random.integers(0, 3, size=(2, 8))
+    outcomes = [
+        Outcome(
+            "m",
+            figures_from=tagging.figures,
+            arrays=[one[:, np.newaxis].astype(float) for one in (right[model], found[model], true)],
+            columns=["LOC"],
+            usable=np.ones(8, bool),
+            badness=np.zeros(8),
+            expected=[],
+            found=[],
+        )
+        for model in (0, 1)
+    ]
+    a, b = (Results(outcome, np.arange(8)) for outcome in outcomes)
+    exchanged = np.array([[flips >> i & 1 for i in range(8)] for flips in range(256)])
+    rights, founds = (np.where(exchanged, some[1], some[0]).sum(axis=1) for some in (right, found))
+    # Exchanging all but some texts gives the other model's results.
+    f1, precision = 2 * rights / (founds + true.sum()), rights / founds
+    p = permuted(a, b, ["f1", "precision", "recall"], Resampling(8))
+    for name, values in (("f1", f1), ("precision", precision), ("recall", rights / true.sum())):
+        apart = np.abs(values - values[::-1])
+        exact = (apart >= apart[0] - 1e-12).mean()
+        assert p[name] == pytest.approx(exact, abs=3 * np.sqrt(exact * (1 - exact) / FLIPS) + 1 / FLIPS), name
+
+
 def test_p_of_many_items_is_that_of_their_parts() -> None:
     """Of a mean a part's share of the difference is the mean difference in it: flips of these, written out."""
     random = np.random.default_rng(6)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.checkpoint_files import Sentence, write_weights
+from helpers.checkpoint_files import Dense, Sentence, write_weights
 from helpers.static_models import write_static
 from helpers.terminal import bertcli
 from reference.probe_cases import DATA, MODEL, labelled, reviews, sentences
@@ -166,6 +166,14 @@ def test_control_task_tells_pairs_of_one_first_text_apart(made: Made) -> None:
     found = library.probe(model_of(made), ["tea"] * len(texts), labels, texts, folds=3)
     assert len({*texts}) == 24
     assert all(layer["control"] < 0.9 for layer in found.record["layers"]), "pairs have labels of their own"
+
+
+def test_layers_are_those_of_the_network_without_what_a_folder_puts_after_it(made: Made) -> None:
+    data = labelled()
+    plain, projected = (model_of(made, sentence=Sentence(dense=dense)) for dense in ((), (Dense(3),)))
+    found = library.probe(plain, *data, folds=3).record
+    assert len(found["layers"]) > 1
+    assert library.probe(projected, *data, folds=3).record == found
 
 
 def test_a_static_model_has_one_layer(tmp_path: Path) -> None:

@@ -63,6 +63,22 @@ def test_a_matrix_goes_on_below_with_its_first_columns_again(width: int) -> None
     assert numbers_by_row(narrow) == numbers_by_row(whole)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "width"),
+    [
+        (("classify", "I loved every minute of this wonderful film."), 24),
+        (("params", "--variant", "tiny"), 44),
+        (("fill-mask", "A cup of hot [MASK]."), 28),
+    ],
+)
+def test_words_of_up_to_eight_letters_stay_whole(arguments: tuple[str, ...], width: int) -> None:
+    """Where there is no room for them beside each other, cells stand below one another."""
+    words = {word for word in bertcli(*arguments).out.split() if len(word) <= 8 and "─" not in word}
+    narrow = bertcli(*arguments, environment={"COLUMNS": str(width)}).out
+    assert max(map(len, narrow.splitlines())) <= width
+    assert words - {*narrow.split()} == set()
+
+
 def test_smaller_gaps_come_before_folded_words() -> None:
     lines = bertcli("lens", "She poured a cup of hot [MASK].", environment={"COLUMNS": "80"}).out.splitlines()
     assert [name for name in lines[2].split("  ") if name.startswith("Pred")] == [f"Prediction {n}" for n in (1, 2, 3)]

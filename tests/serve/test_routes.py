@@ -450,6 +450,9 @@ def test_info_health_and_models(running: Running, models: dict[str, Model]) -> N
     assert (info["max_input_length"], info["max_client_batch_size"], info["auto_truncate"]) == (256, 2048, True)
     assert [one["model_id"] for one in info["models"]] == [model.name for model in models.values()]
     assert info["models"][0]["dimensions"] == 256
+    types = {one["model_id"]: one["model_type"] for one in info["models"]}
+    config = json.loads((sample("bert-mini-sentiment") / "config.json").read_text())
+    assert types["bert-mini-sentiment"] == {"classifier": {key: config[key] for key in ("id2label", "label2id")}}
     listed = running.given("/v1/models")
     assert [one["id"] for one in listed["data"]] == [model.name for model in models.values()]
     assert running.given("/v1/models/bert-mini-mlm")["id"] == "bert-mini-mlm"

@@ -1,7 +1,7 @@
 """Which engine is faster: what is measured, how it is kept, and what follows from it."""
 
 import json
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,21 @@ def test_a_real_measurement_has_the_shapes_and_ends_in_time(made: Made) -> None:
     assert all(
         0 < time < 2 for times in (model.engine.speeds.numpy, model.engine.speeds.onnx) for time in times.values()
     )
+
+
+@pytest.mark.parametrize(
+    ("tick", "shapes"),
+    [(1e-5, [SHORT, LONGER, BATCH, LONG]), (0.05, [SHORT, LONGER, BATCH]), (0.5, [SHORT, LONGER])],
+)
+def test_longer_shapes_are_measured_while_there_is_time(
+    made: Made, monkeypatch: pytest.MonkeyPatch, tick: float, shapes: list[tuple[int, int]]
+) -> None:
+    """By a clock that goes on by a tick whenever it is read."""
+    clock = count()
+    monkeypatch.setattr(speeds, "perf_counter", lambda: tick * next(clock))
+    model = library.load(made(), engine="auto")
+    assert model.engine.speeds is not None
+    assert [*model.engine.speeds.numpy] == [*model.engine.speeds.onnx] == shapes
 
 
 def test_each_engine_is_measured_several_times_in_a_row(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
