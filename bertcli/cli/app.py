@@ -308,7 +308,7 @@ def _parameters(group: Any) -> Iterator[Parameter]:
                 settings["rich_help_panel"] = settings["rich_help_panel"] or getattr(group, "panel", None)
                 info = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
             if metadata["read"]:
-                annotation, default = str | None, None
+                annotation, default = list[str] | None, None
             elif int in types_of(annotation):  # a word that stands for a number is for Python alone
                 annotation = int | None
             yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
@@ -333,10 +333,11 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
 
 
 def _value(field: Field[Any], value: Any) -> Any:
+    """The value of an option; one that is read from text may be given several times, or once with commas."""
     if not field.metadata["read"]:
         return value
     try:
-        return field.default if value is None else field.metadata["read"](value)
+        return field.default if value is None else field.metadata["read"](",".join(value))
     except ValueError as error:
         raise wrong(name_of(field), str(error)) from None
 

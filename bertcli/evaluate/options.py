@@ -50,8 +50,8 @@ def _bound(text: str) -> tuple[str, float]:
         bound = float(value)
     except ValueError:
         bound = math.nan
-    if not math.isfinite(bound):
-        raise ValueError("give a figure and the least it may be, as in ndcg@10=0.4.")
+    if not math.isfinite(bound) or "," in text:
+        raise ValueError("give one figure and the least it may be, as in ndcg@10=0.4.")
     return name, bound
 
 

@@ -186,16 +186,28 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         (("--rename-label", "a"), "give the names in the data with those of the model"),
-        (("--at-least", "accuracy"), "give a figure and the least it may be"),
+        (("--at-least", "accuracy"), "give one figure and the least it may be"),
+        (("--at-least", "accuracy=0.8", "--at-least", "ece=0.1"), "give one figure and the least it may be"),
         (("--dtype", "int4"), "choose from float32, float16, int8, binary"),
         (("--k", "0"), "needs whole numbers of 1 or more"),
         (("--truncate-dim", "x"), "give whole numbers"),
     ],
 )
-def test_wrong_options_are_wrong_usage(arguments: tuple[str, str], why: str) -> None:
+def test_wrong_options_are_wrong_usage(arguments: tuple[str, ...], why: str) -> None:
     left = bertcli("evaluate", "missing.csv", *arguments)
     assert left.status == 2
     assert why in " ".join(left.err.replace("│", " ").split())
+
+
+def test_labels_are_renamed_by_one_list_or_several_options(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("text,label\na good film,pos\na bad film,neg\n")
+    in_one = bertcli("evaluate", file, "--rename-label", "pos=positive,neg=negative", "--format", "json")
+    each = ("--rename-label", "pos=positive", "--rename-label", "neg=negative")
+    in_two = bertcli("evaluate", file, *each, "--format", "json")
+    assert (in_one.status, in_two.status) == (0, 0)
+    assert json.loads(in_two.out)["models"] == json.loads(in_one.out)["models"]
+    assert json.loads(in_one.out)["models"][0]["metrics"]["accuracy"]["value"] == 1
 
 
 def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
