@@ -1,15 +1,17 @@
 """`Text` and `Texts`: the input of a task, from command-line arguments and from Python. read/inputs.py reads files."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bertcli.errors import BertcliError, quoted, quoted_object
+from bertcli.errors import BertcliError, number_of, quoted, quoted_object
 
 if TYPE_CHECKING:
     from bertcli.tokens import Tokens
 
+logger = logging.getLogger("bertcli")
 Pairs = Iterable[str | None] | str | None  # second texts: one for each text, or a single one for all
 STANDARD_INPUT = "-"  # where a file is named
 END = object()
@@ -123,6 +125,16 @@ class Texts:
     def is_empty(self, text: Text) -> bool:
         """True if there is nothing in a text but perhaps blanks."""
         return not text.text.strip()
+
+    def log_empty(self) -> None:
+        """Log one note if files or standard input hold no texts, or if some texts are empty."""
+        if self.read == 0 and self.files != ():
+            logger.info("there are no texts in %s.", ", ".join(self.files or ["standard input"]))
+        if self.first_empty is not None:
+            index, text = self.first_empty
+            count = f"{self.empty:,} of {number_of(self.read, 'text')}"
+            first = text.location or f"text {index}"
+            logger.info("%s %s.", count, f"is empty: {first}" if self.empty == 1 else f"are empty; the first: {first}")
 
     def may_part(self, before: Text, after: Text) -> bool:
         """True if a shard may end between two texts."""

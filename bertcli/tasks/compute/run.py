@@ -29,7 +29,7 @@ from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Texts
 from bertcli.tasks.compute.batches import BATCH_TOKENS
-from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, note_of_empty, warn_of_cuts
+from bertcli.tasks.compute.task import START, Group, Progress, R, Task, Window, warn_of_cuts
 from bertcli.tracing.dispatch import watched
 
 V = TypeVar("V")
@@ -82,7 +82,7 @@ def _counted(
             yield replace(result, progress=progress)
     if progress.cut and task.read_options.truncation == "warn":
         warn_of_cuts(progress, task.limit, task.remedies_for_cuts)
-    note_of_empty(texts)
+    texts.log_empty()
 
 
 def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Generator[R, None, None]:

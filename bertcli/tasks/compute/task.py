@@ -256,14 +256,3 @@ def warn_of_cuts(progress: Progress, limit: int, see: str) -> None:
     _, texts, cut, lost, _ = progress
     cuts = f"{cut:,} of {number_of(texts, 'text')} had more than {number_of(limit, 'token')} and lost {lost:,}"
     logger.warning("%s (see %s).", cuts, see)
-
-
-def note_of_empty(texts: Texts) -> None:
-    """Log one note if files or standard input hold no texts, or if some texts are empty."""
-    if texts.read == 0 and texts.files != ():
-        logger.info("there are no texts in %s.", ", ".join(texts.files or ["standard input"]))
-    if texts.first_empty is not None:
-        index, text = texts.first_empty
-        count = f"{texts.empty:,} of {number_of(texts.read, 'text')}"
-        first = text.location or f"text {index}"
-        logger.info("%s %s.", count, f"is empty: {first}" if texts.empty == 1 else f"are empty; the first: {first}")

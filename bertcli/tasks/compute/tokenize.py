@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bertcli.files.texts import Texts, from_values
-from bertcli.tasks.compute.task import Progress, note_of_empty, warn_of_cuts
+from bertcli.tasks.compute.task import Progress, warn_of_cuts
 from bertcli.tokens import Tokenizer
 
 TOGETHER = 4000  # approximate number of tokens passed to the tokenizer at a time
@@ -33,4 +33,4 @@ def tokenize(
             index, cut, lost = index + 1, cut + tokens.truncated, lost + tokens.lost
     if cut and max_length is not None:
         warn_of_cuts(Progress(texts=index, cut=cut, lost=lost), max_length, "max_length: --max-length")
-    note_of_empty(source)
+    source.log_empty()
