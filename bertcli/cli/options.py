@@ -64,7 +64,7 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
     """Refuse those of a group's options that do not have their defaults. Wrong usage is a typer.BadParameter."""
     for name in given_options(group):
         if name in names:
-            raise wrong(name, why)
+            raise typer.BadParameter(why, param_hint=name)
 
 
 def id_column_option() -> Any:
