@@ -52,11 +52,6 @@ def task_of_prompt(name: str | None, tasks: Iterable[str]) -> str | None:
     return next((task for task in tasks if name == task or name.startswith(f"{task}.")), None)
 
 
-def with_task_adapter(folder: Folder, task: str) -> Folder:
-    """Return the folder of jina-embeddings-v5 with a task's adapter."""
-    return Folder(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
-
-
 def adapter_needed(model: str, tasks: Sequence[str]) -> BertcliError:
     """Make the error for a model that was opened without a task."""
     return BertcliError(

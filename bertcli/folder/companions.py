@@ -1,51 +1,88 @@
 """Models in two folders: find an adapter's base, the adapter to apply to a model, the backbone of a GLiNER model.
 
-hub.py calls these with its own `find_folder`, and gets a Folder with its `base` and `adapter`. What the settings
-mean is not here: adapter.py and gliner.py.
+hub.py asks with its own `find_folder`, and makes a Folder of what is found. What the settings mean is not here:
+adapter.py and gliner.py.
 """
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import (
     CONFIG_FILE,
     TASKS_FOLDER,
+    adapter_needed,
     has_adapter,
     read_adapter,
     task_adapters,
+    task_of_prompt,
 )
 from bertcli.folder.files import Folder, is_plain
+from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import Layout
+from bertcli.folder.modules import MODULES_FILE
 
 logger = logging.getLogger("bertcli")
 
 Find = Callable[..., Folder]  # `find_folder` of hub.py with the options of a call
 
 
-def with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Folder:
-    """Return a model's folder with an adapter that `find` finds.
+class Companions(NamedTuple):
+    """The folders of a model that lies in more than one; `Folder` is made of them and says what each is for."""
 
-    Errors: BertcliError for what is no adapter, and for a model that is an adapter itself.
+    path: Path
+    base: Folder | None = None
+    adapter: Folder | None = None
+
+
+def find_companions(
+    folder: Folder, model: str, adapter: str | None, prompt_name: str | None, find: Find, weights: bool
+) -> Companions | None:
+    """Find the other folders that the model in `folder` needs; None for one that lies in a single folder.
+
+    adapter       the adapter to apply: a folder or Hub id that `find` finds, or a task of jina-embeddings-v5
+    prompt_name   chooses such a task where no adapter is given
+    weights       false where only the tokenizer is needed, which all tasks share
+
+    Errors: BertcliError for what is no adapter, a base that is not to be had, and a model that needs a task.
     """
+    tasks = task_adapters(folder)
+    task = task_of_prompt(prompt_name, tasks) if adapter is None else adapter
+    if task in tasks:
+        return Companions(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
+    if adapter is not None:
+        return _with_adapter(folder, model, adapter, find)
+    if folder.has(GLINER_FILE):
+        return _with_backbone(Layout.of(folder), model, find)
+    if has_adapter(folder):
+        return _with_base(folder, model, find)
+    if tasks and weights:
+        raise adapter_needed(model, tasks)
+    return None
+
+
+def _with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Companions:
+    """Find an adapter to apply to a model. Errors: for what is no adapter, and a model that is an adapter itself."""
     other = find(adapter)
     if not has_adapter(other):
         raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: use another with --adapter.")
     if has_adapter(folder):
         raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
-    return Folder(folder.path, adapter=other)
+    return Companions(folder.path, adapter=other)
 
 
-def with_base(folder: Folder, model: str, find: Find) -> Folder:
-    """Return an adapter's folder with that of its base, which its settings name and `find` finds.
+def _with_base(folder: Folder, model: str, find: Find) -> Companions:
+    """Find the base of the adapter in a folder, which its settings name.
 
     For a task's adapter inside a model's folder the base is that model. An adapter that was saved with
     sentence-transformers keeps its own modules; otherwise the base's folder has the adapter. Errors: BertcliError for
     a base that cannot be found, or is an adapter.
     """
-    inside = _model_around(folder)
-    if inside is not None:
-        return Folder(inside.path, adapter=folder)
+    around = _model_around(folder)
+    if around is not None:
+        return Companions(around, adapter=folder)
     settings = read_adapter(folder)
     if not settings.base:
         config = settings.config
@@ -59,28 +96,30 @@ def with_base(folder: Folder, model: str, find: Find) -> Folder:
         raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE --adapter {model}.") from None
     if has_adapter(base):
         raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
-    return Folder(folder.path, base, folder) if folder.has("modules.json") else Folder(base.path, adapter=folder)
+    if folder.has(MODULES_FILE):
+        return Companions(folder.path, base, folder)
+    return Companions(base.path, adapter=folder)
 
 
-def _model_around(folder: Folder) -> Folder | None:
+def _model_around(folder: Folder) -> Path | None:
     """Find the folder of jina-embeddings-v5 that a task's adapter lies in; None for any other adapter."""
     path = folder.path.resolve()
     if path.parent.name != TASKS_FOLDER:
         return None
-    model = Folder(path.parents[1])
-    return model if path.name in task_adapters(model) else None
+    model = path.parents[1]
+    return model if path.name in task_adapters(Folder(model)) else None
 
 
-def with_backbone(layout: Layout, model: str, find: Find) -> Folder:
-    """Return a GLiNER model's folder, with that of its backbone if it lacks a tokenizer or the configuration.
+def _with_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
+    """Find the backbone of a GLiNER model that lacks a tokenizer or the configuration; None if it has both.
 
-    Errors: BertcliError if that is not to be had, and for a model that bertcli does not run.
+    Errors: BertcliError if it is not to be had, and for a model that bertcli does not run.
     """
     folder, settings = layout.folder, layout.gliner
     assert settings is not None
     has_config = settings.encoder_config is not None or folder.has("config.json")
     if layout.has_tokenizer and has_config:
-        return folder
+        return None
     name = _nested(folder, settings.model_name)
     logger.info("%s is a GLiNER model on %s, whose tokenizer it uses.", model, name)
     try:
@@ -90,7 +129,7 @@ def with_backbone(layout: Layout, model: str, find: Find) -> Folder:
             f"{model} is a GLiNER model without a tokenizer of its own, and needs that of {quoted(name)}. {error} Or "
             "put the config.json and the tokenizer's files of that model into the folder."
         ) from None
-    return Folder(folder.path, base)
+    return Companions(folder.path, base)
 
 
 def _nested(folder: Folder, name: str) -> str:

@@ -1,7 +1,7 @@
 """Find the folder of a model by its name: an existing folder, a bundled sample, the Hugging Face cache, a download.
 
-`find_model` is the way in. A model in two folders (an adapter and its base) is put together in companions.py; the cache
-is read in cache.py, and download.py is imported when something is missing in it.
+`find_model` is the way in. companions.py finds the other folder of a model that has two (an adapter and its base). The
+cache is read in cache.py, and download.py is imported when something is missing in it.
 """
 
 import logging
@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import BertcliError, nearest, quoted
-from bertcli.folder.adapter import adapter_needed, has_adapter, task_adapters, task_of_prompt, with_task_adapter
-from bertcli.folder.companions import with_adapter, with_backbone, with_base
+from bertcli.folder.companions import find_companions
 from bertcli.folder.files import Folder
-from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import Layout
 
 logger = logging.getLogger("bertcli")
@@ -43,22 +41,13 @@ def find_model(
     """Find the folder of a model. If it is an adapter, find its base too; `adapter` is one to apply to the model.
 
     prompt_name: where no adapter is given, chooses the task's of jina-embeddings-v5 ("retrieval.query").
-    Other arguments and errors are those of `find_folder`.
+    Other arguments are those of `find_folder`; errors are its own, and those of `find_companions`.
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
     folder = find_folder(model, revision=revision, **options)
     find = partial(find_folder, **options)
-    tasks = task_adapters(folder)
-    task = task_of_prompt(prompt_name, tasks) if adapter is None else str(adapter)
-    if task in tasks:
-        return with_task_adapter(folder, task)
-    if adapter is not None:
-        return with_adapter(folder, model, str(adapter), find)
-    if folder.has(GLINER_FILE):
-        return with_backbone(Layout.of(folder), model, find)
-    if tasks and weights:
-        raise adapter_needed(model, tasks)
-    return with_base(folder, model, find) if has_adapter(folder) else folder
+    companions = find_companions(folder, model, None if adapter is None else str(adapter), prompt_name, find, weights)
+    return folder if companions is None else Folder(*companions)
 
 
 def find_folder(

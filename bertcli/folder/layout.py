@@ -17,7 +17,6 @@ from bertcli.folder.adapter import (
     read_adapter,
     task_adapters,
     task_of_prompt,
-    with_task_adapter,
 )
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, weights_file
 from bertcli.folder.gliner import GlinerSettings, read_gliner
@@ -147,9 +146,10 @@ class Layout:
         task = task_of_prompt(name, self.task_adapters)
         if task is None:
             return None
-        chosen = with_task_adapter(self.folder, task)
-        here = self.folder.adapter
-        return None if here is not None and here.path.resolve() == chosen.paths[-1].resolve() else chosen
+        chosen, here = Folder(self.folder.path / TASKS_FOLDER / task), self.folder.adapter
+        if here is not None and here.path.resolve() == chosen.path.resolve():
+            return None
+        return Folder(self.folder.path, adapter=chosen)
 
     @property
     def settings(self) -> JsonSettings:

@@ -6,7 +6,7 @@ no list names them. weights/loading.py reads the tensors that a family's table n
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -266,3 +266,25 @@ def heads_in(names: Collection[str], config: Config, member: Family) -> tuple[st
     rivals = [head for head in heads if head in EXCLUSIVE_HEADS and beginnings[head] != QA_OUTPUT]
     chosen = next((head for head in rivals if head in named), rivals[0] if rivals else None)
     return tuple(head for head in heads if head not in rivals or head == chosen)
+
+
+def with_stored_labels(
+    config: Config, member: Family, stored: Mapping[str, Any], heads: tuple[str, ...], saved: Collection[str]
+) -> Config:
+    """Set num_labels to the number of the classifier's rows, if config.json neither names nor counts the labels.
+
+    `stored` has the tensors of a file by name, and `heads` lists its heads. If the classifier is one of those that an
+    adapter has `saved`, num_labels is always set, since config.json is the base's.
+    """
+    head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
+    names = [tensor_slice.name for tensor_slice in member.tensor_slices(f"{head}.output.weight")]
+    name = next((name for name in names if name in stored), None)
+    if name is None or not stored[name].shape:
+        return config
+    labels = stored[name].shape[0]
+    if name in saved:
+        # The base's names of labels fit only if there are as many.
+        id2label = config.id2label if len(config.id2label) == labels else {}
+        return replace(config, num_labels=labels, id2label=id2label)
+    is_stated = config.id2label or config.num_labels != Config.num_labels
+    return config if is_stated else replace(config, num_labels=labels)

@@ -23,6 +23,7 @@ from bertcli.models.registry import (
     named_heads,
     parse_config,
     parse_heads,
+    with_stored_labels,
 )
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
@@ -110,7 +111,7 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     saved = adapter.whole if adapter is not None else {}
-    config = _with_stored_labels(config, stored, saved, stored_heads, model_family).with_stored(stored)
+    config = with_stored_labels(config, model_family, stored, stored_heads, saved).with_stored(stored)
     advice = CUSTOM_CODE if custom_code else "fetch the model again"
     loader = _Loader(stored, config, model_family, partial, advice, adapter)
     network = build(model_family.network, config, loader, chosen)
@@ -272,28 +273,3 @@ class _Loader:
             self._take(self.stored[name], "ignored", None, note)
         missing = [name for name in self.taken if name not in self.stored]
         return tuple(self.taken[name] for name in [*self.stored, *missing])
-
-
-def _with_stored_labels(
-    config: Config,
-    stored: Mapping[str, StoredTensor],
-    saved: Mapping[str, StoredTensor],
-    heads: tuple[str, ...],
-    model_family: Family,
-) -> Config:
-    """Set num_labels to the number of the classifier's rows, if config.json neither names nor counts the labels.
-
-    For a classifier that an adapter has `saved` it is always set: config.json is the base's.
-    """
-    head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
-    names = [tensor_slice.name for tensor_slice in model_family.tensor_slices(f"{head}.output.weight")]
-    name = next((name for name in names if name in stored), None)
-    if name is None or not stored[name].shape:
-        return config
-    labels = stored[name].shape[0]
-    if name in saved:
-        # The base's names of labels fit only if there are as many.
-        id2label = config.id2label if len(config.id2label) == labels else {}
-        return replace(config, num_labels=labels, id2label=id2label)
-    is_stated = config.id2label or config.num_labels != Config.num_labels
-    return config if is_stated else replace(config, num_labels=labels)
