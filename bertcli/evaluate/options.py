@@ -79,6 +79,7 @@ class Evaluate(ReadOptions):
     label_column: str | None = option(
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
     )
+    keep_going: bool = option(False, "", "Leave out rows that cannot be used, and count them.", panel="Input")
     no_header: bool = no_header_option(panel="Input")
     delimiter: str | None = delimiter_option(panel="Input")
     rename_label: dict[str, str] | None = option(

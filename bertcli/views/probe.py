@@ -46,6 +46,7 @@ class ProbeOptions(ReadOptions):
     labels: Any = ()
     pairs: Pairs = None
     _: KW_ONLY
+    keep_going: bool = option(False, "", "Leave out rows that cannot be used, and count them.", panel="Input")
     words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
     folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
     layer: int | None = option(

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,9 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
     ):
         text = heads_page(found)
         assert text.count("<mark") == text.count("<canvas") == len(found.heads)
+        numbers = [head["distance"] if found.meaning is None else head["change"] for head in found.heads]
+        shares = {f"{abs(number) / max(map(abs, numbers)):.3f}" for number in numbers}
+        assert set(re.findall(r'--shade: ([0-9.]+)"', text)) == shares
         data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
         drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(found.weights.shape)
         assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))

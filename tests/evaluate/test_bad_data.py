@@ -269,12 +269,36 @@ HEADER = "query-id\tcorpus-id\tscore\n"
             '{"_id": 7, "text": "x"}\n',
             "queries.jsonl, line 1: the field '_id' is 7, which is not a text",
         ),
-        ("corpus.jsonl", '{"_id": "d0"}\n', "corpus.jsonl, line 1: there is no field 'text'; fields are '_id'."),
+        ("corpus.jsonl", '{"_id": "d0"}\n', "corpus.jsonl, line 1: there is no field 'text'; fields are '_id'"),
         ("qrels/test.tsv", f"{HEADER}q0\td0\t0\n", "has no texts that can be used"),
     ],
 )
 def test_collections_that_do_not_fit_together_are_refused(tmp_path: Path, file: str, content: str, why: str) -> None:
     assert why in bertcli("evaluate", beir(tmp_path / "beir", **{file: content})).error
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
+def test_a_row_of_a_collection_that_cannot_be_read_is_left_out_alone(tmp_path: Path, name: str) -> None:
+    texts = {"corpus.jsonl": "tea", "queries.jsonl": "a drink"}
+    id = "d0" if name == "corpus.jsonl" else "q0"
+    rows = f'{{"_id": "x", "text": 7}}\n{{"_id": "{id}", "text": "{texts[name]}"}}\n'
+    folder = beir(tmp_path / "beir", **{name: rows})
+    assert f"{name}, line 1: the field 'text' is 7, which is not a text" in bertcli("evaluate", folder).error
+    record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)
+    assert (record["count"], record["left_out"]) == (1, 1)
+    assert "Leave out rows that cannot be used" in bertcli("evaluate", "--help").out
+
+
+def test_stored_vectors_of_a_corpus_with_a_row_that_cannot_be_read_stay_in_step(tmp_path: Path) -> None:
+    corpus = '{"_id": "d0", "text": "stone"}\n{"_id": "x"}\n{"_id": "d1", "text": "tea"}\n'
+    queries = '{"_id": "q0", "text": "tea"}\n'
+    qrels = f"{HEADER}q0\td1\t1\n"
+    folder = beir(tmp_path / "beir", **{"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": qrels})
+    vectors = tmp_path / "corpus.npy"
+    options = ("-m", "bert-mini-sentence", "--keep-going")
+    bertcli("encode", *options, "-i", folder / "corpus.jsonl", "-o", vectors)
+    given = bertcli("evaluate", folder, *options, "--k", "1", "--vectors", vectors, "--format", "json").out
+    assert json.loads(given)["models"][0]["metrics"]["recall@1"]["value"] == 1
 
 
 TWICE = {

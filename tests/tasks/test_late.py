@@ -88,6 +88,15 @@ def test_explain_cuts_documents_as_rank_does(tmp_path: Path, caplog: pytest.LogC
     assert found.value == pytest.approx(model.rank("tea", [DOCUMENTS[3]])[0]["score"])
 
 
+@pytest.mark.parametrize(("words", "lost"), [(12, "1 was lost"), (13, "2 were lost")])
+def test_explain_says_how_much_of_a_document_was_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, words: int, lost: str
+) -> None:
+    model = bertcli.load(write_late(tmp_path, "stanford"))
+    explain(model, ["tea"], ["tea " * words])
+    assert f"was cut to 14 tokens; {lost}." in caplog.text
+
+
 def test_the_commands(tmp_path: Path) -> None:
     model = ("-m", str(write_late(tmp_path, "pylate")))
     (best,) = command("rank", *model, "--format", "jsonl", "--top-k", "1", "hot tea?", *DOCUMENTS).records

@@ -148,9 +148,9 @@ def _given(file: str, model: Model, corpus: Corpus, width: int) -> Iterator[Vect
         block = signs(block, width) if block.dtype == np.uint8 else block
         if block.shape[1] != width:
             raise BertcliError(f"{file} has vectors of {block.shape[1]} numbers, but this model gives {width}.")
-        used = [number not in corpus.superseded for number in range(read, read + len(block))]
+        used = [number not in corpus.unused for number in range(read, read + len(block))]
         read += len(block)
-        yield block[used].astype(np.float32) if corpus.superseded else block.astype(np.float32)
+        yield block[used].astype(np.float32) if corpus.unused else block.astype(np.float32)
     if read != corpus.rows:
         raise BertcliError(f"{file} has {read:,} vectors, but the corpus {corpus.rows:,} documents: encode it again.")
 

@@ -24,35 +24,41 @@ LONGEST_SHOWN = 300  # characters of a document
 class Corpus:
     """The documents of corpus.jsonl. They are read again at each use, so that only their ids are in memory.
 
-    ids: those of the documents that are used, in the file's order. rows: how many rows the file has. superseded: the
-    numbers of rows whose id stands in a later row, too; like BEIR's loader we use the last. Errors: BertcliError for
-    such a row, unless rows may be left out.
+    ids: those of the documents that are used, in the file's order. rows: how many rows the file has. unused: the
+    numbers of rows that cannot be read, or whose id stands in a later row, too; like BEIR's loader we use the last.
+    Errors: BertcliError for such a row, unless rows may be left out.
     """
 
     def __init__(self, file: str, left_out: LeftOut) -> None:
         self.file = file
         last_row_of: dict[str, int] = {}
-        self.superseded: set[int] = set()
+        self.unused: set[int] = set()
         self.rows = 0
         for index, row in enumerate(self._rows()):
+            self.rows = index + 1
+            if row.error:
+                left_out.add(row.error)
+                self.unused.add(index)
+                continue
             id = str(row.id)
             if id in last_row_of:
-                first = next(earlier.location for earlier in self._rows() if str(earlier.id) == id)
+                first = next(
+                    earlier.location for earlier in self._rows() if not earlier.error and str(earlier.id) == id
+                )
                 left_out.add(f"{row.location}: the id {quoted(id)} stands in {first}, too.")
-                self.superseded.add(last_row_of[id])
+                self.unused.add(last_row_of[id])
             last_row_of[id] = index
-            self.rows = index + 1
-        if self.superseded:
+        if self.unused:
             last_row_of = dict(sorted(last_row_of.items(), key=lambda pair: pair[1]))
         self.ids = [*last_row_of]
 
     def _rows(self) -> Iterator[Text]:
-        yield from rows_in([self.file], OF_FOLDER)
+        yield from rows_in([self.file], OF_FOLDER, keep_going=True)
 
     def documents(self) -> Iterator[Text]:
         """Each document, with its id: its title, if it has one, then its text, as in BEIR."""
         for index, row in enumerate(self._rows()):
-            if index not in self.superseded:
+            if index not in self.unused:
                 yield Text(f"{row.label.get('title') or ''} {row.text}".strip(), None, row.location, row.id)
 
     def texts(self, ids: Collection[str]) -> dict[str, str]:
