@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
-from bertcli.serve.stream import Busy, QueuedTask, Speed, Stream, TooLarge
+from bertcli.serve.served import Served
+from bertcli.serve.stream import TELLING, Busy, QueuedTask, Speed, Stream, TooLarge
 from bertcli.tasks.compute.batches import between_batches
 from bertcli.tasks.compute.task import START, Records, Window
 
@@ -269,6 +271,15 @@ def test_a_speed_measured_in_a_bad_moment_refuses_nothing_where_nothing_waits(ta
     task.open.set()
     assert len(one.future.result(30)) == 1
     stream.end()
+
+
+def test_a_model_that_is_served_knows_its_speed_before_the_first_request() -> None:
+    served = Served(bertcli.load("bert-mini-sentence"), "mini")
+    begun = time.perf_counter()
+    served.check()
+    took = time.perf_counter() - begun
+    assert served.speed.rate is not None
+    assert served.speed.rate > TELLING / took, "the faster of two runs, which are a part of this time"
 
 
 def test_what_is_too_late_is_refused_before_it_is_computed(task: Echo) -> None:
