@@ -11,18 +11,43 @@ from helpers.family_checkpoints import make_family
 from helpers.terminal import bertcli
 
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
-WIDTHS = (390, 800, 1180, 1440)
+# A page is opened at the first width of a pair, and the window is then made as wide as the second.
+OPENED = ((390, 800), (1440, 1180))
 TEXT = "She poured a cup of hot [MASK] </script><b>."
 LONG = "The dog and the cat sat on the mat by the old house, and the sun was hot. " * 6
 
 
+# The boxes that scroll sideways inside a page.
+CUT = """
+return [...document.querySelectorAll(".scrolled")].filter(box => box.scrollWidth > box.clientWidth + 1)
+  .map(box => `${box.getAttribute("aria-label")}: ${box.scrollWidth} in ${box.clientWidth}`);
+"""
+
+
 def look(browser: Any, file: Path, width: int, scheme: str) -> None:
     """Open a page at a width, light or dark; it must not complain, load anything, or scroll sideways."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(browser, width)
     turn(browser, scheme)
     browser.get(file.as_uri())
     check(browser, f"{file.name} at {width}, {scheme}")
+
+
+def look_at_all_widths(browser: Any, file: Path) -> None:
+    """Open a page on a phone and on a wide screen, light and dark, and change both while it is open."""
+    for widths, schemes in zip(OPENED, (("light", "dark"), ("dark", "light")), strict=True):
+        look(browser, file, widths[0], schemes[0])
+        assert browser.execute_script(CUT) == [], widths[0]
+        turn(browser, schemes[1])
+        check(browser, f"{file.name} at {widths[0]}, from {schemes[0]} to {schemes[1]}")
+        resize(browser, widths[1])
+        check(browser, f"{file.name}, from {widths[0]} to {widths[1]}")
+        assert browser.execute_script(CUT) == [], widths[1]
+
+
+def resize(browser: Any, width: int) -> None:
+    """Make the window so wide, or a phone's."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def turn(browser: Any, scheme: str) -> None:
@@ -59,23 +84,13 @@ PAGES: dict[str, list[str]] = {
 }
 
 
-CUT = """
-return [...document.querySelectorAll(".scrolled")].filter(box => box.scrollWidth > box.clientWidth + 1)
-  .map(box => `${box.getAttribute("aria-label")}: ${box.scrollWidth} in ${box.clientWidth}`);
-"""
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_browser_shows_each_page_and_cuts_no_row(browser: Any, tmp_path: Path, name: str) -> None:
     file = tmp_path / f"{name}.html"
     left = bertcli(*PAGES[name], "-o", file)
     assert left.status == 0, left.err
     assert 'class=""' not in file.read_text(encoding="utf-8")
-    for width, schemes in zip(WIDTHS, 2 * (("light", "dark"), ("dark", "light")), strict=True):
-        look(browser, file, width, schemes[0])
-        assert browser.execute_script(CUT) == [], width
-        turn(browser, schemes[1])  # while it is open
-        check(browser, f"{name} at {width}, from {schemes[0]} to {schemes[1]}")
+    look_at_all_widths(browser, file)
 
 
 SIZES_OF_BASE = {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 48}
@@ -97,9 +112,7 @@ def test_browser_shows_twelve_layers_and_heads_without_scrolling_sideways(
     model = made(head="classifier" if ablates else "mlm", sizes=SIZES_OF_BASE, id2label={0: "bad", 1: "good"}, seed=3)
     result = bertcli(*WIDE_PAGES[name], "-m", model, "-o", file)
     assert result.status == 0, result.err
-    for width, scheme in zip(WIDTHS, ("light", "dark", "light", "dark"), strict=True):
-        look(browser, file, width, scheme)
-        assert browser.execute_script(CUT) == [], width
+    look_at_all_widths(browser, file)
 
 
 def test_browser_shows_tagged_texts_and_answers(browser: Any, tmp_path: Path, made: Made) -> None:
@@ -113,8 +126,7 @@ def test_browser_shows_tagged_texts_and_answers(browser: Any, tmp_path: Path, ma
         file = tmp_path / f"{name}.html"
         left = bertcli(*arguments, "-o", file)
         assert left.status == 0, left.err
-        for width in WIDTHS:
-            look(browser, file, width, "light")
+        look_at_all_widths(browser, file)
 
 
 EXPLAIN = """
