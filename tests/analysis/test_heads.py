@@ -135,6 +135,10 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
         numbers = [head["distance"] if found.meaning is None else head["change"] for head in found.heads]
         shares = {f"{abs(number) / max(map(abs, numbers)):.3f}" for number in numbers}
         assert set(re.findall(r'--shade: ([0-9.]+)"', text)) == shares
+        shown = [f"{number:.1f}" if found.meaning is None else f"{number:+z.3f}" for number in numbers]
+        assert sorted(re.findall(r"<mark [^>]*>([^<]+)</mark>", text)) == sorted(shown)
+        assert ("mean distance" in text) == (found.meaning is None)
+        assert ("change of the result without the head" in text) == (found.meaning is not None)
         data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
         drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(found.weights.shape)
         assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))

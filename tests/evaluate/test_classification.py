@@ -105,6 +105,9 @@ def test_several_labels_at_once_are_a_list_or_stand_between_commas(made: Made, t
         np.mean([a == {*b} for a, b in zip(said, true, strict=True)])
     )
     assert "confusion" not in model
+    expected = {text: ", ".join(some) or "none" for text, some in zip(texts, true, strict=True)}
+    assert model["worst"]
+    assert [one["expected"] for one in model["worst"]] == [expected[one["text"]] for one in model["worst"]]
     assert [row["support"] for row in model["labels"]] == [1, 1, 1]
     file.write_text('{"text": "x", "label": ["joy", "envy"]}\n') if ending == "jsonl" else file.write_text(
         "text,label\nx,envy\n"

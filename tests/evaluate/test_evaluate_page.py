@@ -25,6 +25,8 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert "&lt;svg" not in page
     assert "true labels down, predicted ones across" in page
     assert "reliability diagram" in page
+    assert ">mean confidence →<" in page
+    assert ">↑ accuracy; the numbers count texts<" in page
     assert "What the figures are" in page
     assert '<th scope="row">film</th><td data-name="Figure">accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page

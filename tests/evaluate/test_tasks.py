@@ -92,6 +92,16 @@ def test_pairs_are_told_from_zeros_and_ones(tmp_path: Path) -> None:
     order = np.argsort(-cosines())
     hits = np.flatnonzero(order < 3) + 1
     assert values(record)["average_precision"] == pytest.approx(np.mean(np.arange(1, 4) / hits))
+    beyond = (values(record)["best_f1_threshold"] - cosines()) * np.where(np.arange(10) < 3, 1, -1)
+    worst = [int(one["place"].rpartition(" ")[2]) - 1 for one in record["models"][0]["worst"]]
+    assert worst == [i for i in np.argsort(-beyond).tolist() if beyond[i] > 0], "the farthest from the threshold first"
+    page = tmp_path / "report.html"
+    assert bertcli("evaluate", file, *names, "-o", page).status == 0
+    right = np.cumsum(order < 3)
+    curve = [f"{100 * x:.2f},{100 - 100 * y:.2f}" for x, y in zip(right / 3, right / np.arange(1, 11), strict=True)]
+    assert f'<polyline points="{" ".join(curve)}"' in page.read_text(), "precision over recall at every threshold"
+    assert ">recall →<" in page.read_text()
+    assert ">↑ precision<" in page.read_text()
     assert "does not say by its fields what the task is" in bertcli("evaluate", file).error
     assert (
         "'2' is neither 0 nor 1"
