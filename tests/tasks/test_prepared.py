@@ -2,7 +2,7 @@
 
 import random
 import unicodedata
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,18 @@ def test_prepared_chunks_hold_every_character(
 def _belongs(text: str, at: int) -> bool:
     """Whether the character goes with the one before it."""
     return unicodedata.category(text[at]).startswith("M") or text[at - 1 : at + 1] == "\r\n"
+
+
+@pytest.mark.parametrize("limit", [40, 50, 64])
+@pytest.mark.parametrize("kind", ["roberta", "modernbert"])
+def test_prepared_chunks_cut_no_joined_emoji(kind: str, limit: int, tokenizers: dict[str, Tokenizer]) -> None:
+    family, thumb = "👩\u200d👩\u200d👧", "👍🏽"  # of 18 tokens, and of 8, since these tokenizers read bytes
+    text = family * 8 + thumb * 8 + family * 4
+    whole = {0, *accumulate(map(len, [family] * 8 + [thumb] * 8 + [family] * 4))}
+    (tokens,) = tokenizers[kind].encode([text])
+    ranges = list(chunk_ranges(text, tokens, limit, 0))
+    assert len(ranges) > 3
+    assert {at for range in ranges for at in range} <= whole
 
 
 @pytest.mark.parametrize("kind", KINDS)
