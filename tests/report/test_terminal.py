@@ -14,7 +14,7 @@ from conftest import Made
 from helpers.terminal import bertcli
 
 from bertcli.report.progress import progress
-from bertcli.report.terminal import as_json, folded, visible
+from bertcli.report.terminal import Column, as_json, folded, table_lines, visible
 
 BIDI = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 OBEYED = [
@@ -31,6 +31,71 @@ def test_a_folded_line_has_as_many_words_as_fit() -> None:
     text = "Rank and score are those of the last layer's best prediction; KL is in nats."
     for width in range(11, 1 + len(text)):  # the longest word is "prediction;"
         assert folded(text, width).split("\n") == textwrap.wrap(text, width)
+
+
+FOLDED = """\
+                  mean
+ text         distance  n
+──────────────────────────
+ a dog ran      1.2500  2
+ home
+ x              3.0000  4"""
+
+IN_BLOCKS = """\
+ text                 0       1
+────────────────────────────────
+ a dog ran home  0.1234  1.1234
+ x               0.5000  0.5000
+
+ text                 2       3
+────────────────────────────────
+ a dog ran home  2.1234  3.1234
+ x               0.5000  0.5000
+
+ text                  4
+─────────────────────────
+ a dog ran home   4.1234
+ x                0.5000"""
+
+BELOW_ONE_ANOTHER = """\
+ text    label one
+ first   aaaaaaaaaaaaaaaaa bbbbbbbb
+ second  cccccccccccccccccccccc
+ third   dddddddddddd dddddddd
+ fourth  eeeeeeeeeeeee
+
+ text    x
+ first   3
+ second  4
+ third   5
+ fourth  6"""
+
+
+@pytest.mark.parametrize(
+    ("width", "columns", "rows", "expected"),
+    [
+        (
+            "26", [Column("text"), Column("mean distance", float), Column("n", int)],
+            [["a dog ran home", "1.2500", "2"], ["x", "3.0000", "4"]], FOLDED,
+        ),
+        (
+            "34", [Column("text"), *(Column(str(number), float) for number in range(5))],
+            [["a dog ran home", *(f"{n}.1234" for n in range(5))], ["x", *["0.5000"] * 5]], IN_BLOCKS,
+        ),
+        (
+            "40", [*map(Column, ("text", "first", "second", "third", "fourth"))],
+            [["label one", "a" * 17 + " " + "b" * 8, "c" * 22, "d" * 12 + " " + "d" * 8, "e" * 13], [*"x3456"]],
+            BELOW_ONE_ANOTHER,
+        ),
+    ],
+    ids=["folded", "in blocks", "below one another"],
+)  # fmt: skip
+def test_a_table_fits_a_narrow_terminal(
+    width: str, columns: list[Column], rows: list[list[str]], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    heading, body = table_lines(columns, rows)
+    assert "\n".join([*heading, *body]) == expected
 
 
 def test_report_shows_no_character_that_a_terminal_obeys() -> None:
