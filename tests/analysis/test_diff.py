@@ -232,6 +232,9 @@ def test_diff_without_a_text_compares_the_weights(made: Made, tmp_path: Path) ->
     assert found.digests[0] != found.digests[1]
     assert (found.equal, found.differs) == (46, "pooler.dense.bias differs by more than the tolerance of 0.3.")
     assert bertcli.diff(model, changed, tolerance=0.4).differs is None
+    hardly = bertcli.load(altered(folder, tmp_path / "hardly", "bert.pooler.dense.bias", lambda x: x * (1 + 1e-6)))
+    digests = bertcli.diff(model, hardly).record["digests"]
+    assert digests[0] != digests[1], "float32 values count, not rounded ones"
     masks = bertcli.load(made(**{**MODEL, "head": "mlm"}))
     found = bertcli.diff(masks, model)
     assert isinstance(found, Weights)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoint_files import narrow, write_safetensors
 from helpers.checkpoints import DTYPES, HEADS, NAMINGS, make
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.opened_folders import checkpoint_of
@@ -78,6 +78,20 @@ def test_params_checkpoints_a_decoder_of_its_own_counts(made: Made) -> None:
     assert (untied.formula, untied.tied_to) == ("V·H + V", None)
     assert untied.params == tied.params * (1 + bertcli.load(untied_folder).config.hidden_size)
     assert "embeddings" not in untied.connected_to
+
+
+@pytest.mark.parametrize("dtype", ["F16", "F32"])
+def test_params_checkpoints_a_decoder_of_other_values_is_kept_apart(tmp_path: Path, dtype: str) -> None:
+    make(tmp_path, head="mlm", tied="stored")  # config.json says nothing of a decoder of its own
+    stored = {name: ("F32", tensor.float32().copy()) for name, tensor in open_tensors(Folder(tmp_path)).items()}
+    name = "cls.predictions.decoder.weight"
+    doubled = 2 * stored[name][1].astype(np.float16)
+    write_safetensors(tmp_path / "model.safetensors", {**stored, name: (dtype, narrow(doubled, dtype))})
+    model = bertcli.load(tmp_path)
+    assert model.network.mlm is not None
+    np.testing.assert_array_equal(model.network.mlm.decoder, doubled.astype(np.float32))
+    (use,) = (use for use in model.uses if use.name == name)
+    assert use.use == "used"
 
 
 def test_params_checkpoints_fewer_heads_mean_more_ignored_tensors(made: Made) -> None:

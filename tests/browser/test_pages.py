@@ -93,6 +93,21 @@ def test_browser_shows_each_page_and_cuts_no_row(browser: Any, tmp_path: Path, n
     look_at_all_widths(browser, file)
 
 
+COLORS = """
+const color = selector => getComputedStyle(document.querySelector(selector)).stroke;
+return [".curve .range", ".strip .range", ".curve polyline"].map(color);
+"""
+
+
+def test_browser_draws_intervals_in_a_color_of_their_own(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    assert bertcli("evaluate", DATA / "reviews.csv", "-m", SENTIMENT, "-o", file).status == 0
+    look(browser, file, 1440, "light")
+    of_curve, of_strip, of_line = browser.execute_script(COLORS)
+    assert of_curve == of_strip
+    assert of_curve != of_line
+
+
 SIZES_OF_BASE = {"num_hidden_layers": 12, "num_attention_heads": 12, "hidden_size": 48}
 WORDS = "the cat sat on the mat, and a dog ran to the house of the king [MASK]."
 WIDE_PAGES: dict[str, list[str]] = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 import tracemalloc
 from pathlib import Path
@@ -246,6 +247,11 @@ def test_a_folder_without_weights(tmp_path: Path) -> None:
         open_tensors(Folder(tmp_path))
     with pytest.raises(BertcliError, match=r"has no config.json and no tokenizer: give the folder of a model"):
         load(tmp_path)
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "onnx" / "tokenizer.json").write_text("{}")
+    with pytest.raises(BertcliError, match=r"has no config.json: give the folder of a model"):
+        load(tmp_path)
+    shutil.rmtree(tmp_path / "onnx")
     folder = make(tmp_path)
     (folder / SINGLE_FILE).unlink()
     with pytest.raises(BertcliError, match="has no weights: give the folder of a model"):

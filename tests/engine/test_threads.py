@@ -202,6 +202,19 @@ def test_threads_raise_an_error_and_end_the_work(failing: int) -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_threads_raise_an_error_of_a_helper() -> None:
+    both = threading.Barrier(2, timeout=SECONDS)
+
+    def work(_: int) -> None:
+        both.wait()  # so that each of two threads has one piece
+        if threading.current_thread() is not threading.main_thread():
+            raise ValueError("of a helper")
+
+    with pytest.raises(ValueError, match="of a helper"):
+        threads.share(work, range(2))
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_threads_wait_for_no_helper_that_has_not_begun() -> None:
     """Two callers share one helper: while it works for one, the other does all of its own work, and ends."""
     helping, released, done = threading.Event(), threading.Event(), list[int]()

@@ -116,7 +116,10 @@ def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -
     assert np.ptp(counts, axis=1).max() <= 1
     assert np.ptp(counts.sum(axis=0)) <= 1
     words, tags = sentences()
-    validation = library.probe(model, words, tags, words=True).validation
+    found = library.probe(model, words, tags, words=True)
+    with pytest.raises(BertcliError, match=r"^A saved probe classifies texts, not words\.$"):
+        found.save("x.safetensors")
+    validation = found.validation
     ends = np.cumsum([*map(len, words)])
     of_sentences = np.split(validation.folds, ends[:-1])
     assert all(len({*some}) == 1 for some in map(np.ndarray.tolist, of_sentences))
@@ -201,7 +204,7 @@ def test_what_does_not_fit_is_refused(made: Made) -> None:
         ({"folds": 2}, "folds"),
         ({"folds": 11}, "choose 3 to 10"),
         ({"layer": 3}, "There is no layer 3"),
-        ({"words": True, "save": "x.safetensors"}, "A saved probe classifies texts"),
+        ({"words": True, "save": "x.safetensors"}, "A saved probe classifies texts, not words"),
         ({"words": True, "pooling": "cls"}, "A word is the mean of its pieces"),
         ({"save": "folder"}, "no longer as a model's folder"),
     ):

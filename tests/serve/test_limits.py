@@ -391,6 +391,34 @@ def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -
     assert 'te_request_failure{err="timeout"} 1' in lines
 
 
+def test_texts_of_a_client_that_leaves_are_not_tokenized_to_the_end(
+    sentence: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.serve.exchange.CHARACTERS_TOGETHER", 1)  # each text is a group
+    seen = []
+
+    def slowly(task: EncodeTask, texts: Sequence[Text], first: int) -> Window:
+        seen.append(first)
+        time.sleep(0.02)
+        return window(task, texts, first)
+
+    window = EncodeTask.window
+    with serving([sentence]) as running:
+        monkeypatch.setattr(EncodeTask, "window", slowly)
+        leaving = http.client.HTTPConnection(*(urlsplit(running.url).hostname, urlsplit(running.url).port))  # type: ignore[arg-type]
+        body = json.dumps({"inputs": [LONG] * 100}).encode()
+        leaving.request("POST", "/embed", body, {"Content-Type": "application/json"})
+        while len(seen) < 3:
+            time.sleep(0.01)
+        leaving.close()
+        for _ in range(200):
+            before = len(seen)
+            time.sleep(0.1)
+            if len(seen) == before:
+                break
+    assert len(seen) < 50
+
+
 def test_many_clients_get_their_own_numbers(sentence: Model) -> None:
     texts = [f"{LONG[: 7 * (number % 40)]} {number}" for number in range(320)]
     expected = sentence.encode(texts)

@@ -11,6 +11,7 @@ from conftest import Made
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.forward import states
+from helpers.terminal import bertcli as command
 from numpy.typing import NDArray
 
 import bertcli
@@ -37,6 +38,10 @@ def test_encode_poolings_and_layers(pooling: Pooling, layer: int | tuple[int, ..
     for vector, text in zip(found, TEXTS, strict=True):
         expected = np.concatenate([BY_HAND[pooling](states(mlm, text)[number]) for number in numbers])
         np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-5)
+
+
+def test_encode_help_says_what_becomes_of_several_layers() -> None:
+    assert "Several layers are concatenated." in " ".join(command("encode", "--help").out.split())
 
 
 def test_encode_pooler_is_the_checkpoints(mlm: Model) -> None:

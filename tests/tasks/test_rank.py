@@ -137,7 +137,9 @@ def test_rank_refuses(ranker: Model, made: Made) -> None:
 
 
 @pytest.mark.any_kernel
-@pytest.mark.parametrize("path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", 3])
+@pytest.mark.parametrize(
+    "path", ["os.system", "torch.nn.ReLU", "evil.Sigmoid", "torch.Tanh", "torchvision.nn.Tanh", "torch.nnx.Tanh", 3]
+)
 def test_rank_refuses_activations_that_are_not_allowed(path: Any, tmp_path: Path) -> None:
     model = bertcli.load(make(tmp_path, **cases.RANKER, config={"sbert_ce_default_activation_function": path}))
     with pytest.raises(BertcliError, match=r"asks for the activation .* supports torch's Identity, Sigmoid, Tanh"):
