@@ -399,7 +399,7 @@ def test_texts_of_a_client_that_leaves_are_not_tokenized_to_the_end(
 
     def slowly(task: EncodeTask, texts: Sequence[Text], first: int) -> Window:
         seen.append(first)
-        time.sleep(0.02)
+        time.sleep(0.05)
         return window(task, texts, first)
 
     window = EncodeTask.window
