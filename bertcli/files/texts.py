@@ -114,7 +114,7 @@ class Texts:
     first_empty: tuple[int, Text] | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[Text]:
-        self.read = self.empty = 0  # texts of a shard are read twice
+        self.read, self.empty, self.first_empty = 0, 0, None  # texts of a shard are read twice
         for index, text in enumerate(map(self.change, self.rows)):
             self.read = index + 1
             if not text.error and self.is_empty(text):
@@ -127,9 +127,9 @@ class Texts:
         return not text.text.strip()
 
     def log_empty(self) -> None:
-        """Log one note if files or standard input hold no texts, or if some texts are empty."""
+        """Log one note if files or a pipe hold no texts, or if some texts are empty."""
         if self.read == 0 and self.files != ():
-            logger.info("there are no texts in %s.", ", ".join(self.files or ["standard input"]))
+            logger.info("there are no texts in %s.", ", ".join(self.files or ["the input"]))
         if self.first_empty is not None:
             index, text = self.first_empty
             count = f"{self.empty:,} of {number_of(self.read, 'text')}"

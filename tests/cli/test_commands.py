@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -429,7 +430,9 @@ def test_commands_say_that_there_are_no_texts(command: str, model: Path, tmp_pat
     assert result.err.endswith(f"Note: there are no texts in {file}.\n")
     assert json.loads(result.out) == []
     piped = bertcli(command, "-m", model, "--format", "json", stdin="")
-    assert piped.err.endswith("Note: there are no texts in standard input.\n")
+    assert piped.err.endswith("Note: there are no texts in the input.\n")
+    nothing = bertcli(command, "-m", model, "-i", os.devnull, "--format", "json")
+    assert nothing.err.endswith("Note: there are no texts in the input.\n")
 
 
 def test_encode_names_chunk_where_texts_were_cut(model: Path) -> None:
