@@ -139,6 +139,31 @@ def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
 
 
 @pytest.mark.any_kernel
+def test_an_adapter_in_a_folder_that_only_looks_like_a_task_s_has_the_base_it_names(tmp_path: Path) -> None:
+    """Only jina-embeddings-v5 has the base of its adapters around them."""
+    base, adapter = write_lora(tmp_path, "bert")
+    moved = tmp_path / "adapters" / "mine"
+    shutil.copytree(adapter, moved)
+    result = run("classify", "-m", moved, "tea", "--format", "json")
+    assert f"Note: {moved} is an adapter (LoRA) of {base}." in result.err
+    assert result.out == run("classify", "-m", adapter, "tea", "--format", "json").out
+
+
+@pytest.mark.any_kernel
+@pytest.mark.parametrize(
+    ("name", "expected"), [("bert", {"bad", "good"}), ("bert, other labels", {f"LABEL_{n}" for n in range(5)})]
+)
+def test_names_of_labels_are_the_base_s_where_an_adapter_has_as_many(
+    tmp_path: Path, name: str, expected: set[str]
+) -> None:
+    base, adapter = write_lora(tmp_path, name)
+    config = json.loads((base / "config.json").read_text()) | {"id2label": {"0": "bad", "1": "good"}}
+    (base / "config.json").write_text(json.dumps(config))
+    (record,) = json.loads(run("classify", "-m", adapter, "tea", "--top-k", 5, "--format", "json").out)
+    assert {one["label"] for one in record["labels"]} == expected
+
+
+@pytest.mark.any_kernel
 def test_a_run_knows_its_adapter(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
     (tmp_path / "in.txt").write_text("tea\n" * 5)

@@ -347,6 +347,7 @@ def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
             np.testing.assert_allclose(answer.body, golden, rtol=0, atol=1e-5)
         refused = running.ask("/embed", {"inputs": texts, "prompt_name": "sorting.query"})
         assert (refused.status, "has no prompt 'sorting.query'" in str(refused.body)) == (422, True)
+    assert opened.for_prompt("retrieval.document") is opened, "it has that adapter already"
     changed = replace(opened, name="other")
     with pytest.raises(BertcliError, match="has no other adapter"):
         changed.encode(texts, prompt_name="text-matching")

@@ -286,7 +286,8 @@ def test_a_row_of_a_collection_that_cannot_be_read_is_left_out_alone(tmp_path: P
     assert f"{name}, line 1: the field 'text' is 7, which is not a text" in bertcli("evaluate", folder).error
     record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)
     assert (record["count"], record["left_out"]) == (1, 1)
-    assert "Leave out rows that cannot be used" in bertcli("evaluate", "--help").out
+    for command in ("evaluate", "probe"):
+        assert "Leave out rows that cannot be used" in bertcli(command, "--help").out
 
 
 def test_stored_vectors_of_a_corpus_with_a_row_that_cannot_be_read_stay_in_step(tmp_path: Path) -> None:

@@ -90,3 +90,10 @@ def test_classify_next_sentence_head(mlm: Model, made: Made) -> None:
         bertcli.load(made(head="mlm")).classify(["tea"])
     with pytest.raises(BertcliError, match="needs a next-sentence head"):
         bertcli.load(made(head="classifier")).classify(["tea"], "x", head="nsp")
+
+
+def test_classify_refuses_another_number_of_labels_than_config_json_says(made: Made) -> None:
+    with pytest.raises(BertcliError, match=r"has shape \(3, 32\), but config.json requires \(5, 32\)"):
+        bertcli.load(made(head="classifier", num_labels=3, config={"num_labels": 5}))
+    # Where it says nothing, the tensor does.
+    assert len(bertcli.load(made(head="classifier", num_labels=3, config={"num_labels": None})).config.labels) == 3

@@ -40,6 +40,12 @@ def test_encode_poolings_and_layers(pooling: Pooling, layer: int | tuple[int, ..
         np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-5)
 
 
+def test_encode_says_nothing_of_an_empty_list(mlm: Model, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    assert mlm.encode([]).shape == (0, 32)
+    assert "no texts" not in caplog.text
+
+
 def test_encode_help_says_what_becomes_of_several_layers() -> None:
     assert "Several layers are concatenated." in " ".join(command("encode", "--help").out.split())
 

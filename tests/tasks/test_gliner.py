@@ -338,7 +338,8 @@ def test_gliner_without_a_tokenizer_says_what_it_needs(tmp_path: Path) -> None:
     assert "is a GLiNER model without a tokenizer of its own, and needs that of 'someone/backbone'" in found.error
     assert "Or put the config.json and the tokenizer's files of that model into the folder" in found.error
     base = tmp_path / "alone-base"
-    for file in base.iterdir():
+    for file in sorted(base.iterdir(), key=lambda file: file.name == "config.json"):
+        assert "someone/backbone" in command("tag", "-m", folder, "--labels", "person", "Berlin", "--offline").error
         (folder / file.name).write_bytes(file.read_bytes())
     found = command("tag", "-m", folder, "--labels", NAMED, "--format", "jsonl", TEXTS[0])
     assert found.records[0]["entities"] == expected_entities("flat")

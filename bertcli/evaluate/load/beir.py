@@ -42,9 +42,7 @@ class Corpus:
                 continue
             id = str(row.id)
             if id in last_row_of:
-                first = next(
-                    earlier.location for earlier in self._rows() if not earlier.error and str(earlier.id) == id
-                )
+                first = next(earlier.location for earlier in self._rows() if str(earlier.id) == id)
                 left_out.add(f"{row.location}: the id {quoted(id)} stands in {first}, too.")
                 self.unused.add(last_row_of[id])
             last_row_of[id] = index
