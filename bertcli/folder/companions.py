@@ -120,13 +120,13 @@ def _with_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
     has_config = settings.encoder_config is not None or folder.has("config.json")
     if layout.has_tokenizer and has_config:
         return None
-    name = _nested(folder, settings.model_name)
-    logger.info("%s is a GLiNER model on %s, whose tokenizer it uses.", model, name)
+    name, lacking = _nested(folder, settings.model_name), "configuration" if layout.has_tokenizer else "tokenizer"
+    logger.info("%s is a GLiNER model on %s, whose %s it uses.", model, name, lacking)
     try:
         base = find(name, weights=False)
     except BertcliError as error:
         raise BertcliError(
-            f"{model} is a GLiNER model without a tokenizer of its own, and needs that of {quoted(name)}. {error} Or "
+            f"{model} is a GLiNER model without a {lacking} of its own, and needs that of {quoted(name)}. {error} Or "
             "put the config.json and the tokenizer's files of that model into the folder."
         ) from None
     return Companions(folder.path, base)

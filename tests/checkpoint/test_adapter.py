@@ -159,7 +159,7 @@ def test_names_of_labels_are_the_base_s_where_an_adapter_has_as_many(
     base, adapter = write_lora(tmp_path, name)
     config = json.loads((base / "config.json").read_text()) | {"id2label": {"0": "bad", "1": "good"}}
     (base / "config.json").write_text(json.dumps(config))
-    (record,) = json.loads(run("classify", "-m", adapter, "tea", "--top-k", 5, "--format", "json").out)
+    (record,) = json.loads(run("classify", "-m", adapter, "tea", "--top-k", "5", "--format", "json").out)
     assert {one["label"] for one in record["labels"]} == expected
 
 
