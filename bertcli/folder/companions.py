@@ -30,7 +30,12 @@ Find = Callable[..., Folder]  # `find_folder` of hub.py with the options of a ca
 
 
 class Companions(NamedTuple):
-    """The folders of a model that lies in more than one; `Folder` is made of them and says what each is for."""
+    """The folders of a model that lies in more than one, in the order of `Folder`'s arguments.
+
+    path      the model's own folder, which is read first
+    base      has what `path` lacks: configuration, weights or tokenizer
+    adapter   the adapter to apply to the network
+    """
 
     path: Path
     base: Folder | None = None
@@ -42,8 +47,9 @@ def find_companions(
 ) -> Companions | None:
     """Find the other folders that the model in `folder` needs; None for one that lies in a single folder.
 
+    model         the model as the user named it, for messages
     adapter       the adapter to apply: a folder or Hub id that `find` finds, or a task of jina-embeddings-v5
-    prompt_name   chooses such a task where no adapter is given
+    prompt_name   chooses such a task where no adapter is given: "retrieval.query" chooses "retrieval"
     weights       false where only the tokenizer is needed, which all tasks share
 
     Errors: BertcliError for what is no adapter, a base that is not to be had, and a model that needs a task.
@@ -53,17 +59,17 @@ def find_companions(
     if task in tasks:
         return Companions(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
     if adapter is not None:
-        return _with_adapter(folder, model, adapter, find)
+        return _find_adapter(folder, model, adapter, find)
     if folder.has(GLINER_FILE):
-        return _with_backbone(Layout.of(folder), model, find)
+        return _find_backbone(Layout.of(folder), model, find)
     if has_adapter(folder):
-        return _with_base(folder, model, find)
+        return _find_base(folder, model, find)
     if tasks and weights:
         raise adapter_needed(model, tasks)
     return None
 
 
-def _with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Companions:
+def _find_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Companions:
     """Find an adapter to apply to a model. Errors: for what is no adapter, and a model that is an adapter itself."""
     other = find(adapter)
     if not has_adapter(other):
@@ -73,7 +79,7 @@ def _with_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Compa
     return Companions(folder.path, adapter=other)
 
 
-def _with_base(folder: Folder, model: str, find: Find) -> Companions:
+def _find_base(folder: Folder, model: str, find: Find) -> Companions:
     """Find the base of the adapter in a folder, which its settings name.
 
     For a task's adapter inside a model's folder the base is that model. An adapter that was saved with
@@ -110,7 +116,7 @@ def _model_around(folder: Folder) -> Path | None:
     return model if path.name in task_adapters(Folder(model)) else None
 
 
-def _with_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
+def _find_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
     """Find the backbone of a GLiNER model that lacks a tokenizer or the configuration; None if it has both.
 
     Errors: BertcliError if it is not to be had, and for a model that bertcli does not run.
