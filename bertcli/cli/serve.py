@@ -1,10 +1,11 @@
 """The command serve: its options, limits and messages. The server is in serve/."""
 
+import logging
 import os
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as, set_threads
@@ -12,6 +13,10 @@ from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, Th
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+logger = logging.getLogger("bertcli")
 NEEDED = ("orjson", "pydantic", "starlette", "uvicorn")
 
 
@@ -71,10 +76,10 @@ class ServeOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServedEngine(EngineOptions):
-    """The engine: a server runs for long, so the default is the faster one."""
+    """The engine: a process that is warm is as fast with ONNX Runtime as with NumPy, or faster."""
 
-    engine: Literal["numpy", "onnx", "auto"] = option(
-        "auto", "NAME", "auto (default): NumPy or ONNX Runtime, whichever is faster here; numpy; onnx."
+    engine: Literal["numpy", "onnx"] | None = option(  # type: ignore[assignment]
+        None, "NAME", "numpy or onnx. (default: onnx if ONNX Runtime is installed, else numpy)"
     )
 
 
@@ -114,7 +119,6 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     refuse_several(models.model, models.classifier, models.adapter)
     set_threads(threads)
     from bertcli.engine.threads import thread_count
-    from bertcli.model import Model
     from bertcli.serve.run import serve as run
     from bertcli.serve.served import Served
     from bertcli.serve.service import Limits
@@ -132,8 +136,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
             adapter=models.adapter,
             classifier=models.classifier,
         )
-        model = open_as(Model, one, SENTENCE_SAMPLE, engine, name_in_notes=several)
-        opened.append(Served(model, name or SENTENCE_SAMPLE))
+        opened.append(Served(_opened(one, engine, several), name or SENTENCE_SAMPLE))
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
@@ -144,3 +147,22 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
         max_request_tokens=options.max_request_tokens, token_ids=options.token_ids, quiet=options.quiet,
     )  # fmt: skip
     run(opened, limits, options.host, options.port, options.drain, None if options.uds is None else Path(options.uds))
+
+
+def _opened(options: LabelModelOptions, engine: ServedEngine, several: bool) -> "Model":
+    """Open a model with the engine that is named, else with ONNX Runtime where it is installed and takes the model.
+
+    several: begin each note with the model's name. Errors: BertcliError.
+    """
+    from bertcli.model import Model
+
+    numpy = replace(engine, engine=engine.engine or "numpy")
+    if engine.engine is None and all(map(find_spec, ("onnx", "onnxruntime"))):
+        try:
+            return open_as(Model, options, SENTENCE_SAMPLE, replace(engine, engine="onnx"), name_in_notes=several)
+        # A cache that cannot be written, say. What is wrong with the model itself, NumPy reports, too.
+        except BertcliError as error:
+            model = open_as(Model, options, SENTENCE_SAMPLE, numpy, name_in_notes=several)
+            logger.info("NumPy computes %s: %s", model.name, error)
+            return model
+    return open_as(Model, options, SENTENCE_SAMPLE, numpy, name_in_notes=several)

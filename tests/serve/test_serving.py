@@ -91,14 +91,19 @@ def test_what_it_says_and_gives() -> None:
     assert re.fullmatch(r"POST /fill-mask 200 1 text \d+ tokens [\d.]+ ms\n", lines[3])
 
 
-def test_a_quiet_server_says_only_what_it_serves() -> None:
-    with started("--quiet") as (process, url, lines):
-        (found,) = ask(f"{url}/embed", {"inputs": "a"})
-        process.terminate()
-        assert process.wait(30) == 0
-    assert [line.split()[0] for line in lines] == ["Note:", "Note:", "Serving"]
-    assert lines[1].startswith("Note: engine auto: "), "the faster engine computes, and the reason is said"
-    np.testing.assert_allclose(found, bertcli.load("bert-mini-sentence").encode("a")[0], atol=1e-5)
+def test_onnx_runtime_computes_where_it_is_installed_and_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for cache, said in ((tmp_path / "cache", ""), (tmp_path / "file", "Note: NumPy computes bert-mini-sentence: ")):
+        monkeypatch.setenv("BERTCLI_CACHE", str(cache))
+        with started("--quiet", "-m", "bert-mini-sentence") as (process, url, lines):
+            (found,) = ask(f"{url}/embed", {"inputs": "a"})
+            process.terminate()
+            assert process.wait(30) == 0
+        *notes, serving = lines
+        assert "".join(notes).startswith(said), notes
+        assert (len(notes), serving.split()[0]) == (bool(said), "Serving")
+        np.testing.assert_allclose(found, bertcli.load("bert-mini-sentence").encode("a")[0], atol=1e-5)
+    assert [*(tmp_path / "cache").rglob("model.onnx")]
 
 
 def test_what_was_accepted_is_answered_at_the_end() -> None:
