@@ -391,7 +391,7 @@ def _around(file: str, first: int, last: int, count: int) -> tuple[list[Numbered
 
 def _marks(text: str, query: str, idf: Callable[[str], float], begin: int) -> Iterator[Mark]:
     """Words of a text that are in the query, the rarer the darker; words that most passages have are not shaded."""
-    from bertcli.tasks.compute.keywords import WORD, words_of
+    from bertcli.tasks.compute.bm25 import WORD, words_of
 
     weights = {word: idf(word) for word in words_of(query)}
     most = max(weights.values(), default=0.0)

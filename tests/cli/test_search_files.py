@@ -24,7 +24,7 @@ from bertcli.files.search_index import write_index
 from bertcli.files.texts import Texts
 from bertcli.folder.hub import sample
 from bertcli.tasks.compute import search_files
-from bertcli.tasks.compute.keywords import Keywords
+from bertcli.tasks.compute.bm25 import Keywords
 from bertcli.tasks.compute.run import results
 
 NOTES = "A dog ran home.\n\nInterest rates rose.\nThe puppy went back to its house.\n"

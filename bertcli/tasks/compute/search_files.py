@@ -1,6 +1,6 @@
 """search over files: passages are read, encoded (or taken from an index), and ranked by a query.
 
-score = similarity of the vectors of query and passage; with keywords, its rank fused with BM25's (`keywords`); with a
+score = similarity of the vectors of query and passage; with keywords, its rank fused with BM25's (`bm25`); with a
 reranker, that of its pair
 """
 
@@ -28,8 +28,8 @@ from bertcli.onnx.exactness import PREDICATES, SENTENCES
 from bertcli.ranking import best_first
 from bertcli.report.progress import progress
 from bertcli.tasks.compute import rank
+from bertcli.tasks.compute.bm25 import Keywords, fused
 from bertcli.tasks.compute.encode import PreparedBlock
-from bertcli.tasks.compute.keywords import Keywords, fused
 from bertcli.tasks.compute.run import results
 from bertcli.tasks.compute.search_vectors import Comparison, DenseComparison, SparseComparison
 from bertcli.tasks.compute.task import Record
