@@ -51,12 +51,6 @@ class Model(LoadedModel):
 
         A block has `items` (the text and chunk of each vector), `vectors`, `failures` and `records()`.
         """
-        if options.outputs is not None:
-            from bertcli.tasks.compute.outputs import plan
-            from bertcli.tasks.compute.run import results
-
-            task: Any = plan(self, options)
-            return results(task, from_values(texts, options.pairs))
         return self._results(texts, options)
 
     @takes(EncodeSparseOptions)

@@ -122,7 +122,6 @@ class QueryOptions(EncodeOptions):
     )  # fmt: skip
     chunk: None = field(default=None, init=False)
     keep_going: bool = field(default=False, init=False)
-    outputs: None = field(default=None, init=False)
 
 
 def search(

@@ -36,10 +36,6 @@ class StorageOptions(CommandExtras):
 
     def adjust(self, spec: TaskSpec, job: Job, options: Any) -> tuple[TaskSpec, Job, Any]:
         self._refuse_contradictions(spec, job, options)
-        if getattr(options, "outputs", None) is not None:
-            from bertcli.tasks.outputs import OUTPUTS_SPEC, OutputsOptions
-
-            return OUTPUTS_SPEC, job, OutputsOptions.of(options)
         if not self.sparse:
             return spec, job, options
         from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
@@ -56,10 +52,6 @@ class StorageOptions(CommandExtras):
             why = "this does not apply to sparse vectors: leave it out, or leave out --sparse."
             refuse(options, NOT_SPARSE, why)
             refuse(self, NOT_SPARSE, why)
-        if options.outputs is not None:
-            why = "this does not apply to several outputs: leave it out, or leave out --outputs."
-            refuse(options, (*NOT_SPARSE, "--chunk"), why)
-            refuse(self, (*NOT_SPARSE, "--sparse", "--tokens"), why)
         if self.id_column is not None and job.ending in ARRAYS and not options.keep_going:
             why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
@@ -80,8 +72,6 @@ class StorageOptions(CommandExtras):
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
         if self.sparse:
             return (".npz", *VECTOR_TABLES)
-        if getattr(options, "outputs", None) is not None:
-            return SEVERAL
         return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
 
     def vector_form(self, run: CommandRun[Any], task: Any) -> "VectorForm | None":
@@ -90,7 +80,7 @@ class StorageOptions(CommandExtras):
             return None
         from bertcli.files.read.vector_reader import MODEL, SETTINGS
         from bertcli.files.write.resumable_output import signature
-        from bertcli.files.write.vector_writer import OutputsForm, VectorForm
+        from bertcli.files.write.vector_writer import VectorForm
 
         job, options = run.job, run.task_options
         if self.dtype == "int8" and job.ending in SINGLE:
@@ -99,9 +89,6 @@ class StorageOptions(CommandExtras):
             MODEL: signature(run.model.name, run.model.files_read),
             SETTINGS: json.dumps({**task.settings, "dtype": self.dtype, "chunk": options.chunk}),
         }
-        if getattr(options, "outputs", None) is not None:
-            widths = {name: task.widths[name] for name in options.outputs}
-            return OutputsForm(task.width, ending=job.ending, notes=notes, widths=widths)
         return VectorForm(
             task.width,
             self.dtype,

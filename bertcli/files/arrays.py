@@ -21,7 +21,7 @@ SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8"
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
 UNPACKED = 1 << 30  # bytes: the limit of a compressed array, since a small file could fill the memory
 # Arrays that say where the rows of each text begin in another array, and where the last ones end.
-ENDS = ("offsets", "indptr", "late_offsets")
+ENDS = ("offsets", "indptr")
 ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at multiples of this, as the package writes them
 
 

@@ -51,10 +51,6 @@ class RankingRequest(TruncatingRequest):
         False,
         description="Return the model's own scores (logits, cosines), not numbers between 0 and 1.",
     )
-    combine: dict[str, float] | None = Field(
-        None,
-        description='Weights of bge-m3\'s scores, as in {"dense": 0.4, "sparse": 0.2, "late": 0.4}.',
-    )
     max_tokens_per_doc: int | None = Field(
         None,
         ge=3,
@@ -66,14 +62,13 @@ class RankingRequest(TruncatingRequest):
 
         The score of a cross-encoder is the sigmoid of its logit; of a late-interaction model the mean over the query's
         tokens of the largest cosine with a token of the document; of other models the cosine of query and document.
-        combine: the mean of bge-m3's scores. Cosines and combined scores are clipped to 0 to 1. raw_scores: neither
-        sigmoid nor clipping.
+        Cosines are clipped to 0 to 1. raw_scores: neither sigmoid nor clipping.
         """
         exchange.listed(self.query)
         documents = exchange.listed(self.documents)
         texts = [one if isinstance(one, str) else one.text for one in documents]
         is_cross_encoder = exchange.use == "rank"
-        if is_cross_encoder or self.combine is not None:
+        if is_cross_encoder:
             raw = await self._pair_scores(exchange, texts)
         else:
             raw = await self._cosines(exchange, texts)
@@ -90,8 +85,7 @@ class RankingRequest(TruncatingRequest):
     async def _pair_scores(self, exchange: Exchange, texts: list[str]) -> Numbers:
         """The scores of the task rank, which reads query and document together: [document]."""
         pairs = [Text(self.query, text) for text in texts]
-        options: dict[str, Any] = {} if self.combine is None else {"combine": self.combine}
-        records = await exchange.values(self, "rank", pairs, length=self.max_tokens_per_doc, **options)
+        records = await exchange.values(self, "rank", pairs, length=self.max_tokens_per_doc)
         return np.array([record[LOGIT] for record in records])
 
     async def _cosines(self, exchange: Exchange, texts: list[str]) -> Numbers:

@@ -1,6 +1,6 @@
 """The task encode: its options, record and table. Its work is in compute/encode.py."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ from bertcli.files.texts import Pairs
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
-from bertcli.tasks.options import Prepared, numbers, option, separated
+from bertcli.tasks.options import Prepared, numbers, option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
@@ -41,7 +41,6 @@ class EncodeOptions(Prepared):
       --chunk          a row for each part of a text; index, chunk, start, end
       --dtype int8     "scales", a factor for each row
       --sparse         data, indices, indptr, as in scipy.sparse
-      --outputs        "late", a row for each token; "late_offsets"
 
     The file also holds the model and the options that made it; "bertcli search"
     encodes a query with the same ones. Beside a .npy file they are in
@@ -78,9 +77,6 @@ class EncodeOptions(Prepared):
     truncate_dim: int | None = option(
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
-    outputs: Iterable[str] | None = option(
-        None, "A,B,C", "bge-m3: write several of its outputs at once, such as dense,sparse,late.", read=separated
-    )
 
 
 def text_fields(options: Prepared) -> Fields:
@@ -92,20 +88,7 @@ def text_fields(options: Prepared) -> Fields:
 
 
 def record(options: EncodeOptions) -> Fields:
-    """One vector; with pooling "none" one for each of the tokens, which are then given by name.
-
-    With `outputs` those that are asked for: dense, the embedding; sparse, indices and values; late, embeddings.
-    """
-    if options.outputs is not None:
-        of_output: dict[str, Fields] = {
-            "dense": {"embedding": [float]},
-            "sparse": {"indices": [int], "values": [float]},
-            "late": {"embeddings": [[float]]},
-        }
-        record = dict(text_fields(options))
-        for output in options.outputs:
-            record |= of_output.get(output, {})
-        return record
+    """One vector; with pooling "none" one for each of the tokens, which are then given by name."""
     if options.pooling == "none":
         return text_fields(options) | {"tokens": [str], "embeddings": [[float]]}
     return text_fields(options) | {"embedding": [float]}
@@ -122,14 +105,6 @@ TEXT_COLUMNS = (
 )
 COLUMNS = (*TEXT_COLUMNS, Column("size", int), BEGINNING)
 TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", int), BEGINNING)
-
-
-OUTPUT_COLUMNS = (
-    *TEXT_COLUMNS,
-    Column("size", int, optional=True),
-    Column("entries", int, optional=True),
-    Column("vectors", int, optional=True),
-)
 
 
 def text_cells(record: Record) -> Row:
@@ -149,12 +124,6 @@ def token_rows(record: Record) -> Iterator[Row]:
         yield record["index"], record.get("id"), token, len(vector), _beginning(vector)
 
 
-def output_rows(record: Record) -> Iterator[Row]:
-    """One, with how large each output is."""
-    sizes = (len(record[name]) if name in record else None for name in ("embedding", "indices", "embeddings"))
-    yield *text_cells(record), *sizes
-
-
 def _beginning(vector: list[float]) -> str:
     return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
 
@@ -171,13 +140,7 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("encode", sample=SENTENCE_SAMPLE),
     record=record,
-    table=lambda options: (
-        Table(OUTPUT_COLUMNS, output_rows)
-        if options.outputs is not None
-        else Table(TOKEN_COLUMNS, token_rows)
-        if options.pooling == "none"
-        else Table(COLUMNS, rows)
-    ),
+    table=lambda options: Table(TOKEN_COLUMNS, token_rows) if options.pooling == "none" else Table(COLUMNS, rows),
     examples=examples,
     position=1,
     vectors=True,

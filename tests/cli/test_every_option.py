@@ -143,7 +143,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--stride": ((*BASES["answer"], "--max-length", "12", "--top-k", "9"), ("0",)),
     },
     "rank": {
-        "--combine": (("-m", "M3", "hot tea", "the river", "a cat"), ("dense=1",)),
         "--truncation": ("error",),
     },
     "tokenize": {"--max-length": ("3",)},
@@ -222,7 +221,7 @@ EXEMPT = {
     "--model --revision --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
-    "--output --format --resume --shard --keep-going --save --plot --dtype --outputs":
+    "--output --format --resume --shard --keep-going --save --plot --dtype":
         "test_every_output.py, test_resume.py, test_shards.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
     "--in --texts --index": "test_search_command.py, test_search_files.py",
     "--labels --nested": "test_gliner.py",

@@ -64,7 +64,6 @@ VALUES: dict[str, Any] = {
     "top_n": 1,
     "return_documents": True,
     "raw_scores": True,
-    "combine": {"dense": 1.0},
     "parameters": {"top_k": 1},
     "add_special_tokens": False,
     "skip_special_tokens": False,
@@ -134,8 +133,6 @@ def test_every_field_has_a_value() -> None:
 @pytest.mark.parametrize(("path", "field"), CASES)
 def test_every_field_changes_the_answer(path: str, field: str, running: Running) -> None:
     body = BODIES[path]
-    if field == "combine":
-        body = body | {"model": "m3"}
     status, plain = answer(running, path, body)
     assert status == 200, plain
     has_effect = f"{path} {field}" not in WITHOUT_EFFECT

@@ -10,7 +10,6 @@ from helpers.bge_m3 import DOCUMENTS, HIDDEN, QUERIES, layer, write_bge_m3
 from helpers.bin_files import bin_file
 from helpers.served import serving
 from helpers.terminal import bertcli as command
-from safetensors.numpy import load_file
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -93,162 +92,18 @@ def test_a_server_equals_flagembedding(folder: Path) -> None:
             check_ranking([{"score": one["score"], "corpus_id": one["index"]} for one in ranked], number)
 
 
-WEIGHTS = {"dense": 0.4, "sparse": 0.2, "late": 0.4}
-COMBINED: dict[str, dict[str, float]] = {  # what FlagEmbedding calls the scores
-    "dense": {"dense": 1}, "sparse": {"sparse": 3}, "colbert": {"late": 0.5},
-    "sparse+dense": {"dense": 0.4, "sparse": 0.2}, "colbert+sparse+dense": WEIGHTS,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("engine", ["numpy", "onnx"])
-@pytest.mark.parametrize("name", COMBINED)
-def test_combined_scores_equal_flagembedding(name: str, engine: str, folder: Path) -> None:
-    if engine == "onnx":
-        pytest.importorskip("onnxruntime")
-    weights = ",".join(f"{output}={weight}" for output, weight in COMBINED[name].items())
-    how = ["-m", str(folder), "--engine", engine, "--format", "jsonl", "--combine", weights]
+def test_the_three_scores_add_up_to_flagembeddings_sum(folder: Path) -> None:
+    model = bertcli.load(folder)
+    documents = [*DOCUMENTS]
+    weights = [dict(zip(*vector, strict=True)) for vector in model.encode_sparse([*QUERIES, *documents])]
+    vectors = model.encode([*QUERIES, *documents])
     for number, query in enumerate(QUERIES):
-        check_ranking(command("rank", *how, query, *DOCUMENTS).records, number, name)
-
-
-def test_combined_scores_from_python_and_http(folder: Path) -> None:
-    model = bertcli.load(folder)
-    asked = {"texts": [*DOCUMENTS], "raw_scores": True, "combine": WEIGHTS}
-    with serving([model]) as server:
-        for number, query in enumerate(QUERIES):
-            check_ranking(model.rank(query, DOCUMENTS, combine=WEIGHTS), number, "colbert+sparse+dense")
-            ranked = server.given("/rerank", {"query": query, **asked})
-            records = [{"score": one["score"], "corpus_id": one["index"]} for one in ranked]
-            check_ranking(records, number, "colbert+sparse+dense")
-        refused = server.ask("/rerank", {"query": "tea", "texts": ["tea"], "combine": {"token": 1}})
-        assert refused.status == 422
-        assert "no output 'token'" in json.dumps(refused.body)
-
-
-def test_several_queries_are_combined_as_one_by_one(folder: Path) -> None:
-    model = bertcli.load(folder)
-    queries = [query for query in QUERIES for _ in DOCUMENTS]
-    together = model.rank(queries, [*DOCUMENTS] * len(QUERIES), combine=WEIGHTS, batch_tokens=16)
-    apart = [record["score"] for query in QUERIES for record in model.rank(query, DOCUMENTS, combine=WEIGHTS)]
-    np.testing.assert_allclose([record["score"] for record in together], apart, **NEAR)
-
-
-@pytest.mark.any_kernel
-@pytest.mark.parametrize(
-    ("weights", "words"),
-    [
-        ({"dense": -1.0}, "weights of 0 or more"), ({}, "weights of 0 or more"), ({"late": 0}, "weights of 0 or more"),
-        ({"dense": float("inf")}, "weights of 0 or more"), ({"dense": "1"}, "weights of 0 or more"),
-        ({"colbert": 1}, "takes dense, sparse, late"),
-    ],
-)  # fmt: skip
-def test_weights_that_are_none_are_refused(weights: Any, words: str, folder: Path) -> None:
-    with pytest.raises(BertcliError, match=words):
-        bertcli.load(folder).rank("tea", ["tea"], combine=weights)
-
-
-@pytest.mark.any_kernel
-def test_other_weights_and_models_are_refused_by_the_command(folder: Path, tmp_path: Path) -> None:
-    ran = command("rank", "-m", folder, "tea", "tea", "--combine", "dense")
-    assert ran.status == 2
-    assert "dense=0.4,sparse=0.2,late=0.4" in ran.err
-    assert "two weights" in command("rank", "-m", folder, "tea", "tea", "--combine", "late=1,late=2").err
-    write_bge_m3(tmp_path, late=False)
-    assert "takes dense, sparse" in command("rank", "-m", tmp_path, "tea", "tea", "--combine", "late=1").error
-    assert "leave it out" in command("rank", "-m", "bert-mini-sentence", "tea", "tea", "--combine", "late=1").error
-
-
-ALL = ("--outputs", "dense,sparse,late")
-
-
-def arrays_in(file: Path) -> dict[str, Any]:
-    with np.load(file) as arrays:
-        return dict(arrays)
-
-
-def check_arrays(arrays: Any, places: list[int]) -> None:
-    """The outputs in a file, of the texts at these places."""
-    np.testing.assert_allclose(arrays["embeddings"], [recorded("dense")[i] for i in places], **NEAR)
-    for row, place in enumerate(places):
-        entries = slice(*arrays["indptr"][row : row + 2])
-        weights = zip(arrays["indices"][entries].tolist(), arrays["data"][entries].tolist(), strict=True)
-        check_sparse(dict(weights), recorded("sparse")[place])
-        vectors = arrays["late"][slice(*arrays["late_offsets"][row : row + 2])]
-        np.testing.assert_allclose(vectors, recorded("late")[place], **NEAR)
-    assert len(arrays["late_offsets"]) == len(arrays["indptr"]) == len(places) + 1
-
-
-@pytest.mark.parametrize("engine", ["numpy", "onnx"])
-@pytest.mark.parametrize("ending", [".npz", ".safetensors"])
-def test_a_file_of_all_outputs_equals_flagembedding(engine: str, ending: str, folder: Path, tmp_path: Path) -> None:
-    if engine == "onnx":
-        pytest.importorskip("onnxruntime")
-    file = tmp_path / f"x{ending}"
-    ran = command("encode", "-m", folder, "--engine", engine, *ALL, "-o", file, *TEXTS)
-    assert ran.status == 0, ran.err
-    check_arrays(arrays_in(file) if ending == ".npz" else load_file(file), [*range(len(TEXTS))])
-    (hit, *_) = command("search", "-m", folder, TEXTS[1], "--in", file, "--format", "jsonl").records[0]["nearest"]
-    assert hit["row"] == 1  # the dense vectors are those that are searched
-
-
-@pytest.mark.any_kernel
-def test_shards_of_all_outputs_merge_to_the_file(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "texts.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS), encoding="utf-8")
-    run = ("encode", "-m", folder, *ALL, "-i", tmp_path / "texts.jsonl", "--batch-tokens", "16")
-    for number in range(3):
-        assert command(*run, "--shard", f"{number}/3", "-o", tmp_path / "part.npz").status == 0
-    parts = sorted(tmp_path.glob("part*.npz"))
-    assert len(parts) == 3
-    assert command(*run, "-o", tmp_path / "whole.npz").status == 0
-    assert command("merge", *parts, "-o", tmp_path / "merged.npz").status == 0
-    assert (tmp_path / "merged.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
-
-
-def test_a_text_that_cannot_be_used_has_no_outputs(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "texts.jsonl").write_text('{"text": "hot tea, good?"}\n{"text": 5}\n', encoding="utf-8")
-    file = tmp_path / "x.npz"
-    ran = command("encode", "-m", folder, *ALL, "-i", tmp_path / "texts.jsonl", "-o", file, "--keep-going")
-    assert ran.status == 1
-    arrays = arrays_in(file)
-    assert not arrays["embeddings"][1].any()
-    assert arrays["indptr"].tolist() == [0, len(recorded("sparse")[0]), len(recorded("sparse")[0])]
-    assert arrays["late_offsets"].tolist() == [0, len(recorded("late")[0]), len(recorded("late")[0])]
-    np.testing.assert_allclose(arrays["embeddings"][0], recorded("dense")[0], **NEAR)
-
-
-def test_records_and_blocks_hold_the_outputs(folder: Path) -> None:
-    records = command("encode", "-m", folder, *ALL, "--format", "jsonl", *TEXTS).records
-    model = bertcli.load(folder)
-    blocks = model.encode_blocks(TEXTS, outputs=["late", "sparse"])
-    outputs: list[Any] = [output for block in blocks for output in block.vectors]
-    for place, record in enumerate(records):
-        np.testing.assert_allclose(record["embedding"], recorded("dense")[place], **NEAR)
-        check_sparse(dict(zip(record["indices"], record["values"], strict=True)), recorded("sparse")[place])
-        np.testing.assert_allclose(record["embeddings"], recorded("late")[place], **NEAR)
-        assert outputs[place].dense is None
-        np.testing.assert_allclose(outputs[place].late, recorded("late")[place], **NEAR)
-    table = command("encode", "-m", folder, "--outputs", "sparse", TEXTS[0])
-    assert "entries" in table.out
-    assert "size" not in table.out
-    with pytest.raises(BertcliError, match="encode_blocks"):
-        model.encode(TEXTS, outputs=["dense"])
-
-
-@pytest.mark.any_kernel
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--outputs", "dense,colbert"), "no output 'colbert'"),
-        (("--outputs", "dense,dense"), "each output once"),
-        ((*ALL, "--pooling", "mean"), "--pooling"), ((*ALL, "--chunk", "8"), "--chunk"),
-        ((*ALL, "--sparse"), "--sparse"), ((*ALL, "-o", "x.npy"), ".npz"),
-    ],
-)  # fmt: skip
-def test_outputs_that_do_not_fit_are_refused(options: tuple[str, ...], words: str, folder: Path) -> None:
-    ran = command("encode", "-m", folder, *options, "tea")
-    assert ran.status in (1, 2)
-    assert words in ran.err
-    assert "leave it out" in command("encode", "-m", "bert-mini-sentence", *ALL, "tea").error
+        for record in model.rank(query, documents):
+            place = len(QUERIES) + record["corpus_id"]
+            sparse = sum(weight * weights[place].get(id, 0) for id, weight in weights[number].items())
+            total = 0.4 * vectors[number] @ vectors[place] + 0.2 * sparse + 0.4 * record["score"]
+            expected = RECORDED["scores"][number][record["corpus_id"]]["colbert+sparse+dense"]
+            assert total == pytest.approx(expected, abs=1e-5)
 
 
 def test_explain_adds_up_to_the_score(folder: Path) -> None:

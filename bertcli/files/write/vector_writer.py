@@ -224,60 +224,6 @@ class VectorForm:
         return row | {"text": entry.chunk_text, "text_pair": entry.text.pair, "error": None}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OutputsForm(VectorForm):
-    """The form of several outputs of a text, each as it is alone: the dense, the sparse, and the vectors of tokens.
-
-    widths: by the names of the outputs that are stored, the numbers in a vector.
-    """
-
-    widths: Mapping[str, int] = field(default_factory=dict)
-
-    def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
-        """Convert consecutive texts to the arrays of a segment; each of `vectors` has `dense`, `sparse` and `late`."""
-        entries: list[Item | Failure] = sorted([*items, *failures], key=attrgetter("index"))
-        used = np.array([isinstance(entry, Item) for entry in entries], bool)
-        arrays: dict[str, Any] = {}
-        for name, form in self._forms.items():
-            values, lengths = form._values([getattr(vector, name) for vector in vectors])
-            if form.ends:
-                arrays |= {_stored_name(name, key): array for key, array in values.items()}
-                arrays[f"{name} {LENGTHS}"] = _with_zeros(np.array(lengths, np.int64), used)
-            else:
-                rows = np.asarray(values["embeddings"], np.float32).reshape(-1, form.width)
-                arrays["embeddings"] = _with_zeros(rows, used)
-        return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
-
-    def stored(self, segments: ResumableOutput) -> Iterator[FileArray]:
-        """Yield the arrays of the file from the segments."""
-        for name, form in self._forms.items():
-            for key, (dtype, row_shape) in form._numbers.items():
-                key = _stored_name(name, key)
-                yield FileArray(key, dtype, (segments.row_count(key), *row_shape), segments.rows(key))
-            if form.ends:
-                count = segments.row_count(f"{name} {LENGTHS}")
-                ends = ends_of(segments.rows(f"{name} {LENGTHS}"))
-                yield FileArray("late_offsets" if form.ragged else form.ends, "<i8", (count + 1,), ends)
-            if form.sparse:
-                yield FileArray("shape", "<i8", (2,), [np.array([count, form.width])])
-            if form.sparse and self.ending == ".npz":  # which scipy.sparse can load
-                yield FileArray("format", "|S3", (), [np.array(b"csr")])
-        yield from (FileArray.text(name, text) for name, text in self.notes.items())
-
-    @property
-    def _forms(self) -> dict[str, VectorForm]:
-        """By its name the form of each output alone."""
-        return {
-            name: VectorForm(width, ragged=name == "late", sparse=name == "sparse", ending=self.ending)
-            for name, width in self.widths.items()
-        }
-
-
-def _stored_name(output: str, array: str) -> str:
-    """The name of an output's array in the file."""
-    return "late" if output == "late" else array
-
-
 def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
     """Return the ORIGIN of a text or a part of one; for a whole text the index, then zeros."""
     chunk = entry.chunk if isinstance(entry, Item) else None

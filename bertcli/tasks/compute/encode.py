@@ -46,8 +46,6 @@ def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
 
 def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     """Make the task. Errors: BertcliError for options that do not fit together, or the model."""
-    if options.outputs is not None:
-        raise BertcliError("With outputs a text has more than one vector: use encode_blocks.")
     model = model.for_prompt(options.prompt_name)
     made, (read_options, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
     if made.role is not None and made.role.length is not None and read_options.max_length is None:

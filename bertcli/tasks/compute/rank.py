@@ -4,14 +4,12 @@ score = activation(logit of the classifier for the pair of query and document), 
 or the product of their sparse vectors
 """
 
-import math
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -27,20 +25,17 @@ from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.compute.late import Matching, matching
-from bertcli.tasks.compute.outputs import DENSE, SPARSE, Outputs, OutputsTask, plan_outputs
 from bertcli.tasks.compute.scores import ACTIVATIONS
 from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
 from bertcli.tasks.compute.sparse_vectors import SparseVector
 from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.options import Prepared
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tokens.chat import template_of
 
 logger = getLogger("bertcli")
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # names of the prompt of documents, the first that there is
-COMBINE = "combine (--combine)"
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
@@ -59,8 +54,6 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """Make the task. Errors: BertcliError for a model that cannot score pairs."""
     sentence = SentenceConfig() if model.path is None else model.sentence
-    if options.combine is not None:
-        return CombinedRankTask.of(model, options, options.combine)
     if sentence.interaction is not None:
         return LateRankTask.of(model, options, sentence.interaction)
     if sentence.gives_sparse:
@@ -306,50 +299,6 @@ class SparseRankTask(ApartRankTask):
             x, y = (vector.values.astype(np.float64) for vector in (query, document))
             lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
             yield score / lengths if lengths else 0.0
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CombinedRankTask(ApartRankTask):
-    """Documents by the mean, with `weights`, of the scores of bge-m3's outputs, which come of one pass."""
-
-    queries: OutputsTask
-    documents: OutputsTask
-    weights: Mapping[str, float]
-
-    @classmethod
-    def of(cls, model: LoadedModel, options: RankOptions, weights: Mapping[str, float]) -> "CombinedRankTask":
-        """Make the task that adds weighted outputs. Errors: BertcliError for invalid weights."""
-        if model.path is None:
-            raise BertcliError(f"'{model.name}' is a variant without a tokenizer; load a checkpoint to rank.")
-        numbers = all(isinstance(weight, Real) and 0 <= weight < math.inf for weight in weights.values())
-        if not numbers or not sum(weights.values()):
-            raise BertcliError("combine (--combine) needs weights of 0 or more, one of them above 0: dense=1,late=1.")
-        of_query = "query" if "query" in model.sentence.prompts else None
-        query_options = Prepared(prompt_name=of_query, **_of_queries(options))
-        documents = plan_outputs(model, Prepared(**vars(options.read_options)), [*weights], COMBINE, True)
-        queries = plan_outputs(model, query_options, [*weights], COMBINE, True)
-        logger.info(
-            "the score is the mean of %s; late is a mean over the query's tokens.",
-            ", ".join(f"{name} ({weight:g})" for name, weight in weights.items()),
-        )
-        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, weights)
-
-    def logits(self, items: list[Item]) -> Iterator[float]:
-        whole = sum(self.weights.values())
-        for query, document, item in self.compared(items):
-            weighted = [weight * _score(name, query, document, item) for name, weight in self.weights.items()]
-            yield sum(weighted) / whole
-
-
-def _score(name: str, query: Outputs, document: Outputs, item: Item) -> float:
-    """The score of one of bge-m3's outputs."""
-    if name == DENSE and query.dense is not None and document.dense is not None:
-        return float(query.dense.astype(np.float64) @ document.dense)
-    if name == SPARSE and query.sparse is not None and document.sparse is not None:
-        return _product(query.sparse, document.sparse)
-    assert query.late is not None
-    assert document.late is not None
-    return sum(matching(query.late, document.late, item.tokens.pieces[1:], mean=True).products)
 
 
 def _product(query: SparseVector, document: SparseVector) -> float:

@@ -41,7 +41,7 @@ from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 logger = logging.getLogger("bertcli")
 BETWEEN_WRITES = 60.0  # seconds of work after which an index is written, so that not more is lost
 RERANKED = 50  # hits that a reranker reads
-WITHOUT = ("chunk", "keep_going", "outputs")  # options of encode that have no meaning here
+WITHOUT = ("chunk", "keep_going")  # options of encode that have no meaning here
 SPREADS = 3  # above the median: what hardly any pair of unrelated texts reaches
 SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
 
