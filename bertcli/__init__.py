@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from bertcli.files.merge import merge
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
-    from bertcli.tasks.compute.search import search
-    from bertcli.tasks.compute.search_files import search_files
-    from bertcli.views.compute.diff import diff
-    from bertcli.views.compute.explain import explain
-    from bertcli.views.compute.heads import heads
-    from bertcli.views.compute.lens import lens
-    from bertcli.views.compute.patch import patch
-    from bertcli.views.compute.probe import probe
+    from bertcli.wings.interpret.compute.diff import diff
+    from bertcli.wings.interpret.compute.explain import explain
+    from bertcli.wings.interpret.compute.heads import heads
+    from bertcli.wings.interpret.compute.lens import lens
+    from bertcli.wings.interpret.compute.patch import patch
+    from bertcli.wings.interpret.compute.probe import probe
+    from bertcli.wings.search.files import search_files
+    from bertcli.wings.search.stored import search
 
 choose_kernel()  # before anything here imports NumPy
 choose_threads()
@@ -37,11 +37,11 @@ __all__ = [
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
-    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch", "probe"), "bertcli.views.compute.{}"),
+    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch", "probe"), "bertcli.wings.interpret.compute.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
     "Columns": "bertcli.columns", "merge": "bertcli.files.merge",
-    "search": "bertcli.tasks.compute.search", "search_files": "bertcli.tasks.compute.search_files",
+    "search": "bertcli.wings.search.stored", "search_files": "bertcli.wings.search.files",
 }  # fmt: skip
 _WITHDRAWN = {"Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag"}  # classes of 0.7
 

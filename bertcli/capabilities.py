@@ -13,11 +13,11 @@ from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.classify import text_to_classify
-from bertcli.tasks.compute.export import GraphResults
-from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, Example, Subject, accepts
-from bertcli.tasks.export import ExportOptions
 from bertcli.tasks.registry import compute, spec, specs
+from bertcli.tasks.running.task import length_limit
+from bertcli.wings.onnx.export import GraphResults
+from bertcli.wings.onnx.export_options import ExportOptions
 
 # Words that a shell takes as they are, and those that it takes in double quotes.
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)

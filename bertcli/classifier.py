@@ -15,7 +15,7 @@ in, and metadata, all of them texts:
     figures, C, bertcli, numpy          for people: how good it was on its folds, and what made it
 
 A classifier fits no other model, so one whose digest differs is refused. Files are untrusted: whatever does not have
-exactly this form is refused in one line. How the logits of texts are computed is in tasks/compute/linear.py.
+exactly this form is refused in one line. How the logits of texts are computed is in tasks/parts/linear.py.
 """
 
 import json
@@ -30,9 +30,9 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import open_regular, parse_json, read_bytes
 from bertcli.network.heads import Network
 from bertcli.network.module import parameters
-from bertcli.onnx.session import key_of
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import HEADER_LIMIT, open_file
+from bertcli.wings.onnx.session import key_of
 
 if TYPE_CHECKING:
     from bertcli.tokens import Tokenizer

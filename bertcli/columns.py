@@ -25,9 +25,9 @@ from bertcli.files.texts import Text, Texts
 from bertcli.model import Model, load
 from bertcli.platforms import at_fork
 from bertcli.tasks.compute.encode import Block, EncodeTask
-from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.task import Records, Task
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, Fields, TaskSpec, compute, spec, specs
+from bertcli.tasks.running.run import results
+from bertcli.tasks.running.task import Records, Task
 
 # The options of `load`, which a `Columns` takes beside the task's.
 OF_LOAD = {name for name, option in signature(load).parameters.items() if option.kind is option.KEYWORD_ONLY}

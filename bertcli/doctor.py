@@ -10,7 +10,7 @@ import numpy as np
 
 from bertcli._version import __version__
 from bertcli.engine import blas, threads
-from bertcli.onnx.session import available_devices, cache_folder, cache_size, installed, runtime
+from bertcli.wings.onnx.session import available_devices, cache_folder, cache_size, installed, runtime
 
 # NumPy is loaded now: programs started from here need not inherit the variables that chose its kernel.
 blas.forget_choices()

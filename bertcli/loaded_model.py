@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
     from bertcli.network.after_pooling import Dense, LayerNorm
-    from bertcli.onnx.open_engine import OpenedEngine
-    from bertcli.onnx.session import Session
-    from bertcli.onnx.speeds import Speeds
     from bertcli.sentence.config import SentenceConfig
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
+    from bertcli.wings.onnx.open_engine import OpenedEngine
+    from bertcli.wings.onnx.session import Session
+    from bertcli.wings.onnx.speeds import Speeds
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -241,7 +241,7 @@ class LoadedModel:
 
     def _open_engine(self, kept: Sequence[str] = ()) -> "OpenedEngine":
         """Open ONNX Runtime for the network; with int8 the layers in `kept` stay in float32."""
-        from bertcli.onnx.open_engine import open_engine
+        from bertcli.wings.onnx.open_engine import open_engine
 
         engine = self.engine
         assert engine.name != "numpy"
@@ -264,7 +264,7 @@ class LoadedModel:
 
         Errors: BertcliError if it is too far with these, too, unless `force` is set.
         """
-        from bertcli.onnx import exactness
+        from bertcli.wings.onnx import exactness
 
         pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
         tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
@@ -457,7 +457,7 @@ class LoadedModel:
         speeds = self.engine.speeds
         if self.engine.name == "auto" and speeds is not None and not speeds.prefers_onnx(batch, self.session.hidden):
             return self.network(batch, rows)
-        from bertcli.onnx.session import hidden_states
+        from bertcli.wings.onnx.session import hidden_states
 
         hidden = hidden_states(self.session, batch)
         return hidden if rows is None else hidden[rows]

@@ -10,22 +10,22 @@ from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.export import ExportOptions
 from bertcli.tasks.options import ReadOptions, takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import TaskSpec, compute, spec_of, specs
 from bertcli.tracing.dispatch import Array
+from bertcli.wings.onnx.export_options import ExportOptions
 
 if TYPE_CHECKING:
     from bertcli.tasks.answer import AnswerOptions
     from bertcli.tasks.classify import ClassifyOptions
     from bertcli.tasks.compute.encode import Block
-    from bertcli.tasks.compute.export import Exported
-    from bertcli.tasks.compute.sparse_vectors import SparseVector
-    from bertcli.tasks.compute.task import Record
     from bertcli.tasks.fill_mask import FillMaskOptions
+    from bertcli.tasks.parts.sparse_vectors import SparseVector
+    from bertcli.tasks.running.task import Record
     from bertcli.tasks.score import ScoreOptions
     from bertcli.tasks.tag import TagOptions
+    from bertcli.wings.onnx.export import Exported
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Model(LoadedModel):
 
         Returns the path, its size, the outputs, and how far their numbers are from this model's, if that was measured.
         """
-        from bertcli.tasks.compute.export import export_file, export_folder
+        from bertcli.wings.onnx.export import export_file, export_folder
 
         write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
         return write(self, target, options)
@@ -110,7 +110,7 @@ class Model(LoadedModel):
 
     def _results(self, texts: Values, options: ReadOptions) -> Generator[Any, None, None]:
         """Run the task that the options belong to, and yield its results."""
-        from bertcli.tasks.compute.run import results
+        from bertcli.tasks.running.run import results
 
         spec = spec_of(options)
         second = getattr(options, spec.reads.second) if spec.reads.second else None

@@ -20,8 +20,8 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
 from bertcli.tasks.compute.encode import Plan
-from bertcli.tasks.compute.task import length_limit
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.running.task import length_limit
 from bertcli.weights.lora import open_adapter
 from bertcli.weights.tensors import open_tensors
 

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from bertcli.errors import BertcliError, number_of, quoted
-from bertcli.tasks.compute.task import length_limit
+from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
-from bertcli.views.registry import ViewSpec, view_spec, view_specs
+from bertcli.wings.interpret.registry import ViewSpec, view_spec, view_specs
 
 # Commands that are no task's and no view's, each a module of this package, by the groups of --help; the group of a task
 # or a view is in its spec.
@@ -53,6 +53,12 @@ COMMANDS: dict[str, dict[str, str]] = {
         "merge": "Join the files that the shards of a run wrote.",
     },
     "Guide": {"guide": "Show the manual, one topic a page."},
+}
+_OF_WINGS = {
+    "search": "bertcli.wings.search.command",
+    "evaluate": "bertcli.wings.evaluate.command",
+    "serve": "bertcli.wings.serve.command",
+    "export": "bertcli.wings.onnx.command",
 }
 SUMMARIES = {name: summary for commands in COMMANDS.values() for name, summary in commands.items()}
 HELP = ("-h", "--help")
@@ -91,7 +97,7 @@ def application(word: str = "") -> typer.Typer:
                 register_task(app, task)
         for name in commands:
             if name == word or not (alone or other):
-                register(app, getattr(import_module(f"bertcli.cli.{name}"), name), panel)
+                register(app, getattr(import_module(_OF_WINGS.get(name, f"bertcli.cli.{name}")), name), panel)
     return app
 
 
@@ -258,7 +264,7 @@ def register_task(app: typer.Typer, task: TaskSpec) -> None:
 
 def register_view(app: typer.Typer, view: ViewSpec) -> None:
     """Add the command of a view to the application; the docstring of its options is the help."""
-    from bertcli.cli.view import groups_of, run
+    from bertcli.wings.interpret.command import groups_of, run
 
     _add(app, view.name, view.options.__doc__, groups_of(view), partial(run, view), view.panel)
 

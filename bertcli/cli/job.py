@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from bertcli.files.write.vector_writer import VectorForm
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.tables import Table
-    from bertcli.tasks.compute.task import Progress, Record, Records, WindowResult
+    from bertcli.tasks.running.task import Progress, Record, Records, WindowResult
 
 logger = logging.getLogger("bertcli")
 B = TypeVar("B", bound="WindowResult")
@@ -150,7 +150,7 @@ class CommandRun(Generic[W]):
 
     def _at_the_end(self, results_from: "ResultsFrom[Records]", table: "Table") -> "Progress":
         """Write records to standard output, or a page, which is complete at the end."""
-        from bertcli.tasks.compute.task import Progress
+        from bertcli.tasks.running.task import Progress
 
         output, progress = self.job.output, Progress()
 
@@ -200,7 +200,7 @@ class CommandRun(Generic[W]):
     ) -> "Progress":
         """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
         from bertcli.files.write.resumable_output import ResumableOutput
-        from bertcli.tasks.compute.task import Progress
+        from bertcli.tasks.running.task import Progress
 
         files = files_of(self.texts)
         fingerprint = None
@@ -238,7 +238,7 @@ class CommandRun(Generic[W]):
                 yield blocks
                 return
             from bertcli.report.progress import progress  # brings rich
-            from bertcli.tasks.compute.task import Records
+            from bertcli.tasks.running.task import Records
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)

@@ -12,7 +12,7 @@ from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
     from bertcli.files.write.vector_writer import VectorForm
-    from bertcli.tasks.compute.task import Task
+    from bertcli.tasks.running.task import Task
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -52,8 +52,8 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
     """
     run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, {}, (*RECORDS, *ARRAYS))
     from bertcli.tasks.compute.encode import plan
-    from bertcli.tasks.compute.run import results
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
+    from bertcli.tasks.running.run import results
 
     task = plan(run.model, run.task_options)
     logger.info("%s.", task.summary)

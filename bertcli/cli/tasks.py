@@ -1,7 +1,7 @@
 """Make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it.
 
 job.py opens texts and model and writes the results; more.py has the options beside the task's own. Not here: the
-commands of views (view.py).
+commands of views (wings/interpret/command.py).
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ def run(spec: TaskSpec, job: Job, options: Any, more: CommandExtras) -> None:
         raise wrong("--format", "text prints redacted texts: add --redact.")
     begun = job.begin(spec.name, spec.needs(options), options, more.settings(options), more.endings(table, options))
     task = compute(spec).plan(begun.model, begun.task_options)
-    from bertcli.tasks.compute.run import results  # late: brings NumPy, which --threads must precede
+    from bertcli.tasks.running.run import results  # late: brings NumPy, which --threads must precede
 
     results_from = partial(results, task)
     form = more.vector_form(begun, task)

@@ -24,7 +24,7 @@ at the rate that large products alone reach. What is done about the rest, and wh
   its AVX-512 kernel, pieces of up to a million multiplications are read in place (`kernels`): 16 tokens take 41 ms
   of CPU time, 66 with the AVX2 kernel, which has no such way.
 * Micro-batches, one a core, keep activations in the cache: a run over texts has them of at most 1,536 tokens
-  (`BATCH_TOKENS` in tasks/compute/batches.py), one batch of `Model.forward` is cut into parts of at most 800
+  (`BATCH_TOKENS` in tasks/running/batches.py), one batch of `Model.forward` is cut into parts of at most 800
   (`MOST_TOKENS` in packing.py). A single text's products are shared by their outputs, so that activations are computed
   where the product was.
 * Attention in blocks of a quarter of a million scores; a local layer computes its band (`sliding_window`): 2,048

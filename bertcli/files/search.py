@@ -1,7 +1,7 @@
 """Search a file of vectors exactly: compare every row with the query, a block of rows at a time.
 
 Here are the similarities and the choice of the best rows. What `bertcli search` does with queries, texts and indexes is
-in tasks/compute/search.py.
+in wings/search/stored.py.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Sparse vectors of many texts, one after the other in three arrays, and their products with a query.
 
-search_index.py stores them; tasks/compute/sparse_vectors.py makes them.
+wings/search/index.py stores them; tasks/parts/sparse_vectors.py makes them.
 """
 
 from collections.abc import Iterable, Sequence

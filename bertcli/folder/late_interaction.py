@@ -1,7 +1,7 @@
 """Late interaction (ColBERT): read the settings for queries and documents, which get a vector for each token.
 
 Three layouts: sentence-transformers' MultiVectorEncoder, PyLate up to version 3, and Stanford's. Source of their
-meaning: sentence-transformers 6, which reads all three. tasks/compute/late.py applies the settings.
+meaning: sentence-transformers 6, which reads all three. tasks/parts/late.py applies the settings.
 """
 
 import string

@@ -1,6 +1,6 @@
 """Read the prompts in config_sentence_transformers.json: by name, and the default one.
 
-Not here: which prompt a text gets (tasks/compute/prepared.py).
+Not here: which prompt a text gets (tasks/parts/prepared.py).
 """
 
 from collections.abc import Iterable

@@ -156,7 +156,7 @@ class ReadOptions(Checked):
     """Options of all tasks on texts: truncation, errors, the size of batches, worker processes.
 
     truncation: one warning at the end, an error, or nothing. keep_going: a text that cannot be used becomes a Failure
-    in its place. workers: the number of processes, see `bertcli.tasks.compute.run`; None: only this one.
+    in its place. workers: the number of processes, see `bertcli.tasks.running.run`; None: only this one.
     """
 
     _: KW_ONLY

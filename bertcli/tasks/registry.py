@@ -18,7 +18,7 @@ from bertcli.tasks.options import Checked
 
 if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
-    from bertcli.tasks.compute.task import Task
+    from bertcli.tasks.running.task import Task
 
 MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence"
 Fields = dict[str, Any]  # the names and types of a record's fields, see TaskSpec

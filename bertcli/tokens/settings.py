@@ -1,6 +1,6 @@
 """Read a tokenizer's settings: tokenizer_config.json, special_tokens_map.json and added_tokens.json.
 
-The length at which texts are cut is decided in tasks/compute/task.py (`length_limit`), of which model_max_length is one
+The length at which texts are cut is decided in tasks/running/task.py (`length_limit`), of which model_max_length is one
 part.
 """
 

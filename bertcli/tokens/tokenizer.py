@@ -1,6 +1,6 @@
 """`Tokenizer`: a checkpoint's vocabulary, and the encoding of texts to `Tokens` (template.py).
 
-load_tokenizer.py opens the files. Not here: how many tokens a text may have (tasks/compute/task.py), and the windows of
+load_tokenizer.py opens the files. Not here: how many tokens a text may have (tasks/running/task.py), and the windows of
 a long text (windows.py).
 """
 

@@ -19,8 +19,8 @@ import bertcli
 from bench.peers import minilm_checkpoint
 from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
-from bertcli.onnx.session import hidden_states
-from bertcli.onnx.speeds import Computing
+from bertcli.wings.onnx.session import hidden_states
+from bertcli.wings.onnx.speeds import Computing
 
 Record = dict[str, Any]
 ONE, THREE = (10,), (4, 10, 15)  # tokens of short texts

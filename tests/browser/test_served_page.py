@@ -9,7 +9,7 @@ from helpers.served import Running, serving
 from reference import task_cases as cases
 
 import bertcli
-from bertcli.serve.service import Limits
+from bertcli.wings.serve.service import Limits
 
 EXPECTED = {  # by model and button, what the result begins with
     ("bert-mini-sentence", "Compare"): "0 1 2",

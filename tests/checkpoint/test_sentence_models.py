@@ -356,7 +356,7 @@ def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
 def test_jina_v5_is_served_and_evaluated_with_a_tasks_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_jina(tmp_path / "jina", "qwen3")
     served: list[Any] = []
-    monkeypatch.setattr("bertcli.serve.run.serve", lambda models, *rest: served.extend(models))
+    monkeypatch.setattr("bertcli.wings.serve.run.serve", lambda models, *rest: served.extend(models))
     assert command("serve", "-m", folder, "--adapter", "text-matching", "--engine", "numpy").status == 0
     (one,) = served
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]

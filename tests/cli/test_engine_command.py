@@ -19,7 +19,7 @@ from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
 
 from bertcli.files.write import resumable_output
-from bertcli.onnx import exactness
+from bertcli.wings.onnx import exactness
 
 TEXTS = "\n".join(["the cat sat on a mat", "tea", "", "a mat and the cat and hot tea"] * 6) + "\n"
 
@@ -92,7 +92,7 @@ def test_engine_command_refuses_what_no_engine_has() -> None:
 
 
 def test_engine_command_without_the_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bertcli.onnx.session.installed", lambda package: False)
+    monkeypatch.setattr("bertcli.wings.onnx.session.installed", lambda package: False)
     assert bertcli("classify", "a", "--engine", "onnx").error == (
         "Error: This needs onnx and onnxruntime: pip install 'bertcli[onnx]'."
     )

@@ -261,7 +261,7 @@ def test_errors_models_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_errors_help_tells_the_real_default() -> None:
-    from bertcli.tasks.compute.batches import BATCH_TOKENS
+    from bertcli.tasks.running.batches import BATCH_TOKENS
 
     help = bertcli("encode", "--help", environment={"COLUMNS": "200"}).out
     assert f"Tokens computed together. (default: {BATCH_TOKENS})" in help

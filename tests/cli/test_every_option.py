@@ -229,7 +229,7 @@ EXEMPT = {
     "--head": "models here have one",
 }  # fmt: skip
 EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}
-# These print no result of a model, or have tests of each option: tests/evaluate, tests/serve, test_export_command.
+# These print no result of a model, or have tests of each option: in tests/wings, test_export_command.
 OTHER_COMMANDS = {"info", "doctor", "guide", "merge", "export", "serve", "evaluate"}
 ELSEWHERE = {
     *(("similarity", name) for name in ("--normalize", "--no-normalize")),  # cosines are the same
@@ -281,7 +281,8 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     ]
     (root / "tagged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tagged), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("bertcli.views.compute.probe_folds.DRAWS", 2)  # of the control task, which takes longest
+        # Of the control task, which takes longest.
+        patched.setattr("bertcli.wings.interpret.compute.probe_folds.DRAWS", 2)
         yield root
 
 

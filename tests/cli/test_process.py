@@ -123,7 +123,7 @@ def test_process_signals_leave_nothing_behind(number: signal.Signals, status: in
     assert target.read_text(encoding="utf-8") == "old"
 
 
-@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.compute.batches"])
+@pytest.mark.parametrize("place", ["bertcli.cli.app", "bertcli.tasks.running.batches"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_process_signals_that_an_import_turns_into_an_error(
     number: signal.Signals, status: int, place: str, model: Path
@@ -253,7 +253,7 @@ def test_process_loads_only_the_command_that_is_named() -> None:
     code = (
         "import sys; from bertcli.cli.app import application; application(*sys.argv[1:])\n"
         "print(*sorted(name[12:] for name in sys.modules if name in "
-        "('bertcli.cli.evaluate', 'bertcli.cli.info', 'bertcli.cli.trace')))"
+        "('bertcli.wings.evaluate.command', 'bertcli.cli.info', 'bertcli.cli.trace')))"
     )
     for command, loaded in (("trace", "trace"), ("fill-mask", ""), ("fillmask", "evaluate info trace"), ("--help", "")):
         done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, check=True, timeout=SECONDS)

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from bertcli.model import Model
-from bertcli.serve.app import Server
-from bertcli.serve.run import listening
-from bertcli.serve.served import Served
-from bertcli.serve.service import Limits
+from bertcli.wings.serve.app import Server
+from bertcli.wings.serve.run import listening
+from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.service import Limits
 
 
 class Answer(NamedTuple):

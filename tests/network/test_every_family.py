@@ -18,10 +18,10 @@ from bertcli.models.registry import families, variant_config, variants
 from bertcli.network import ops, position_ops
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters
-from bertcli.onnx.exporter import HIDDEN, OPSET, exporter_of
-from bertcli.onnx.file import Export, write_parts
-from bertcli.onnx.session import Session, hidden_states
 from bertcli.tracing.dispatch import Op, watching
+from bertcli.wings.onnx.exporter import HIDDEN, OPSET, exporter_of
+from bertcli.wings.onnx.file import Export, write_parts
+from bertcli.wings.onnx.session import Session, hidden_states
 
 RECORDED = Path(__file__).parents[1] / "reference" / "families"
 OPS = {name for name, one in (vars(ops) | vars(position_ops)).items() if isinstance(one, Op)}

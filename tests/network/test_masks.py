@@ -10,7 +10,7 @@ from helpers.checkpoints import make
 
 import bertcli
 from bertcli.model import Model
-from bertcli.tasks.compute.joint import BEAM
+from bertcli.tasks.parts.joint import BEAM
 
 WORDS = ["tea", "cat", "king", "milk", "river", "house"]
 

@@ -7,12 +7,12 @@ import pytest
 
 from bertcli.analysis.trace.formulas import RULES, formula
 from bertcli.network import ops, position_ops
-from bertcli.onnx import rules
-from bertcli.onnx.exporter import Exporter
-from bertcli.onnx.graph import Graph
 from bertcli.tracing.dispatch import Op, op, watching
 from bertcli.tracing.traced import Origins, Traced, named_axes
 from bertcli.tracing.tracer import argument_names
+from bertcli.wings.onnx import rules
+from bertcli.wings.onnx.exporter import Exporter
+from bertcli.wings.onnx.graph import Graph
 
 OPS = {name: one for name, one in (vars(ops) | vars(position_ops)).items() if isinstance(one, Op)}
 

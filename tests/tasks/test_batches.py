@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bertcli.engine import blas, threads
 from bertcli.engine.packing import LEAST_TOKENS
-from bertcli.tasks.compute.batches import even_batches, in_micro_batches
-from bertcli.tasks.compute.masked import MaskedSentence
+from bertcli.tasks.parts.masked import MaskedSentence
+from bertcli.tasks.running.batches import even_batches, in_micro_batches
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.views.compute.explain import explain
+from bertcli.wings.interpret.compute.explain import explain
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "bge_m3.json").read_text(encoding="utf-8"))
 TEXTS = [*QUERIES, *DOCUMENTS]

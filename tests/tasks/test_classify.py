@@ -73,7 +73,7 @@ def test_classify_says_what_another_head_is_for(head: str, command: str, made: M
 
 
 def test_classify_scores_of_extreme_logits() -> None:
-    from bertcli.tasks.compute.scores import ACTIVATIONS
+    from bertcli.tasks.parts.scores import ACTIVATIONS
 
     logits = np.array([[-1e4, 0.0, 1e4]])
     assert ACTIVATIONS["sigmoid"](logits).tolist() == [[0.0, 0.5, 1.0]]

@@ -171,7 +171,7 @@ def test_fill_mask_joint_fillings_are_those_of_a_beam(
     text: str, width: int, expected: str, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = bertcli.load(made(head="mlm", seed=5))
-    monkeypatch.setattr("bertcli.tasks.compute.joint.BEAM", width)
+    monkeypatch.setattr("bertcli.tasks.parts.joint.BEAM", width)
     (record,) = model.fill_mask([text], targets=SMALL_WORDS, joint=True, top_k=1)
     ((score, sequence), *_) = beam_by_hand(model, text, width)
     (best,) = record["masks"][0]["predictions"]

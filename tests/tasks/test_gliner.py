@@ -17,7 +17,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
-from bertcli.tasks.compute.entities import word_windows
+from bertcli.tasks.parts.entities import word_windows
 from bertcli.tasks.registry import compute
 from bertcli.tasks.tag import SPEC, TagOptions
 

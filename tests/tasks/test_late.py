@@ -12,8 +12,8 @@ from helpers.terminal import bertcli as command
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.views.compute.explain import draw as explain_page
-from bertcli.views.compute.explain import explain
+from bertcli.wings.interpret.compute.explain import draw as explain_page
+from bertcli.wings.interpret.compute.explain import explain
 
 RECORDED = np.load(Path(__file__).parents[1] / "reference" / "late.npz")
 

@@ -56,7 +56,7 @@ WORK = '''
 
 from dataclasses import dataclass
 
-from bertcli.tasks.compute.task import RecordTask
+from bertcli.tasks.running.task import RecordTask
 
 
 @dataclass(frozen=True, eq=False, repr=False)

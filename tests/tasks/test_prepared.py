@@ -19,7 +19,7 @@ from reference.encode_cases import PROMPTED, TEXTS, prompted
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.compute.chunks import chunk_ranges
+from bertcli.tasks.parts.chunks import chunk_ranges
 from bertcli.tokens import Tokenizer
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:

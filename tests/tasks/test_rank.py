@@ -19,8 +19,8 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Text, Texts, from_values
 from bertcli.model import Model
 from bertcli.tasks.compute.rank import ByQuery, plan, with_query
-from bertcli.tasks.compute.run import results
 from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.running.run import results
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from helpers.terminal import bertcli
 from reference import task_cases as cases
 
 import bertcli as library
-from bertcli.tasks.compute.redact import Found, Redaction
+from bertcli.tasks.parts.redact import Found, Redaction
 
 TEXTS = [*cases.TAGGED_TEXTS, "The king of France saw the river;  she walked into the city.", "", "tea"]
 

@@ -15,9 +15,9 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
 from bertcli.model import load
 from bertcli.tasks.compute.encode_sparse import plan
-from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.sparse_vectors import SparseVector
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.parts.sparse_vectors import SparseVector
+from bertcli.tasks.running.run import results
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
     GOLDENS = dict(file)

@@ -14,7 +14,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import from_files
 from bertcli.model import Model
-from bertcli.tasks.compute.batches import micro_batches
+from bertcli.tasks.running.batches import micro_batches
 
 
 def test_task_blocks_come_while_texts_are_still_being_read(mlm: Model) -> None:

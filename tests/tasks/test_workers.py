@@ -32,12 +32,13 @@ from bertcli.files.read.line_reader import LineFile
 from bertcli.files.texts import Item, Text, from_values
 from bertcli.model import Model
 from bertcli.tasks.classify import ClassifyOptions
-from bertcli.tasks.compute import classify, fill_mask, score, workers
-from bertcli.tasks.compute import run as running
+from bertcli.tasks.compute import classify, fill_mask, score
 from bertcli.tasks.compute.encode import Block
-from bertcli.tasks.compute.task import Group, Record, Records, RecordTask, Window
 from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import ReadOptions
+from bertcli.tasks.running import run as running
+from bertcli.tasks.running import workers
+from bertcli.tasks.running.task import Group, Record, Records, RecordTask, Window
 from bertcli.tasks.score import ScoreOptions
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]

@@ -328,7 +328,7 @@ def inputs_with_labels(model: LoadedModel, text: str, labels: Iterable[str]) -> 
     Errors: BertcliError for a model without that head.
     """
     from bertcli.analysis.texts import spelled
-    from bertcli.tasks.compute.entities import first_window
+    from bertcli.tasks.parts.entities import first_window
 
     window, names = first_window(model, text, labels)
     pieces = [model.tokenizer.piece(id) for id in window.ids]

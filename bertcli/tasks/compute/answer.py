@@ -19,9 +19,9 @@ from bertcli.files.texts import Failure, Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
-from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
-from bertcli.tasks.compute.scores import softmax
-from bertcli.tasks.compute.task import Record, RecordTask
+from bertcli.tasks.parts.scores import softmax
+from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 from bertcli.tokens.windows import tokens_in_windows, windows_of
 

@@ -22,10 +22,10 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
-from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
-from bertcli.tasks.compute.linear import check_label_head, label_logits_of_each, label_reading
-from bertcli.tasks.compute.scores import ACTIVATIONS, softmax
-from bertcli.tasks.compute.task import Record, RecordTask
+from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
+from bertcli.tasks.parts.scores import ACTIVATIONS, softmax
+from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")

@@ -14,11 +14,11 @@ from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.sentence.config import SentenceConfig
-from bertcli.tasks.compute.batches import check_finite, check_head, hidden_states, in_packed_batches
-from bertcli.tasks.compute.prepared import Chunking, prepare
-from bertcli.tasks.compute.run import results
-from bertcli.tasks.compute.task import Record, Task, Window, WindowResult, merged
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.parts.prepared import Chunking, prepare
+from bertcli.tasks.running.batches import check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.running.run import results
+from bertcli.tasks.running.task import Record, Task, Window, WindowResult, merged
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array, Integers
 from bertcli.weights.loading import UNUSED
@@ -26,7 +26,7 @@ from bertcli.weights.loading import UNUSED
 if TYPE_CHECKING:
     from bertcli.folder.late_interaction import Role
     from bertcli.network.after_pooling import Dense
-    from bertcli.tasks.compute.late import TokenVectors
+    from bertcli.tasks.parts.late import TokenVectors
 
 logger = logging.getLogger("bertcli")
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
@@ -132,7 +132,7 @@ class PreparedTask(Task[B]):
         """Make one truncated item for each text, or one for each of its chunks."""
         if self.chunking is None:
             return super().items(numbered)
-        from bertcli.tasks.compute.chunks import chunks
+        from bertcli.tasks.parts.chunks import chunks
 
         tokenizer = self.model.tokenizer
         every = zip(numbered, tokenizer.encode([text.text for _, text in numbered]), strict=True)
@@ -206,7 +206,7 @@ class EncodeTask(PreparedTask[Block]):
         """The computation of a late-interaction model's token vectors; None for other models."""
         if self.plan.role is None:
             return None
-        from bertcli.tasks.compute.late import TokenVectors
+        from bertcli.tasks.parts.late import TokenVectors
 
         return TokenVectors(self.model, self.plan.role, self.plan.finish)
 

@@ -23,11 +23,11 @@ from bertcli.folder.layout import SPARSE_FILE
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.after_pooling import Dense
 from bertcli.sentence.sparse import SparsePooling
-from bertcli.tasks.compute.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tasks.compute.encode import PreparedTask
-from bertcli.tasks.compute.prepared import prepare
-from bertcli.tasks.compute.sparse_vectors import SparseBlock, SparseTask, SparseVector, largest
 from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions, has_table
+from bertcli.tasks.parts.prepared import prepare
+from bertcli.tasks.parts.sparse_vectors import SparseBlock, SparseTask, SparseVector, largest
+from bertcli.tasks.running.batches import NUMBERS_TOGETHER, check_finite, check_needs, hidden_states, in_packed_batches
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
 
@@ -40,7 +40,7 @@ def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[Spars
         return TokenWeightTask(model, read_options, chunking, 0, options.words, layers.sparse, prompt=prompt)
     check_needs(model, SPEC.needs(options))
     if model.folder is not None and options.prompt_name is not None and model.sentence.routed:
-        from bertcli.tasks.compute.sparse_queries import plan_queries  # few models have a table for queries
+        from bertcli.tasks.parts.sparse_queries import plan_queries  # few models have a table for queries
 
         if has_table(model, options.prompt_name):
             return plan_queries(model, options)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.batches import check_needs
-from bertcli.tasks.compute.candidates import Candidate, Target, best_candidates
-from bertcli.tasks.compute.masked import MaskedSentence
-from bertcli.tasks.compute.task import Record, RecordTask
 from bertcli.tasks.fill_mask import SPEC, FillMaskOptions
+from bertcli.tasks.parts.candidates import Candidate, Target, best_candidates
+from bertcli.tasks.parts.masked import MaskedSentence
+from bertcli.tasks.running.batches import check_needs
+from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Spelling
 
 TOP_K = 5
@@ -28,7 +28,7 @@ def plan(model: LoadedModel, options: FillMaskOptions) -> RecordTask:
     _ = model.tokenizer.mask_id  # an error now if there is none
     targets = None
     if options.targets is not None:
-        from bertcli.tasks.compute.targets import find_targets
+        from bertcli.tasks.parts.targets import find_targets
 
         targets = find_targets(model, options.targets)
     count = int(options.top_k or (TOP_K if targets is None else len(targets)))
@@ -78,7 +78,7 @@ class _FillMask(RecordTask):
         masks = item.tokens.ids.count(self.model.tokenizer.mask_id)
         steps = sum(len(target) for target in self.targets or () if len(target) > 1)
         if self.joint:
-            from bertcli.tasks.compute.joint import beam_width
+            from bertcli.tasks.parts.joint import beam_width
 
             return len(item.tokens.ids) * masks * beam_width(self.top_k) * (1 + steps)
         return len(item.tokens.ids) * (1 + masks * steps)
@@ -92,7 +92,7 @@ class _FillMask(RecordTask):
         sentences = [own_masks(self.model, item) for item in items]
         batch_tokens = self.read_options.batch_tokens
         if self.joint:
-            from bertcli.tasks.compute.joint import joint_fillings
+            from bertcli.tasks.parts.joint import joint_fillings
 
             ranked = [
                 joint_fillings(self.model, sentence, self.targets, self.top_k, batch_tokens) for sentence in sentences

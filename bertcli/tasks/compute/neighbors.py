@@ -8,7 +8,7 @@ import numpy as np
 from bertcli.errors import BertcliError, check_count, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.tasks.compute.batches import check_finite
+from bertcli.tasks.running.batches import check_finite
 from bertcli.tokens import Tokenizer
 
 

@@ -1,6 +1,6 @@
 """rank: documents in the order in which a model finds them relevant to a query.
 
-score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.compute.late`,
+score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.parts.late`,
 or the product of their sparse vectors
 """
 
@@ -22,16 +22,16 @@ from bertcli.ranking import best_first
 from bertcli.sentence.config import SentenceConfig
 from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.compute import encode
-from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
-from bertcli.tasks.compute.late import Matching, matching
-from bertcli.tasks.compute.scores import ACTIVATIONS
-from bertcli.tasks.compute.scoring import logits_of_pairs, scoring
-from bertcli.tasks.compute.sparse_vectors import SparseVector
-from bertcli.tasks.compute.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.parts.late import Matching, matching
+from bertcli.tasks.parts.scores import ACTIVATIONS
+from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
+from bertcli.tasks.parts.sparse_vectors import SparseVector
 from bertcli.tasks.rank import SPEC, RankOptions
+from bertcli.tasks.running.batches import check_needs
+from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tokens.chat import template_of
 
 logger = getLogger("bertcli")

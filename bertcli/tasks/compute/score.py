@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from bertcli.errors import BertcliError, damaged, quoted
 from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.batches import check_needs
 from bertcli.tasks.compute.fill_mask import own_masks
-from bertcli.tasks.compute.guesses import Guess, guesses, scored
-from bertcli.tasks.compute.pairs import PairsTask
-from bertcli.tasks.compute.task import Record, RecordTask
+from bertcli.tasks.parts.guesses import Guess, guesses, scored
+from bertcli.tasks.parts.pairs import PairsTask
+from bertcli.tasks.running.batches import check_needs
+from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.score import SPEC, ScoreOptions
 
 

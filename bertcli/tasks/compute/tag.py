@@ -15,10 +15,10 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.batches import Numbers, check_needs, logits_of_each
-from bertcli.tasks.compute.redact import Found, Redaction
-from bertcli.tasks.compute.scores import softmax
-from bertcli.tasks.compute.task import Record, RecordTask
+from bertcli.tasks.parts.redact import Found, Redaction
+from bertcli.tasks.parts.scores import softmax
+from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
 from bertcli.tokens import Tokens
 from bertcli.tokens.windows import tokens_in_windows, windows_of
@@ -35,7 +35,7 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
         )
     check_needs(model, SPEC.needs(options))
     if options.labels is not None:
-        from bertcli.tasks.compute.entities import plan_entities
+        from bertcli.tasks.parts.entities import plan_entities
 
         return plan_entities(model, options)
     ignored = (options.ignore,) if isinstance(options.ignore, str) else tuple(options.ignore)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bertcli.files.texts import Texts, from_values
-from bertcli.tasks.compute.task import Progress, warn_of_cuts
+from bertcli.tasks.running.task import Progress, warn_of_cuts
 from bertcli.tokens import Tokenizer
 
 TOGETHER = 4000  # approximate number of tokens passed to the tokenizer at a time

@@ -1,0 +1,1 @@
+"""What several tasks share: pairs, chunks, targets, candidates, scores."""

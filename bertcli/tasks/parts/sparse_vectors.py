@@ -1,0 +1,71 @@
+"""Sparse vectors, and the base class of tasks that give them: the vocabulary entries whose weight is not 0."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.files.texts import Item
+from bertcli.ranking import best_first
+from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
+from bertcli.tasks.running.task import Record, Window
+from bertcli.tokens import Tokenizer
+from bertcli.tracing.dispatch import Array
+
+
+class SparseVector(NamedTuple):
+    """The entries that are not 0: ids of the vocabulary, ascending, and their weights."""
+
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseBlock(PreparedBlock):
+    """Consecutive texts with their vectors, and with the option `words` the pieces of each one's entries."""
+
+    vectors: list[SparseVector]
+    words: list[list[str]] | None = None
+
+    def values(self) -> Iterator[Record]:
+        """{indices, values}, and with the option also `words`."""
+        for number, vector in enumerate(self.vectors):
+            words = {} if self.words is None else {"words": self.words[number]}
+            yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseTask(PreparedTask[SparseBlock]):
+    """Sparse vectors; with `words` also the pieces of their entries."""
+
+    words: bool
+
+    @property
+    def width(self) -> int:
+        return self.model.config.vocab_size
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer whose vocabulary the entries belong to."""
+        return self.model.tokenizer
+
+    def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
+        """The vector of each text."""
+        raise NotImplementedError
+
+    def compute(self, window: Window) -> SparseBlock:
+        vectors = self.vectors(window.items)
+        words = None
+        if self.words:
+            words = [[self.tokenizer.piece(index) for index in vector.indices.tolist()] for vector in vectors]
+        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
+
+
+def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVector:
+    """The vector with these entries, or only with the `most` largest."""
+    if most:
+        kept = np.sort(best_first(np.abs(values), most))
+        indices, values = indices[kept], values[kept]
+    return SparseVector(indices.astype(np.int32), values)

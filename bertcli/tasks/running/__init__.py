@@ -1,0 +1,1 @@
+"""How a task is run: windows of texts, batches, processes."""

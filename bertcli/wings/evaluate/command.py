@@ -1,0 +1,197 @@
+"""The command evaluate: open models, print and write the report. The options of the data are in evaluate/options.py."""
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
+from bertcli.cli.job import open_as, set_threads
+from bertcli.cli.options import (
+    MASKED_SAMPLE,
+    SENTENCE_SAMPLE,
+    SENTIMENT_SAMPLE,
+    EngineOptions,
+    ModelOptions,
+    ThreadOptions,
+    argument,
+    wrong,
+)
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.formats import PAGE, check_output, ending_of
+from bertcli.report.terminal import TableFormat
+from bertcli.report.written import COMMAND, say_written
+from bertcli.tasks.options import option
+from bertcli.tasks.registry import spec
+from bertcli.wings.evaluate.options import Evaluate
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+    from bertcli.wings.evaluate.evaluation import Evaluation
+
+logger = logging.getLogger("bertcli")
+# A ranking, of the last model.
+RUN = ".trec"
+FORMATS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
+# The bundled model for a task; other tasks have none.
+SAMPLES = {
+    **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
+    **dict.fromkeys(("fill-mask", "score", "minimal-pairs"), MASKED_SAMPLE),
+    "classification": SENTIMENT_SAMPLE,
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Models(ModelOptions):
+    """The data, and the models that are evaluated."""
+
+    data: str = argument(..., "DATA", "A file of labelled texts, or a folder as BEIR has them.")
+    model: list[str] | None = option(
+        None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
+        "(default: a bundled model, if one fits)", "-m", "--model",
+    )  # type: ignore[assignment]  # fmt: skip
+    classifier: str | None = classifier_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReportOptions:
+    """The report's file and format."""
+
+    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
+    output: str | None = option(
+        None,
+        "FILE",
+        "Write a page (.html), a record (.json), Markdown (.md), figures (.csv), or a ranking (.trec).",
+        "-o",
+        "--output",
+    )
+
+
+def evaluate(
+    models: Models, options: Evaluate, report: ReportOptions, threads: ThreadOptions, engine: EngineOptions
+) -> None:
+    """Measure a model on labelled texts, with confidence intervals; compare two models.
+
+    bertcli evaluate reviews.csv -m my-classifier
+    bertcli evaluate reviews.csv -m old -m new --by source -o report.html
+    bertcli evaluate reviews.csv --cluster author
+    bertcli evaluate beir/ --truncate-dim 256,64 --dtype int8,binary
+    bertcli evaluate qrels.txt --run bm25.trec
+    bertcli evaluate test.conll -m dslim/bert-base-NER --at-least f1=0.9
+    bertcli evaluate pairs.csv --task minimal-pairs --by phenomenon
+
+    The fields of DATA say which task it is, unless --task names it:
+
+      classification   a text (or two) and a label
+      sts, pairs       two texts and a score; two texts and 0 or 1
+      triplets         anchor, positive, negative
+      retrieval        a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),
+                       or TREC's qrels with --run; by cosine
+      rank             query, documents, labels (.jsonl)
+      tag              CoNLL's columns, or tokens and tags (.jsonl)
+      answer           SQuAD's json, or question, context, answers
+      fill-mask        a text with [MASK], and the word
+      score            a text a line
+      minimal-pairs    two texts that differ a little: which is likelier? (--task)
+
+    95 % confidence interval: the range of values that the model's true accuracy
+    on all texts of this kind may plausibly have, as these texts suggest. It does
+    not show whether your texts are like those that the model will see, nor errors
+    in the labels. Texts of one document or author are not independent: name the
+    field that says which belong together (--cluster).
+
+    mcc: Matthews correlation of labels, 1 perfect, 0 chance. ece: mean gap of
+    confidence and accuracy in 15 bins. brier: mean squared error of probabilities.
+    accuracy@50%: accuracy on the most confident half.
+    """
+    set_threads(threads)
+    refuse_several(models.model, models.classifier, models.adapter)
+    check_output(report.output, (PAGE, *FORMATS, RUN))
+    from bertcli.wings.evaluate.evaluation import check_bound
+    from bertcli.wings.evaluate.evaluation import evaluate as evaluation_of
+    from bertcli.wings.evaluate.figures import possible_figures
+    from bertcli.wings.evaluate.load.data_file import read
+
+    data = read(models.data, options)
+    logger.info("evaluating as %s, because %s (--task chooses another).", data.task, data.why)
+    if data.note:
+        logger.info("%s", data.note)
+    if options.dtype and "binary" in options.dtype:
+        logger.info("binary vectors are compared as ±1 (Hamming distance); sentence-transformers compares 0 and 1.")
+    # What is asked for and cannot be is refused before a model is opened.
+    if options.at_least is not None:
+        figure, _ = options.at_least
+        possible = possible_figures(data, options)
+        if figure not in possible:
+            what = f"there is no figure {quoted(figure)} for {data.task}; choose from {', '.join(possible)}."
+            raise wrong("--at-least", what)
+    if ending_of(report.output or "") == RUN and data.task not in ("retrieval", "rank"):
+        raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
+    # A run needs no model: it has the documents that another program found.
+    run_alone = options.run is not None and data.task == "retrieval" and not models.model
+    opened = iter(()) if run_alone else _opened(models, data.task, engine)
+    evaluation = evaluation_of(data, opened, options, COMMAND.get())
+    _print(evaluation, report)
+    if report.output is not None:
+        _write(evaluation, report.output)
+    # Last, so that the report is there even where the bound is missed.
+    if options.at_least is not None:
+        check_bound(evaluation.record, *options.at_least)
+
+
+def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
+    """Open the models one after the other, so that only one is in memory."""
+    from bertcli.model import Model
+
+    names: list[str | None] = [*(models.model or ())]
+    if not names:
+        names = [os.environ.get("BERTCLI_MODEL") or None]
+    if names == [None] and task not in SAMPLES:
+        found = spec(task)
+        fitting = found.needs(found.options()).fitting if found else "one that was made for it"
+        raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
+    sample = SAMPLES.get(task, MASKED_SAMPLE)
+    for name in names:
+        options = LabelModelOptions(
+            name, models.revision, models.cache_dir, models.offline, models.adapter, models.classifier
+        )
+        yield open_as(Model, options, sample, engine)
+
+
+def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
+    """Print the tables, or the record."""
+    from bertcli.report.documents import print_document
+    from bertcli.wings.evaluate.report.tables import documents
+
+    tables = documents(evaluation)
+    # Figures are first; in csv and json they are all there is room for.
+    if report.format not in ("table", "markdown"):
+        tables = tables[:1]
+    for document in tables:
+        print_document(document, report.format)
+
+
+def _write(evaluation: "Evaluation", file: str) -> None:
+    """Write the report in the format of the file's ending, and report the file on stderr."""
+    from bertcli.files.write.resumable_output import save
+    from bertcli.report.documents import as_bytes
+    from bertcli.wings.evaluate.load.beir import run_of
+    from bertcli.wings.evaluate.report.page import evaluation_page
+    from bertcli.wings.evaluate.report.tables import documents
+
+    ending = ending_of(file)
+    if ending == PAGE:
+        content = evaluation_page(
+            evaluation, f"Evaluation: {evaluation.data.task} on {Path(evaluation.data.file).name}"
+        ).encode()
+    elif ending == RUN:
+        content = run_of(evaluation.outcomes[-1])
+    else:
+        tables = documents(evaluation)
+        if ending != ".md":
+            tables = tables[:1]
+        content = b"\n".join(as_bytes(document, FORMATS[ending]) for document in tables)
+    save(file, content)
+    say_written(file)

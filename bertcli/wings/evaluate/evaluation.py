@@ -1,0 +1,184 @@
+"""`evaluate`: run each model on the data, compute figures, intervals and differences, and make the report's record.
+
+The data are read in load/, the figures computed in metrics.py, intervals in bootstrap.py, differences in comparison.py;
+report/ shows the record.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.texts import Text
+from bertcli.model import Model
+from bertcli.wings.evaluate.bootstrap import SEED, Figure, Record, Resampling, estimate
+from bertcli.wings.evaluate.comparison import differences, holm
+from bertcli.wings.evaluate.evaluators import (
+    answers,
+    classification,
+    masked,
+    minimal_pairs,
+    ranking,
+    similarity,
+    tagging,
+)
+from bertcli.wings.evaluate.figures import spec_of
+from bertcli.wings.evaluate.load.data_file import cluster_numbers
+from bertcli.wings.evaluate.load.labelled import Labelled
+from bertcli.wings.evaluate.load.tables import SHAPES
+from bertcli.wings.evaluate.options import Evaluate
+from bertcli.wings.evaluate.outcome import Curve, Outcome, Results
+from bertcli.wings.evaluate.provenance import model_of, provenance
+
+# Texts on which a model did worst, as the page lists them.
+WORST = 20
+# By the task, the function that runs a model on the data.
+EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
+    **dict.fromkeys(("sts", "pairs", "triplets"), similarity.evaluate),
+    "classification": classification.evaluate,
+    "fill-mask": masked.fill,
+    "score": masked.score,
+    "minimal-pairs": minimal_pairs.evaluate,
+    "retrieval": ranking.retrieve,
+    "rank": ranking.rerank,
+    "tag": tagging.evaluate,
+    "answer": answers.evaluate,
+}
+
+
+class Evaluation(NamedTuple):
+    """The report of `bertcli evaluate`: its record, and each model's outcome and curve, which the record lacks."""
+
+    data: Labelled
+    outcomes: Sequence[Outcome]
+    curves: Sequence[Curve | None]
+    record: Record
+
+    @property
+    def unit(self) -> str:
+        """The name of what is counted, in the plural."""
+        return SHAPES[self.data.task].unit
+
+
+def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command: str = "") -> Evaluation:
+    """Evaluate models on this data; `command` is the command line, for the report. Errors: BertcliError."""
+    outcomes = ranking.found_before(data, options) if data.task in ("retrieval", "rank") else []
+    of_models: list[Record] = []
+    for model in models:
+        outcomes += EVALUATORS[data.task](model, data, options)
+        of_models.append(model_of(model))
+    evaluation = summarize(data, outcomes)
+    evaluation.record["provenance"] = provenance(data, of_models, options, command)
+    return evaluation
+
+
+def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
+    """Make the report of the models' outcomes, on the texts that every model could use.
+
+    Errors: BertcliError if there is no such text.
+    """
+    kept = np.flatnonzero(np.logical_and.reduce([outcome.usable for outcome in outcomes]))  # numbers of texts
+    if not len(kept):
+        raise BertcliError(f"No text of {data.file} could be used by every model.")
+    clusters = cluster_numbers(data.clusters) if data.clusters else None
+
+    def estimated(outcome: Outcome, texts: NDArray[np.intp]) -> _Estimated:
+        results = Results(outcome, texts)
+        resampling = Resampling(len(texts), None if clusters is None else clusters[texts])
+        figures = estimate(results.figures, results.facts, resampling, SHAPES[data.task].unit)
+        return _Estimated(results, resampling, figures)
+
+    groups = _groups(data, kept)
+    models: list[Record] = []
+    curves: list[Curve | None] = []
+    of_models: list[_Estimated] = []
+    for outcome in outcomes:
+        of_model = estimated(outcome, kept)
+        by_group = {name: estimated(outcome, texts).record for name, texts in groups.items()}
+        models.append(_record_of(outcome, of_model, by_group) | {"worst": _worst(outcome, data.rows, kept)})
+        curves.append(of_model.results.details.curve)
+        of_models.append(of_model)
+    if data.corpus:
+        data.corpus.add_texts(entry for model in models for entry in model["worst"])
+
+    from_first: list[Record] = []
+    first, *others = of_models
+    for other in others:
+        from_first += differences(first.results, first.figures, other.results, other.figures, first.resampling)
+    if len(others) > 1:
+        holm(from_first)
+    whole: Record = {
+        "task": data.task,
+        "data": data.file,
+        "count": len(kept),
+        "left_out": data.left_out.count + len(data.rows) - len(kept),
+        "clusters": None if clusters is None else len({*clusters[kept].tolist()}),
+        "seed": SEED,
+        "models": models,
+        "differences": from_first,
+    }
+    return Evaluation(data, outcomes, curves, whole)
+
+
+class _Estimated(NamedTuple):
+    """A model's figures on some texts, with their intervals, and what they were made from."""
+
+    results: Results
+    resampling: Resampling
+    figures: dict[str, Figure]
+
+    @property
+    def record(self) -> Record:
+        return {name: figure.record for name, figure in self.figures.items()}
+
+
+def _record_of(outcome: Outcome, estimated: _Estimated, by_group: Mapping[str, Record]) -> Record:
+    """The record of a model without its worst texts."""
+    labels, confusion, _ = estimated.results.details
+    record: Record = {"model": outcome.name, "metrics": estimated.record, "by": by_group}
+    if outcome.storage:
+        record |= outcome.storage._asdict()
+    if labels:
+        record["labels"] = labels
+    if confusion:
+        record["confusion"] = confusion
+    return record
+
+
+def _groups(data: Labelled, kept: NDArray[np.intp]) -> dict[str, NDArray[np.intp]]:
+    """The numbers of the texts in each group of --by, by the group's name; empty without --by."""
+    if not data.groups:
+        return {}
+    members: dict[str, list[int]] = {}
+    for i in kept.tolist():
+        members.setdefault(data.groups[i], []).append(i)
+    return {name: np.array(members[name]) for name in sorted(members)}
+
+
+def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> list[Record]:
+    """Records of the WORST texts of a model, the worst first; none on which it did well."""
+    worst: list[Record] = []
+    for i in kept[np.argsort(-outcome.badness[kept], kind="stable")][:WORST].tolist():
+        if outcome.badness[i] > 0:
+            entry: dict[str, Any] = {"place": rows[i].location, "text": rows[i].text}
+            if rows[i].pair is not None:
+                entry["text_pair"] = rows[i].pair
+            worst.append({**entry, "expected": outcome.expected[i], "found": outcome.found[i]})
+    return worst
+
+
+def check_bound(record: Record, name: str, bound: float) -> None:
+    """Check `--at-least NAME=BOUND`. Errors: BertcliError if a model's figure is worse, missing or not defined."""
+    for model in record["models"]:
+        if name not in model["metrics"]:
+            known = ", ".join(model["metrics"])
+            raise BertcliError(f"{model['model']} has no figure {quoted(name)} here (--at-least); choose from {known}.")
+        value = model["metrics"][name]["value"]
+        less_is_better = spec_of(name).less_is_better
+        if value is None:
+            raise BertcliError(f"{name} of {model['model']} is not defined (--at-least).")
+        if value > bound if less_is_better else value < bound:
+            words = "more" if less_is_better else "less"
+            raise BertcliError(f"{name} of {model['model']} is {value:.4f}, {words} than {bound:g} (--at-least).")

@@ -1,0 +1,207 @@
+"""Evaluator of `classification`: predicted against true labels, and the calibration of the probabilities."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bertcli.engine.float64 import product
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.texts import Text
+from bertcli.model import Model
+from bertcli.wings.evaluate import metrics
+from bertcli.wings.evaluate.bootstrap import FigureFacts, Share, wilson
+from bertcli.wings.evaluate.load.labelled import Labelled
+from bertcli.wings.evaluate.metrics import Figures, Numbers
+from bertcli.wings.evaluate.options import Evaluate
+from bertcli.wings.evaluate.outcome import Curve, Details, Names, Outcome, usable
+
+# Percent of the texts, the most confident ones, for accuracy@50% and the like.
+COVERAGES = (50, 80, 90)
+# Probability above which a multi-label model's label counts as predicted.
+LIKELY = 0.5
+# Wrong texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30).
+FEWEST_WRONG = 5
+
+
+def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Predict the likeliest label of each text, or, with a multi-label model, all labels above LIKELY.
+
+    Errors: BertcliError for a model that gives no labels, and for a label that it does not have.
+    """
+    config = model.config
+    trained = "classifier" in model.heads
+    if trained and (config.problem_type == "regression" or config.num_labels < 2):
+        raise BertcliError(
+            f"{model.name} does not choose between labels, so it has no accuracy: "
+            "choose a classifier with two labels or more."
+        )
+    multi_label = trained and config.problem_type == "multi_label_classification"
+
+    records = model.classify(data.texts, **options.reading_options)
+    scores = [{entry["label"]: entry["score"] for entry in record.get("labels", ())} for record in records]
+    names = [*config.labels] if trained else sorted({name for some in scores for name in some})
+    p = np.array([[some.get(name, 0.0) for name in names] for some in scores])
+
+    read = partial(true_labels, names=names, renamed=options.rename_label or {}, multi_label=multi_label)
+    known, readable = data.left_out.read_or_skip(data.rows, read, np.zeros(len(names)))
+    true = np.array(known)
+    if multi_label:
+        predicted = np.asarray(p > LIKELY, np.float64)
+        surprise = np.abs(p - true).max(axis=1)
+    else:
+        predicted = metrics.one_hot(p.argmax(axis=1), len(names))
+        surprise = p.max(axis=1)
+    wrong = (predicted != true).any(axis=1)
+
+    return [
+        Outcome(
+            name=model.name,
+            figures_from=multi_label_figures if multi_label else single_label_figures,
+            arrays=[p, predicted, true],
+            columns=names,
+            facts=multi_label_facts if multi_label else single_label_facts,
+            details=label_details if multi_label else single_label_details,
+            usable=usable(records) & readable,
+            badness=wrong * surprise,
+            expected=[_spelled(row, names) for row in true],
+            found=[_spelled(row, names, of_row) for row, of_row in zip(predicted, p, strict=True)],
+        )
+    ]
+
+
+def true_labels(row: Text, names: Names, renamed: Mapping[str, str], multi_label: bool) -> Numbers:
+    """1 for the true labels [label] of a row, else 0.
+
+    A label is given by name, as --rename-label says, or by number; several are a list, or stand between commas. Errors:
+    ValueError for an unknown label, and for more or less than one where the model chooses one.
+    """
+    if isinstance(row.label, list):
+        given = row.label
+    elif multi_label:
+        given = row.label.split(",")
+    else:
+        given = [row.label]
+    found = np.zeros(len(names))
+    for written in given:
+        if not written.strip():
+            continue
+        label = renamed.get(written.strip(), written.strip())
+        if label in names:
+            found[names.index(label)] = 1
+        elif label.isdecimal() and len(label) < 10 and int(label) < len(names):
+            found[int(label)] = 1
+        else:
+            known = ", ".join(map(quoted, names[:20]))
+            raise ValueError(
+                f"the label {quoted(label)} is not one of this model's: {known} (--rename-label a=b says which)."
+            )
+    if not multi_label and found.sum() != 1:
+        raise ValueError(f"there is {'more than one' if found.any() else 'no'} label, and this model chooses one.")
+    return found
+
+
+def _spelled(labels: Numbers, names: Names, probabilities: Numbers | None = None) -> str:
+    """Labels for people, each with its probability if that is given."""
+    words = []
+    for i in np.flatnonzero(labels).tolist():
+        words.append(names[i] if probabilities is None else f"{names[i]} ({probabilities[i]:.3f})")
+    return ", ".join(words) or "none"
+
+
+# ------------------------------------------------------------------------------------------------------------- figures
+
+
+def _sums(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
+    return metrics.Sums(product(counts, predicted * true), product(counts, predicted), product(counts, true))
+
+
+def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
+    """F1 over labels, and accuracy: the share of texts whose set of labels is right."""
+    right = np.asarray((predicted == true).all(axis=1), np.float64)
+    averages = _sums(counts, predicted, true).averages(include_absent=True)
+    return {**averages, "accuracy": metrics.mean(right, counts)}
+
+
+def multi_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
+    """Facts that the intervals need: accuracy is a share."""
+    right = np.asarray((predicted == true).all(axis=1), np.float64)
+    return FigureFacts(item_values={"accuracy": right})
+
+
+def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
+    """Figures of the predicted labels, and calibration figures of the probabilities p [text, label]."""
+    sums = _sums(counts, predicted, true)
+    right = (predicted * true).sum(axis=1)
+    confidence = p.max(axis=1)
+    figures = {
+        "accuracy": metrics.mean(right, counts),
+        **sums.averages(),
+        "mcc": sums.mcc,
+        "ece": metrics.ece(confidence, right, counts),
+        "brier": metrics.mean(metrics.brier(p, true), counts),
+        "log_loss": metrics.mean(metrics.log_loss(p, true), counts),
+    }
+    covered = metrics.covered_accuracy(confidence, right, counts, COVERAGES)
+    for percent, accuracy in zip(COVERAGES, covered, strict=True):
+        figures[f"accuracy@{percent}%"] = accuracy
+    return figures
+
+
+def single_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
+    """Say which figures are shares, and which can have no interval."""
+    right = (predicted * true).sum(axis=1)
+    confidence = p.max(axis=1)
+    shares = {}
+    covered = metrics.covered_accuracy(confidence, right, np.ones((1, len(p))), COVERAGES)
+    for percent, (accuracy,) in zip(COVERAGES, covered, strict=True):
+        of = max(1.0, len(p) * percent / 100)
+        shares[f"accuracy@{percent}%"] = Share(float(accuracy) * of, of)
+    no_interval = {
+        "ece": "bins of few texts read too high, and resampling adds to that, so no interval covers it; a perfectly "
+        f"calibrated model would read up to {metrics.chance_ece(confidence):.3f} here"
+    }
+    wrong = int(len(right) - right.sum())
+    if wrong < FEWEST_WRONG:
+        few = f"fewer than {FEWEST_WRONG} texts are wrong, and the losses of such texts decide"
+        no_interval |= {"brier": few, "log_loss": few}
+    if true.any(axis=0).sum() < 2:
+        no_interval["mcc"] = "only one label is true, so there is nothing to correlate"
+    return FigureFacts({"accuracy": right, "micro_f1": right}, shares, no_interval)
+
+
+def label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
+    """Precision, recall and F1 of each label; the recall, a share of the texts that have it, with its interval."""
+    rows = _sums(np.ones((1, len(p))), predicted, true).by_label(columns)
+    return Details([_with_recall_interval(row) for row in rows])
+
+
+def _with_recall_interval(row: Mapping[str, Any]) -> dict[str, Any]:
+    support = row["support"]
+    low, high = wilson(Share(row["recall"] * support, support)) if support > 1 else (None, None)
+    return {**row, "recall_low": low, "recall_high": high}
+
+
+def single_label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
+    """Labels, the confusion matrix of those that occur, and accuracy by confidence."""
+    occurs = (predicted + true).any(axis=0)
+    confusion = product(true.T, predicted)[np.ix_(occurs, occurs)].astype(int).tolist()
+    right = (predicted * true).sum(axis=1)
+    reliability = reliability_curve(p.max(axis=1), right)
+    return label_details(columns, p, predicted, true)._replace(confusion=confusion, curve=reliability)
+
+
+def reliability_curve(confidence: Numbers, right: Numbers) -> Curve:
+    """The reliability diagram: accuracy over mean confidence of each bin that has texts, with interval and count."""
+    once = np.ones((1, len(right)))
+    bins = [sums[0] for sums in metrics.calibration(confidence, right, once)]
+    points: list[tuple[float, float]] = []
+    ranges: list[tuple[float, float]] = []
+    notes: list[str] = []
+    for items, confident, correct in zip(*bins, strict=True):
+        if items:
+            points.append((confident / items, correct / items))
+            ranges.append(wilson(Share(correct, items)))
+            notes.append(f"{items:,.0f} text{'' if items == 1 else 's'}")
+    return Curve("reliability diagram", "mean confidence", "accuracy", points, ideal=True, ranges=ranges, notes=notes)

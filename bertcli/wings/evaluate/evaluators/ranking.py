@@ -1,0 +1,197 @@
+"""Evaluators of `retrieval` (search a corpus) and `rank` (rerank candidates): nDCG, MAP, MRR, recall, precision."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError
+from bertcli.files.search import Best, open_vectors, similarities
+from bertcli.files.texts import Text, Texts
+from bertcli.model import Model
+from bertcli.report.progress import counted
+from bertcli.wings.evaluate import metrics
+from bertcli.wings.evaluate.evaluators.similarity import Vectors, as_stored, signs, storages, vectors_of
+from bertcli.wings.evaluate.load.beir import Corpus
+from bertcli.wings.evaluate.load.labelled import Flags, Labelled, Scores, texts_of
+from bertcli.wings.evaluate.options import Evaluate
+from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
+from bertcli.wings.search.stored import check_made_alike
+
+OWN_ORDER = "the candidates' own order"
+QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # prompts, as sentence-transformers names them
+TOGETHER = 1024  # documents compared at a time
+
+
+def in_order(scores: Scores) -> list[tuple[str, float]]:
+    """Documents, the highest score first; of equal ones (in float32) that with the later id, as trec_eval does it."""
+    return sorted(scores.items(), key=lambda pair: (np.float32(pair[1]), pair[0]), reverse=True)
+
+
+def ranking_outcome(
+    name: str,
+    data: Labelled,
+    scores: Sequence[Scores],
+    usable: Flags,
+    options: Evaluate,
+    storage: VectorStorage | None = None,
+) -> Outcome:
+    """Make the outcome from the scores of each query's documents; expected and found are ids of documents."""
+    cutoffs = options.ranks(data.task)
+    gains = [row.label.gains for row in data.rows]
+    orders: dict[str, list[tuple[str, float]]] = {}
+    found: list[list[float]] = []
+    first: list[str] = []
+    for row, of_query in zip(data.rows, scores, strict=True):
+        order = in_order(of_query)
+        orders[row.label.id] = order
+        found.append([row.label.gains.get(id, 0) for id, _ in order])
+        first.append(order[0][0] if order else "")
+
+    figures = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)
+    main = f"ndcg@{10 if 10 in cutoffs else cutoffs[-1]}"
+    return Outcome(
+        name=name,
+        **means_of({main: figures[main], **figures}),
+        usable=usable,
+        badness=1 - figures[main],
+        expected=[max(some, key=some.__getitem__) for some in gains],
+        found=first,
+        storage=storage,
+        orders=orders,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- retrieval
+
+
+class _Search(NamedTuple):
+    """A search for the queries' best documents among vectors of one storage."""
+
+    name: str
+    storage: VectorStorage
+    queries: Vectors
+    best: Best
+
+
+def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Find the documents of the corpus that are most like each query, for each way to store vectors.
+
+    The corpus is read once, in blocks, of which nothing is kept but the best documents. The query itself, where it is
+    a document, is never an answer.
+    """
+    corpus = data.corpus
+    if not isinstance(corpus, Corpus):
+        raise BertcliError(
+            f"{data.file} has no texts, and a model needs them: give the folder with corpus.jsonl and queries.jsonl."
+        )
+    how = model.sentence.compared
+    queries, usable = vectors_of(model, data.rows, options, prompt_name=_prompt(model, QUERY))
+    width = queries.shape[1]
+    depth = options.ranks(data.task)[-1] + 1  # one more than is asked for, since the query itself may be among them
+    tie_order = _later_ids_first(corpus.ids)
+
+    searches = []
+    for name, storage in storages(model, width, options):
+        # Binary vectors are compared with binary queries, all others with queries in float32.
+        of_queries = storage if storage.dtype == "binary" else storage._replace(dtype="float32")
+        best = Best(len(data.rows), depth, tie_order)
+        searches.append(_Search(name, storage, as_stored(queries, of_queries), best))
+    for block in _blocks(model, corpus, width, options):
+        for search in searches:
+            search.best.add(similarities(search.queries, as_stored(block, search.storage), how))
+
+    outcomes = []
+    for search in searches:
+        numbers, values, *_ = search.best.found()
+        scores: list[dict[str, float]] = []
+        for row, of_row, some in zip(data.rows, numbers, values, strict=True):
+            ids = [corpus.ids[number] for number in of_row]
+            scores.append({id: score for id, score in zip(ids, some, strict=True) if id != row.label.id})
+        outcomes.append(ranking_outcome(search.name, data, scores, usable, options, search.storage))
+    return outcomes
+
+
+def _later_ids_first(ids: Sequence[str]) -> NDArray[np.intp]:
+    """The rank of each id, the last id first: of equal documents trec_eval takes the one with the later id."""
+    places = np.empty(len(ids), np.intp)
+    places[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)] = np.arange(len(ids))
+    return places
+
+
+def _prompt(model: Model, names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in model.sentence.prompts), None)
+
+
+def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iterator[Vectors]:
+    """The vectors of the corpus, in order; zeros for a document that could not be used."""
+    if options.vectors is not None:
+        yield from _given(options.vectors, model, corpus, width)
+        return
+    texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
+    done = 0
+    for block in model.encode_blocks(texts, **options.reading_options, prompt_name=_prompt(model, DOCUMENT)):
+        vectors = np.zeros((len(block.items) + len(block.failures), width), np.float32)
+        vectors[[item.index - done for item in block.items]] = block.vectors
+        done += len(vectors)
+        for begin in range(0, len(vectors), TOGETHER):
+            yield vectors[begin : begin + TOGETHER]
+
+
+def _given(file: str, model: Model, corpus: Corpus, width: int) -> Iterator[Vectors]:
+    """Stored vectors of a corpus, one of each row. Errors: BertcliError for those of another model or corpus."""
+    stored = open_vectors(file)
+    check_made_alike(model, stored)
+    read = 0
+    for block in stored.blocks(TOGETHER):
+        block = signs(block, width) if block.dtype == np.uint8 else block
+        if block.shape[1] != width:
+            raise BertcliError(f"{file} has vectors of {block.shape[1]} numbers, but this model gives {width}.")
+        used = [number not in corpus.unused for number in range(read, read + len(block))]
+        read += len(block)
+        yield block[used].astype(np.float32) if corpus.unused else block.astype(np.float32)
+    if read != corpus.rows:
+        raise BertcliError(f"{file} has {read:,} vectors, but the corpus {corpus.rows:,} documents: encode it again.")
+
+
+# ---------------------------------------------------------------------------------------------------------------- rank
+
+
+class _Candidate(NamedTuple):
+    """A document to be scored for a query."""
+
+    pair: Text
+    query: int
+    id: str
+
+
+def rerank(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Rerank the candidates of each query, with a cross-encoder or late interaction."""
+    relevance = [row.label for row in data.rows]
+    texts = data.corpus.texts({id for one in relevance for id in one.found}) if data.corpus else {}
+    candidates: list[_Candidate] = []
+    for i, row in enumerate(data.rows):
+        documents = row.label.documents or {id: texts.get(id) for id in row.label.found}
+        for id, document in documents.items():
+            if document is not None:
+                candidates.append(_Candidate(Text(row.text, document, row.location), i, id))
+    candidates.sort(key=lambda candidate: candidate.pair.text)  # `rank` needs the documents of a query side by side
+
+    pairs: Any = texts_of([candidate.pair for candidate in candidates])  # queries and documents in one
+    scores: list[dict[str, float]] = [{} for _ in data.rows]
+    usable = np.ones(len(scores), bool)
+    for record in model.rank(pairs, documents=(), **options.reading_options):
+        candidate = candidates[record["corpus_id"]]
+        usable[candidate.query] &= "error" not in record
+        scores[candidate.query][candidate.id] = record.get("score", 0.0)
+    return [ranking_outcome(model.name, data, scores, usable, options)]
+
+
+def found_before(data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Evaluate a run, or the candidates in the order that they have before they are ranked."""
+    scores = [row.label.found for row in data.rows]
+    if data.task == "rank" and not any(scores):
+        raise BertcliError("There are no candidates to rerank: give a run (--run), such as BM25's.")
+    name = OWN_ORDER if data.task == "rank" else options.run
+    return [ranking_outcome(name, data, scores, np.ones(len(scores), bool), options)] if name else []

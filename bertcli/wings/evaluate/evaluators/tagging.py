@@ -1,0 +1,253 @@
+"""Evaluator of `tag`: precision, recall and F1 of entities, right in extent and type, as seqeval's strict mode.
+
+A model that labels tokens gives a tag for each word. A GLiNER model gives entities of the types that are asked for:
+those of `labels`, else those in the data.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.engine.float64 import product
+from bertcli.errors import BertcliError
+from bertcli.errors import quoted as quoted
+from bertcli.files.texts import Text
+from bertcli.model import Model
+from bertcli.wings.evaluate import metrics
+from bertcli.wings.evaluate.load.labelled import Flags, Labelled
+from bertcli.wings.evaluate.load.tables import TAG
+from bertcli.wings.evaluate.metrics import Figures, Numbers
+from bertcli.wings.evaluate.options import Evaluate
+from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
+from bertcli.wings.evaluate.word_places import WordPlaces
+
+logger = logging.getLogger("bertcli")
+Tags = Sequence[str]
+# Schemes in which a tag says where an entity ends.
+CLOSED = ("BIOES", "BILOU")
+# BILOU's prefixes are written as those of BIOES.
+TO_BIOES = str.maketrans("LU", "ES")
+# The first of the characters that stand for types: private ones, which occur in no pattern.
+FIRST_TYPE = 0xE000
+# An entity, in tags that are a prefix and a character for their type; seqeval's strict mode, Nakayama 2018.
+SCHEMES = {
+    # B only parts neighbors of one type, and an entity of one B is none where another type's B follows
+    "IOB1": r"I(.)(?:I\1)*|(?<=[IB](.))B\2(?:(?:I\2)+|(?!B(?!\2)))",
+    "IOB2": r"B(.)(?:I\1)*",
+    "BIOES": r"S.|B(.)(?:I\1)*E\1",
+}
+SCHEMES["BILOU"] = SCHEMES["BIOES"]  # L and U are written E and S before entities are looked for
+
+
+class EntitySpan(NamedTuple):
+    """An entity: its type, its first word, and the word after its last; of a GLiNER model, characters for words."""
+
+    type: str
+    start: int
+    end: int
+
+
+class TaggedRows(NamedTuple):
+    """The true and found entities of each row, the model's records, and which rows have true ones that it can find.
+
+    parts: what entities count in each row, its words or its characters; joiner: what is between these.
+    """
+
+    true: Sequence[set[EntitySpan]]
+    found: Sequence[set[EntitySpan]]
+    records: Sequence[Mapping[str, Any]]
+    readable: Flags
+    parts: Sequence[Sequence[str]]
+    joiner: str
+
+
+def entities(tags: Tags, scheme: str) -> set[EntitySpan]:
+    """The entities of a sentence, from the tag of each word."""
+    types = sorted({tag[2:] for tag in tags})
+    # Two characters a word, so that a regular expression can find entities.
+    written = ""
+    for tag in tags:
+        prefix = tag[0].translate(TO_BIOES)
+        written += prefix + chr(FIRST_TYPE + types.index(tag[2:]))
+    spans = set()
+    for match in re.finditer(SCHEMES[scheme], written):
+        type = types[ord(match[0][1]) - FIRST_TYPE]
+        spans.add(EntitySpan(type, match.start() // 2, match.end() // 2))
+    return spans
+
+
+def scheme_of(sentences: Iterable[Tags]) -> str:
+    """Tell the scheme of tags.
+
+    BILOU has L or U, and BIOES has E or S. Without these it is IOB1 if entities begin, but none with B (which in IOB1
+    only parts neighbors of one type), else IOB2.
+    """
+    prefixes = set()
+    # Of tags that begin an entity in any scheme: the one before is of another type, or none.
+    first_prefixes = set()
+    for tags in sentences:
+        for before, tag in zip(["O", *tags], tags, strict=False):
+            if tag == "O":
+                continue
+            prefixes.add(tag[0])
+            if before[2:] != tag[2:]:
+                first_prefixes.add(tag[0])
+    if prefixes & {"L", "U"}:
+        return "BILOU"
+    if prefixes & {"E", "S"}:
+        return "BIOES"
+    return "IOB1" if first_prefixes == {"I"} else "IOB2"
+
+
+def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
+    """Tag the words of each sentence: a text is its words with a space between.
+
+    Errors: BertcliError for `labels` or `threshold` with a model whose labels are its own.
+    """
+    by_spans = "spans" in model.heads
+    if not by_spans and (options.labels is not None or options.threshold is not None):
+        raise BertcliError(
+            f"{model.name} has labels of its own: labels and threshold (--labels, --threshold) are for GLiNER models."
+        )
+    rows = _by_spans(model, data, options) if by_spans else _by_tags(model, data, options)
+    right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
+    types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
+    right_counts, found_counts, true_counts = (count_by_type(some, types) for some in (right, rows.found, rows.true))
+    spelled = partial(_spelled, joiner=rows.joiner)
+    return [
+        Outcome(
+            name=model.name,
+            figures_from=figures,
+            arrays=[right_counts, found_counts, true_counts],
+            columns=types,
+            details=type_details,
+            usable=usable(rows.records) & rows.readable,
+            badness=(found_counts + true_counts - 2 * right_counts).sum(axis=1),
+            expected=[spelled(*row) for row in zip(rows.true, rows.parts, strict=True)],
+            found=[spelled(*row) for row in zip(rows.found, rows.parts, strict=True)],
+        )
+    ]
+
+
+def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
+    """Compare the tag of each word, for a model that labels tokens."""
+    words = [row.label[0] for row in data.rows]
+    types = {label.partition("-")[2] for label in model.config.labels} - {""}
+    read = partial(_renamed, types=types, names=options.rename_label or {})
+    gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
+    records = model.tag(data.texts, aggregation="none", ignore=(), **options.window_options)
+    predicted = [_tags(of_row, record.get("entities", ())) for of_row, record in zip(words, records, strict=True)]
+
+    scheme = options.scheme or scheme_of(gold)
+    model_tags = [label for label in model.config.labels if TAG.fullmatch(label)]
+    model_scheme = scheme_of([model_tags])
+    if model_scheme not in CLOSED:
+        # Labels alone do not tell IOB1 from IOB2.
+        model_scheme = scheme_of(predicted)
+    note = "tags are read as %s in the data, as %s in what %s says (--scheme: the data's)."
+    logger.info(note, scheme, model_scheme, model.name)
+
+    true = [entities(tags, scheme) for tags in gold]
+    found = [entities(tags, model_scheme) for tags in predicted]
+    return TaggedRows(true, found, records, readable, words, " ")
+
+
+def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
+    """Compare the characters that entities cover, for a GLiNER model: its words may be others than the data's."""
+    names = options.rename_label or {}
+    labels = options.labels
+    if labels is None:
+        in_data = {names.get(tag[2:], tag[2:]) for row in data.rows for tag in row.label[1]}
+        labels = sorted(in_data - {"", "O"})
+        if not labels:
+            raise BertcliError("The data have no entities, so no type to look for: name some (--labels).")
+        logger.info("looking for the types in the data: %s (--labels chooses others).", ", ".join(labels))
+    gold, readable = data.left_out.read_or_skip(data.rows, partial(_renamed, types=labels, names=names), list[str]())
+    records = model.tag(data.texts, labels=labels, threshold=options.threshold, **options.window_options)
+
+    scheme = options.scheme or scheme_of(gold)
+    logger.info("tags are read as %s in the data (--scheme chooses another).", scheme)
+    true, found = [], []
+    for row, tags, record in zip(data.rows, gold, records, strict=True):
+        bounds = word_bounds(row.label[0])
+        spans = entities(tags, scheme)
+        true.append({EntitySpan(type, bounds[first][0], bounds[last - 1][1]) for type, first, last in spans})
+        said = record.get("entities", ())
+        found.append({EntitySpan(one["entity_group"], one["start"], one["end"]) for one in said})
+    return TaggedRows(true, found, records, readable, [row.text for row in data.rows], "")
+
+
+def word_bounds(words: Sequence[str]) -> list[tuple[int, int]]:
+    """The first character of each word, and the one after its last, in a text that has a space between them."""
+    bounds, begin = [], 0
+    for word in words:
+        bounds.append((begin, begin + len(word)))
+        begin += len(word) + 1
+    return bounds
+
+
+def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, true: Numbers) -> Figures:
+    """Micro averages, macro F1 and F1 by type, from counts [text, type] of entities: right, found, true."""
+    sums = metrics.Sums(product(counts, right), product(counts, found), product(counts, true))
+    precision, recall, f1 = sums.together.scores
+    _, _, f1_of_types = sums.scores
+    return {
+        "f1": f1,
+        "precision": precision,
+        "recall": recall,
+        "macro_f1": sums.averages()["macro_f1"],
+        **{f"f1:{type}": of_type for type, of_type in zip(types, f1_of_types.T, strict=True)},
+    }
+
+
+def type_details(types: Names, right: Numbers, found: Numbers, true: Numbers) -> Details:
+    """The figures of each type. Entities of one sentence are not independent, so that recall has no Wilson interval."""
+    once = np.ones((1, len(right)))
+    sums = metrics.Sums(product(once, right), product(once, found), product(once, true))
+    return Details(sums.by_label(types))
+
+
+def count_by_type(sentences: Iterable[Iterable[EntitySpan]], types: Sequence[str]) -> Numbers:
+    """Count the entities of each type [sentence, type]."""
+    rows = []
+    for spans in sentences:
+        counts = Counter(entity.type for entity in spans)
+        rows.append([counts[type] for type in types])
+    return np.array(rows, float)
+
+
+def _renamed(row: Text, types: Collection[str], names: Mapping[str, str]) -> list[str]:
+    """The tags of a row with types as the model calls them. Errors: ValueError for a type that it lacks."""
+    tags: list[str] = []
+    for tag in row.label[1]:
+        type = names.get(tag[2:], tag[2:])
+        if type not in ("", "O", *types):
+            raise ValueError(
+                f"the type {quoted(type)} is not one of this model's: {', '.join(sorted(types))} "
+                "(--rename-label A=B says which one is meant, A=O that it is none)."
+            )
+        tags.append("O" if type in ("", "O") else tag[:2] + type)
+    return tags
+
+
+def _tags(words: Sequence[str], pieces: Iterable[Any]) -> Tags:
+    """The tag of each word: that of its first piece; O for a word without pieces."""
+    places = WordPlaces(words)
+    tags: dict[int, str] = {}
+    for piece in pieces:
+        number = places.number(piece["start"], piece["end"])
+        label = piece["entity"]
+        tags.setdefault(number, label if TAG.fullmatch(label) else "O")
+    return [tags.get(number, "O") for number in range(len(words))]
+
+
+def _spelled(spans: Iterable[EntitySpan], parts: Sequence[str], joiner: str) -> str:
+    """Entities as people read them: "Angela Merkel (PER); Paris (LOC)"."""
+    ordered = sorted(spans, key=lambda entity: entity.start)
+    texts = [f"{joiner.join(parts[entity.start : entity.end])} ({entity.type})" for entity in ordered]
+    return "; ".join(texts) or "none"

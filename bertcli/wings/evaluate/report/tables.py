@@ -1,0 +1,235 @@
+"""Make the tables of an evaluation, for the terminal, Markdown and CSV."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bertcli.report.documents import Document
+from bertcli.report.model_names import told_apart
+from bertcli.report.tables import Row, Table
+from bertcli.report.terminal import Column
+from bertcli.wings.evaluate import provenance
+from bertcli.wings.evaluate.bootstrap import Record
+from bertcli.wings.evaluate.comparison import p_of, sentence
+from bertcli.wings.evaluate.evaluation import Evaluation
+from bertcli.wings.evaluate.evaluators.minimal_pairs import CAUTION
+from bertcli.wings.evaluate.outcome import VectorStorage
+
+Cells = tuple[list[Column], list[list[str]]]
+INTERVAL = "95 % interval"
+MANY = 2  # more models, or ways to store vectors, stand below one another, each with its first figure
+
+
+# --------------------------------------------------------------------------------------------------------------- cells
+
+
+def value(figure: Record, form: str = ".4f") -> str:
+    """A figure's value as text."""
+    return "–" if figure["value"] is None else f"{figure['value']:{form}}"
+
+
+def interval(figure: Record, form: str = ".4f") -> str:
+    """Its 95 % interval; "none" where it has none."""
+    if figure["value"] is None:
+        return ""
+    return "none" if figure["low"] is None else f"[{figure['low']:{form}}, {figure['high']:{form}}]"
+
+
+def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
+    """Leave out the columns of a table that are `optional` and empty, or `varying` and all equal."""
+    table = Table(tuple(columns), lambda record: rows)
+    table.add({})
+    return table.displayed()
+
+
+def figures_of(model: Record) -> dict[str | None, Record]:
+    """The figures of all texts (None), and of each group."""
+    return {None: model["metrics"], **model["by"]}
+
+
+# ----------------------------------------------------------------------------------------------------------- documents
+
+
+def documents(evaluation: Evaluation) -> list[Document]:
+    """The figures, the differences of two models, and the figures of labels; each has the whole record."""
+    record = with_short_names(evaluation.record)
+    models = record["models"]
+    tables = [_side_by_side(models) if len(models) <= MANY else _below_one_another(record)]
+    if len(models) == MANY:
+        tables.append(tabled(DIFFERENCES, [*rows_of_differences(record["differences"])]))
+    if labels := [*rows_of_labels(models)]:
+        tables.append(tabled(OF_LABELS, labels))
+    lines = [*csv_lines(evaluation.record["models"])]
+    *others, last = tables
+    found = [Document(*table, [], evaluation.record, lines) for table in others]
+    sentences = [*below(evaluation), *provenance.sentences(evaluation.record)]
+    return [*found, Document(*last, sentences, evaluation.record, lines)]
+
+
+def with_short_names(record: Record) -> Record:
+    """A record for tables, in which each model has as much of its path as distinguishes it from the others."""
+    names = [*dict.fromkeys(model["model"] for model in record["models"])]
+    short = dict(zip(names, told_apart(names), strict=True))
+    models = [{**model, "model": short[model["model"]]} for model in record["models"]]
+    differences = [
+        {**one, "a": short.get(one["a"], one["a"]), "b": short.get(one["b"], one["b"])} for one in record["differences"]
+    ]
+    return {**record, "models": models, "differences": differences}
+
+
+def csv_lines(models: Sequence[Record]) -> Iterator[Record]:
+    """A line for each figure, with the same fields in all."""
+    for model in models:
+        for group, figures in figures_of(model).items():
+            for name, figure in figures.items():
+                yield {
+                    "model": model["model"],
+                    "group": group,
+                    "metric": name,
+                    **figure,
+                    "reason": figure.get("reason"),
+                }
+
+
+def _side_by_side(models: Sequence[Record]) -> Cells:
+    """All figures, for all texts and for each group."""
+    columns = [
+        Column("Group", optional=True),
+        Column("Figure"),
+        Column("Value", number=True),
+        Column(INTERVAL),
+        Column("n", number=True),
+    ]
+    if len(models) > 1:
+        columns[2:4] = [Column(model["model"]) for model in models]
+    rows: list[Row] = []
+    for group, names in figures_of(models[0]).items():
+        for name in names:
+            figures = [figures_of(model)[group][name] for model in models if name in figures_of(model)[group]]
+            cells = [(value(figure), interval(figure)) for figure in figures]
+            if len(models) == 1:
+                rows.append((group, name, *cells[0], f"{figures[0]['n']:,}"))
+            elif len(figures) == len(models):
+                rows.append((group, name, *map(" ".join, cells), f"{figures[0]['n']:,}"))
+    return tabled(columns, rows)
+
+
+DIFFERENCES = (
+    Column("Figure"),
+    Column("Second − first", number=True),
+    Column(INTERVAL, number=True),
+    Column("p", number=True),
+    Column("Test"),
+    Column("Detectable", number=True),
+)
+
+
+def rows_of_differences(differences: Sequence[Record]) -> Iterator[Row]:
+    """Each figure's difference of two models, with what this file could have shown."""
+    for each in differences:
+        p = "" if each["p"] is None else p_of(each["p"])
+        seen = "" if each["smallest"] is None else f"{each['smallest']:.2g}"
+        yield each["metric"], value(each, "+.4f"), interval(each, "+.4f"), p, each["test"], seen
+
+
+def _below_one_another(record: Record) -> Cells:
+    """The first figure of each, beside what its vectors take, and by how much it is above the first model's."""
+    main = next(iter(record["models"][0]["metrics"]))
+    names = ("Model", "Dims", "Type", "Bytes", main, "Difference", "p")
+    columns = [Column(name, number=name not in ("Model", "Type"), varying=name != main) for name in names]
+    difference_of = {each["b"]: each for each in record["differences"] if each["metric"] == main}
+    rows: list[Row] = []
+    for model in record["models"]:
+        name = model["model"]
+        stored = [model.get(key, "") for key in VectorStorage._fields]
+        short = name.removesuffix(f", {VectorStorage(*stored).title}")
+        figure = model["metrics"][main]
+        cells = [f"{value(figure, '.3f')} {interval(figure, '.3f')}", "", ""]
+        if name in difference_of:
+            other = difference_of[name]
+            cells[1] = f"{value(other, '+.3f')} {interval(other, '.3f')}"
+            cells[2] = "" if other["p"] is None else p_of(other["p_holm"])
+        rows.append((short, *stored, *cells))
+    return tabled(columns, rows)
+
+
+OF_LABELS = (
+    Column("Model", varying=True),
+    Column("Label"),
+    *(Column(name, number=True) for name in ("Precision", "Recall", "F1", "Support")),
+    Column("Found as", optional=True),
+)
+
+
+def rows_of_labels(models: Sequence[Record]) -> Iterator[Row]:
+    """Each label's figures, and what its texts were found as, most often first."""
+    for model in models:
+        labels = model.get("labels", [])
+        for row, counts in zip(labels, model.get("confusion", [[]] * len(labels)), strict=True):
+            found = sorted(zip(counts, (row["label"] for row in labels), strict=False), key=lambda pair: -pair[0])
+            taken = ", ".join(f"{name} {count:,}" for count, name in found if count)
+            numbers = (f"{row[key]:.4f}" for key in ("precision", "recall", "f1"))
+            yield model["model"], row["label"], *numbers, f"{row['support']:,}", taken
+
+
+# ----------------------------------------------------------------------------------------------------------- sentences
+
+
+def below(evaluation: Evaluation) -> Iterator[str]:
+    """The sentences below the tables: which model is better, what was counted, what intervals are, what is missing."""
+    record, unit = with_short_names(evaluation.record), evaluation.unit
+    models = record["models"]
+    if len(models) == MANY and record["differences"]:
+        yield sentence(record["differences"][0], record["count"], unit)
+    left_out, first = record["left_out"], evaluation.data.left_out.first
+    rest = f"; {left_out:,} left out{f' (the first: {first})' if first else ''}" if left_out else ""
+    drawn = "" if record["clusters"] is None else f" of {record['clusters']:,} clusters, which are drawn together"
+    yield f"{quantity(record['count'], unit)}{drawn}{rest}."
+    yield what_intervals_are(record, unit)
+    if len(models) == MANY:
+        yield "Detectable: the smallest difference that would have been seen in 80 % of files like this one."
+    if len(models) > MANY:
+        yield "Differences are from the first; p is corrected for their number as Holm does."
+    yield from without_intervals(models)
+    if record["task"] == "minimal-pairs":
+        yield CAUTION
+
+
+def quantity(count: int, unit: str) -> str:
+    """A number of things: "1 text", "40 texts", "1 query"."""
+    singular = f"{unit[:-3]}y" if unit.endswith("ies") else unit[:-1]
+    return f"{count:,} {singular if count == 1 else unit}"
+
+
+def what_intervals_are(record: Record, unit: str) -> str:
+    """The meaning of a confidence interval, with the first figure as an example."""
+    main = next(iter(record["models"][0]["metrics"]))
+    these = f"these {quantity(record['count'], unit)} suggest" if record["count"] > 1 else "this one suggests"
+    return (
+        f"95 % confidence interval: the range of values that the model's true {main} on all {unit} of this kind may "
+        f"plausibly have, as {these}."
+    )
+
+
+def without_intervals(models: Sequence[Record]) -> Iterator[str]:
+    """The reasons why figures have no interval, a line for all figures with one reason; of some models: with names."""
+    figures_of_reason: dict[str, list[str]] = {}
+    models_of_reason: dict[str, list[str]] = {}
+    for model in models:
+        for name, figure in model["metrics"].items():
+            if reason := figure.get("reason"):
+                _append_new(figures_of_reason.setdefault(reason, []), name)
+                _append_new(models_of_reason.setdefault(reason, []), model["model"])
+    for reason, names in figures_of_reason.items():
+        having = models_of_reason[reason]
+        of = "" if len(having) == len({model["model"] for model in models}) else f" of {', '.join(having)}"
+        yield f"No interval for {', '.join(names)}{of}: {reason}."
+
+
+def _append_new(names: list[str], name: str) -> None:
+    if name not in names:
+        names.append(name)
+
+
+def label_rows_have_intervals(labels: Sequence[Mapping[str, Any]]) -> bool:
+    """True if recalls of labels have intervals."""
+    return any(row.get("recall_low") is not None for row in labels)

@@ -1,0 +1,259 @@
+"""Make the command of a view from its spec (`views/`), and print its result or write it as a record or a page."""
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bertcli.cli.classifier import LabelModelOptions
+from bertcli.cli.inputs import SingleTexts
+from bertcli.cli.job import open_model, read_texts, set_threads
+from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, TableFormat, ThreadOptions, argument, wrong
+from bertcli.errors import BertcliError
+from bertcli.files.formats import PAGE, RECORDS, SEVERAL, check_output, ending_of
+from bertcli.report.written import say_written
+from bertcli.tasks.options import option
+from bertcli.wings.interpret.labelled import LabelledOptions, read_labelled
+from bertcli.wings.interpret.registry import ViewSpec, compute
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
+    from bertcli.report.documents import View
+
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DocumentOptions:
+    """The output of a view of all texts together."""
+
+    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
+    output: str | None = option(None, "FILE", "Write a .html page or a .json file.", "-o", "--output")
+
+
+V = TypeVar("V", bound="View")
+
+
+def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> "Texts":
+    """Open the texts of the options, and refuse an output that cannot be written before any work."""
+    from bertcli.files.texts import Texts
+
+    set_threads(threads)
+    source = read_texts(texts, OutputOptions(output=output))
+    check_output(output, endings)
+    if not source.at_hand:
+        return source
+    rows = list(source)
+    return Texts(rows, at_hand=True, count=len(rows))
+
+
+def show_each(
+    views: Iterable[V],
+    task: str,
+    texts: "Texts",
+    output: OutputOptions,
+    page: Callable[[Sequence[V]], str],
+) -> None:
+    """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
+
+    Where they are collected before they are shown, a progress bar counts them.
+    """
+    if output.output is not None or output.format == "json":
+        from bertcli.report.progress import counted
+
+        views = counted(views, task, "texts", texts.count)
+    if ending_of(output.output or "") == PAGE:
+        from bertcli.files.write.resumable_output import save
+
+        save(str(output.output), page(list(views)).encode())
+    elif output.output is not None or output.format != "table":
+        from bertcli.files.write.record_writer import write_records
+        from bertcli.report.tables import Table
+
+        write_records((view.record for view in views), output.format, output.output, Table((), ""))
+    else:
+        for number, view in enumerate(views):
+            if number:
+                print()
+            view.print()
+    if output.output is not None:
+        say_written(output.output)
+
+
+def show_document(view: V, output: DocumentOptions, page: Callable[[V], str]) -> None:
+    """One view of everything as a page or a JSON file, or printed."""
+    from bertcli.report.documents import print_document
+    from bertcli.report.terminal import as_json
+
+    if output.output is None and output.format == "table":
+        view.print()
+    elif output.output is None:
+        print_document(view.document(), output.format)
+    else:
+        from bertcli.files.write.resumable_output import save
+
+        draws = ending_of(output.output) == PAGE
+        save(output.output, page(view).encode() if draws else as_json(view.record) + b"\n")
+        say_written(output.output)
+
+
+# -------------------------------------------------------------------------------------------------- what a view reads
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BothTexts:
+    """The two texts."""
+
+    a: str = argument(..., "A", "The clean text: its result is explained.")
+    other_text: str = argument(..., "B", "The corrupted text: it differs from A, best by one word.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BothModels(ModelOptions):
+    """The two models."""
+
+    model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
+    versus: str | None = option(
+        None, "OTHER", "The other model, or a .npz or .safetensors file of arrays (trace --save).", panel="Model"
+    )
+    revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.")
+    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
+
+
+def groups_of(spec: ViewSpec) -> dict[str, Any]:
+    """The groups of options of a view's command, by the names of `run`'s parameters."""
+    common = {"threads": ThreadOptions, "options": spec.options}
+    output = OutputOptions if spec.each else DocumentOptions
+    if spec.reads == "two texts":
+        return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
+    if spec.reads == "two models":
+        return {"models": BothModels, "texts": SingleTexts, **common, "output": output}
+    if spec.reads == "labelled texts":
+        return {"data": LabelledOptions, "model": ModelOptions, **common, "output": output}
+    model = LabelModelOptions if spec.takes_classifier else ModelOptions
+    return {"texts": InputOptions, "model": model, **common, "output": output}
+
+
+def run(spec: ViewSpec, **groups: Any) -> None:
+    """Run a view's `measure`, and print or write its result."""
+    if spec.reads == "texts":
+        _of_texts(spec, **groups)
+    elif spec.reads == "two texts":
+        _of_two_texts(spec, **groups)
+    elif spec.reads == "labelled texts":
+        _of_labelled_texts(spec, **groups)
+    else:
+        _of_two_models(spec, **groups)
+
+
+def _of_texts(
+    spec: ViewSpec, texts: InputOptions, model: ModelOptions, threads: ThreadOptions, options: Any, output: Any
+) -> None:
+    source = begin(texts, threads, output.output, (*RECORDS, PAGE) if spec.each else (PAGE, ".json"))
+    if not spec.each:  # all are read before a model is opened
+        from bertcli.files.texts import Texts
+
+        rows = list(source)
+        source = Texts(rows, at_hand=True, count=len(rows))
+    opened = open_model(model, spec.sample(options, texts.texts or ()))
+    work = compute(spec)
+    if spec.each:
+        views = work.measure(opened, source, options)
+        show_each(views, spec.name, source, output, partial(work.draw, model=opened.name))
+        return
+    from bertcli.report.progress import counted
+
+    seen = Texts(counted(source, spec.name, "texts", source.count))
+    show_document(work.measure(opened, seen, options), output, work.draw)
+
+
+def _of_two_texts(
+    spec: ViewSpec, texts: BothTexts, model: ModelOptions, threads: ThreadOptions, options: Any, output: DocumentOptions
+) -> None:
+    set_threads(threads)
+    check_output(output.output, (PAGE, ".json"))
+    opened = open_model(model, spec.sample(options, [texts.a, texts.other_text]))
+    work = compute(spec)
+    from bertcli.report.progress import counted
+
+    whole = ending_of(output.output or "") == PAGE
+    counting = lambda rows: counted(rows, spec.name, "rows", len(rows))  # noqa: E731
+    views = work.measure(opened, texts.a, replace(options, b=texts.other_text), whole, counting)
+    show_document(views[0], output, lambda _: work.draw(views, opened.name))
+
+
+def _of_labelled_texts(
+    spec: ViewSpec,
+    data: LabelledOptions,
+    model: ModelOptions,
+    threads: ThreadOptions,
+    options: Any,
+    output: DocumentOptions,
+) -> None:
+    set_threads(threads)
+    check_output(output.output, (PAGE, ".json"))
+    labelled = read_labelled(data, options)
+    opened = open_model(model, spec.sample(options, ()))
+    work = compute(spec)
+    from bertcli.report.progress import counted
+
+    counting = lambda items, unit: counted(items, spec.name, unit, len(items))  # noqa: E731
+    view = work.measure(opened, labelled.texts, replace(options, labels=labelled.labels), counting)
+    show_document(view, output, lambda view: work.draw(view, opened.name))
+    # The table is printed first: it is there even where the file cannot be written.
+    if options.save is not None:
+        _save_classifier(view, options.save, opened.name)
+
+
+def _save_classifier(view: Any, file: str, model: str) -> None:
+    """Write the classifier of a `probe`, and report on stderr its layer and the command that uses it."""
+    made = view.save(file)
+    say_written(file)
+    layer = f"layer {made.layer}" if made.layer else "the embeddings"
+    logger.info("it reads %s, pooling %s, and has %d labels.", layer, ",".join(made.pooling), len(made.labels))
+    logger.info("use it: bertcli classify -m %s --classifier %s", model, file)
+
+
+def _of_two_models(
+    spec: ViewSpec,
+    models: BothModels,
+    texts: InputOptions,
+    threads: ThreadOptions,
+    options: Any,
+    output: DocumentOptions,
+) -> None:
+    if models.versus is None:
+        raise wrong("--versus", "give the other model, too: diff MODEL --versus OTHER.")
+    piped = sys.stdin is not None and not sys.stdin.isatty()
+    rows: list[Any] = []
+    if texts.texts or texts.input or piped:
+        rows = list(begin(texts, threads, output.output, (PAGE, ".json")))
+    else:
+        set_threads(threads)
+        check_output(output.output, (PAGE, ".json"))
+    if options.common and not options.check:
+        raise wrong("--common", "this is for --check.")
+    from bertcli.loaded_model import LoadedModel
+    from bertcli.report.progress import counted
+
+    work = compute(spec)
+    model = LoadedModel.load(models.model, revision=models.revision, **models.fetching)
+    other: str | LoadedModel = models.versus
+    if ending_of(models.versus) not in SEVERAL or Path(models.versus).is_dir():
+        other = LoadedModel.load(models.versus, adapter=models.adapter, **models.fetching)
+    for either in (model, other):
+        if not isinstance(either, str):
+            either.note_layers_after("compared")
+    values = counted([text.text for text in rows], spec.name, "texts", len(rows)) if rows or texts.input else None
+    try:
+        view = work.measure(model, other, values, tolerance=options.tolerance, max_length=options.max_length)
+    except work.OtherText as error:
+        raise wrong("TEXT", str(error)) from None
+    show_document(view, output, work.draw)
+    if options.check and view.differs:
+        raise BertcliError(view.differs)
+    if options.check and not options.common and any(view.only):
+        raise BertcliError(f"{'; '.join(view.only.lines(view.names))} (--common: only what both have matters).")

@@ -1,0 +1,276 @@
+"""The logit lens (nostalgebraist 2020): what the masked-language-model head would predict from each layer's state.
+
+    p_l = softmax(MLM(state_l)),   kl = Σ p_last ln(p_last / p_l)
+
+Layer 0 is the embeddings' output, the last layer what the model answers. The head was trained on the last layer only:
+an early layer that predicts nonsense may know more than it can say through that head.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bertcli.analysis.layers import layer_name, state_name
+from bertcli.analysis.texts import spelled, tokens_of
+from bertcli.engine.packing import Packed, pack
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.texts import Texts, Values, from_values
+from bertcli.loaded_model import LoadedModel, expect_model
+from bertcli.ranking import best_first
+from bertcli.report.documents import ByName, Document, View, print_document
+from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
+from bertcli.report.plots import line_chart
+from bertcli.report.shades import Shaded
+from bertcli.report.terminal import Column, visible
+from bertcli.tasks.options import takes
+from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
+from bertcli.tasks.running.task import length_limit
+from bertcli.wings.interpret.compute.target import mlm_log_probabilities
+from bertcli.wings.interpret.specs.lens import LensOptions
+
+STYLE = "td:has(> mark) { padding: 1px; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
+# Columns of the grid of best predictions in which each prediction has its probability beside it.
+MOST_WITH_SHARES = 8
+# Columns of the grid that leave room for a plot beside it.
+MOST_BESIDE = 13
+# Tokens that have a table each on the page; with more, a grid of best predictions is shown instead.
+MOST_TABLES = 3
+TITLE = "Logit lens: what each layer would predict"
+MEANING = (
+    "The residual stream after each layer goes through the model's own prediction head; layer 0 is the embeddings{}. "
+    "The head was trained on the last layer only, so an early layer may know more than it can say through it."
+)
+NUMBERS = (
+    ", rank and score are those of the last layer's best token, and KL (in nats) is the distance of a layer's "
+    "prediction from the last one's"
+)
+
+
+@dataclass(frozen=True)
+class Prediction(ByName):
+    """A token with its probability: `token` is its id, `token_str` its text, as in `fill-mask`."""
+
+    token: int
+    token_str: str
+    score: float
+
+
+@dataclass(frozen=True)
+class LayerView(ByName):
+    """A layer's best predictions, best first; rank (from 1) and score of the last layer's best token; kl in nats."""
+
+    layer: int
+    predictions: tuple[Prediction, ...]
+    rank: int
+    score: float
+    kl: float
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {**vars(self), "predictions": [dict(vars(token)) for token in self.predictions]}
+
+
+@dataclass(frozen=True)
+class TokenView(ByName):
+    """One token of the text, at `position`, through all layers."""
+
+    position: int
+    token_str: str
+    layers: tuple[LayerView, ...]
+
+    @property
+    def answer(self) -> str:
+        """The last layer's best token."""
+        return self.layers[-1].predictions[0].token_str
+
+
+@dataclass(frozen=True)
+class Lens(View):
+    """A text's masks (or all its tokens) through the layers."""
+
+    index: int
+    text: str
+    masks: tuple[TokenView, ...]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        masks = [{"position": mask.position, "layers": [layer.record for layer in mask.layers]} for mask in self.masks]
+        return {"index": self.index, "text": self.text, "masks": masks}
+
+    def print(self) -> None:
+        """The text, and the table."""
+        print(visible(self.text))
+        print()
+        print_document(self.document(), "table")
+
+    def document(self) -> Document:
+        """The table that `bertcli lens` prints: layer × predictions, a block for each mask."""
+        has_one_token = len(self.masks) == 1
+        most_predictions = max(len(layer.predictions) for mask in self.masks for layer in mask.layers)
+        columns = [] if has_one_token else [Column("Token")]
+        columns.append(Column("State"))
+        columns += [Column(f"Prediction {1 + number}") for number in range(most_predictions)]
+        columns += [Column(name, number=True) for name in ("Rank", "Score", "KL")]
+        rows, lines = [], []
+        for mask in self.masks:
+            for layer in mask.layers:
+                row = [state_name(layer.layer), *_cells(layer)]
+                if not has_one_token:
+                    # A token stands in its first row only.
+                    row.insert(0, "" if layer.layer else f"{mask.position} {mask.token_str}")
+                rows.append(row)
+                lines.append({"position": mask.position, **layer.record})
+        whose = quoted(self.masks[0].answer) if has_one_token else "the last layer's best prediction for that token"
+        below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
+        return Document(columns, rows, below, self.record, lines)
+
+
+def _cells(layer: LayerView) -> list[str]:
+    """The cells of a layer in the table: its predictions, and its numbers."""
+    cells: list[str] = [Shaded(f"{one.token_str} {one.score:.1%}", one.score) for one in layer.predictions]
+    return [*cells, f"{layer.rank:,}", f"{layer.score:.4f}", f"{layer.kl:.4f}"]
+
+
+@takes(LensOptions)
+def lens(model: LoadedModel, texts: Values, options: LensOptions) -> list[Lens]:
+    """Logit lens: predict from each layer's state, for each mask of each text or for every token (`all_tokens`).
+
+    Errors: BertcliError for a model without a masked-language-model head, and for a text without a mask.
+    """
+    return list(measure(model, from_values(texts, options.pairs), options))
+
+
+def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[Lens]:
+    """Yield what `lens` returns, one text after the other."""
+    expect_model(model)
+    check_head(model, "mlm", "lens")
+    limit = length_limit(model, options.max_length)
+    mask_id = model.tokenizer.mask_id
+    for index, (text, pair, *_) in enumerate(texts):
+        tokens = tokens_of(model, text, pair, limit)
+        positions = [position for position, id in enumerate(tokens.ids) if options.all_tokens or id == mask_id]
+        if not positions:
+            raise BertcliError(
+                f"There is no {model.tokenizer.mask_token} in {quoted(text)}: write one, or look at every token "
+                "(--all)."
+            )
+        views = []
+        of_positions = _views(model, pack([tokens]), positions, options.top_k)
+        for position, layers in zip(positions, of_positions, strict=True):
+            views.append(TokenView(position, tokens.pieces[position], tuple(layers)))
+        yield Lens(index, text, tuple(views))
+
+
+def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
+    """The views of every layer, for each of these rows of the states: [row][layer]."""
+    # Damaged weights overflow; the result is checked.
+    with np.errstate(all="ignore"):
+        *inner, last_state = [state[rows] for state in model.network.states(batch)]
+        # The last state is normed already, as heads read it.
+        states = [*map(model.network.final_norm, inner), last_state]
+    # Log-probabilities over the vocabulary are large: as many rows at once as fit the limit.
+    step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
+    views: list[list[LayerView]] = []
+    for first in range(0, len(rows), step):
+        span = slice(first, first + step)
+        last = mlm_log_probabilities(model, states[-1][span], batch)
+        by_layer = []
+        for layer, state in enumerate(states):
+            current = mlm_log_probabilities(model, state[span], batch)
+            by_layer.append(_layer_views(model, current, last, layer, top_k))
+        views += map(list, zip(*by_layer, strict=True))
+    return views
+
+
+def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
+    """Yield one layer's view for each row; `current` and `last` are log-probabilities [row, vocabulary]."""
+    answers = last.argmax(axis=1)
+    divergences = (np.exp(last) * (last - current)).sum(axis=1)
+    for row, answer, divergence in zip(current, answers, divergences, strict=True):
+        predictions = []
+        for id in map(int, best_first(row, top_k)):
+            predictions.append(Prediction(id, spelled(model, id), float(np.exp(row[id]))))
+        yield LayerView(
+            layer=layer,
+            predictions=tuple(predictions),
+            rank=1 + int((row > row[answer]).sum()),
+            score=float(np.exp(row[answer])),
+            # Rounding may give a small negative number.
+            kl=max(0.0, float(divergence)),
+        )
+
+
+def draw(views: Sequence[Lens], model: str = "") -> str:
+    """The page: a table of layers for each mask, or for many tokens a grid of each layer's best prediction."""
+    only = views[0] if len(views) == 1 else None
+    content: list[Markup] = []
+    for view in views:
+        content += _sections(view, heading=only is None)
+    has_tables = any(len(view.masks) <= MOST_TABLES for view in views)
+    lead = MEANING.format(NUMBERS if has_tables else "")
+    text = "" if only is None else only.text
+    return page(TITLE, *content, lead=lead, model=model, text=text, style=STYLE)
+
+
+def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
+    if heading:
+        yield element("h2", f"Text {view.index}")
+    if len(view.masks) > MOST_TABLES:
+        grid, curve = _grid_table(view), _agreement(view)
+        columns = min(len(view.masks), len(view.masks[0].layers))
+        if columns <= MOST_BESIDE:
+            yield side_by_side(grid, curve, even=True)
+        else:
+            yield grid
+            yield curve
+        return
+    tables = []
+    for mask in view.masks:
+        caption = f"Residual stream at token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
+        tables.append(document_table(caption, replace(view, masks=(mask,)).document()))
+    # A shorter text of one view stands in the page's frame.
+    if heading or len(view.text) > LONGEST_TEXT:
+        yield element("p", view.text, class_="text", dir="auto")
+    yield side_by_side([_curve(mask) for mask in view.masks], tables)
+
+
+def _curve(mask: TokenView) -> Markup:
+    """The probability of the last layer's best token at each layer, as a line with ticks on both axes."""
+    shares = [layer.score for layer in mask.layers]
+    caption = f"Probability of {mask.answer} after each layer (0: embeddings)"
+    return line_chart(caption, shares, "layer", "probability")
+
+
+def _agreement(view: Lens) -> Markup:
+    """The share of tokens whose best prediction after each layer is the last layer's already."""
+    best = [[layer.predictions[0].token for layer in token.layers] for token in view.masks]
+    shares = []
+    for of_layer in zip(*best, strict=True):
+        agreeing = [now == of_token[-1] for now, of_token in zip(of_layer, best, strict=True)]
+        shares.append(sum(agreeing) / len(best))
+    caption = "Share of tokens whose best prediction is already the last layer's (0: embeddings)"
+    return line_chart(caption, shares, "layer", "share of tokens")
+
+
+def _grid_table(view: Lens) -> Markup:
+    """A heat map, as in the literature: layers by tokens, in each cell the best prediction; turned for many tokens."""
+    tokens = [f"{token.position} {token.token_str}" for token in view.masks]
+    layers = [layer_name(layer) for layer in range(len(view.masks[0].layers))]
+    best = [[layer.predictions[0] for layer in token.layers] for token in view.masks]
+    transposed = len(tokens) > len(layers)
+    if transposed:
+        corner, across, down, grid = "Token", layers, tokens, best
+    else:
+        corner, across, down, grid = "Layer", tokens, layers, [*map(list, zip(*best, strict=True))]
+    with_shares = len(across) <= MOST_WITH_SHARES
+    rows = []
+    for name, predictions in zip(down, grid, strict=True):
+        row = [name]
+        for one in predictions:
+            label = f"{one.score:.0%}" if with_shares else ""
+            row.append(shaded(one.token_str, one.score, label, title=f"{one.score:.1%}"))
+        rows.append(row)
+    caption = "Residual stream after each layer: the best prediction at each token, shaded by its probability"
+    return table(caption, [Column(corner), *map(Column, across)], rows, HEAT)

@@ -1,0 +1,466 @@
+"""Activation patching: which layer and token carry the difference between the results of two texts.
+
+Text B (the corrupted one) is run again with one activation of text A (the clean one). An activation is the state after
+a layer at one token, the output of attention or feed-forward there, or an attention head's output:
+
+    effect = (m_patched - m_B) / (m_A - m_B)        0: nothing of the difference, 1: all of it
+
+m is the result that `explain` measures, too. That is "denoise"; "noise" runs A with an activation of B, and measures
+how much of the result this one activation can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv
+2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042).
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from textwrap import shorten
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertcli.analysis.layers import layer_name, state_name
+from bertcli.analysis.texts import partners, tokens_of
+from bertcli.errors import BertcliError
+from bertcli.loaded_model import LoadedModel, expect_model
+from bertcli.report.documents import Document, View, print_document
+from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
+from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
+from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
+from bertcli.tasks.options import takes
+from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
+from bertcli.tasks.running.task import length_limit
+from bertcli.tokens import Tokens
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.wings.interpret.compute.parts import ACTIVATIONS, ATTENTION, FEED_FORWARD, HEADS, LAYERS, PartWatcher
+from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
+from bertcli.wings.interpret.specs.patch import PatchOptions
+
+TITLES = {
+    LAYERS: "Residual stream after each layer",
+    ATTENTION: "Attention output, before the residual sum",
+    FEED_FORWARD: "Feed-forward output, before the residual sum",
+    HEADS: "Attention heads' output, at all tokens",
+}
+DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
+# Least difference of the two results: effects are shares of it, and below this their third digit would be noise.
+LEAST_DIFFERENCE = 0.01
+MEANING = (
+    "An effect is the share of the difference between the two results that one patched activation carries: 0 is "
+    "nothing of it, 1 all of it; effects below 0 (red) and above 1 happen. An effect of 0 does not show that an "
+    "activation has no part in the result: it may matter together with others."
+)
+logger = logging.getLogger("bertcli")
+# Positions in the text that is run (base), and in the one whose activations are taken (source).
+Pairs = Sequence[tuple[int, int]]
+
+
+# ----------------------------------------------------------------------------------------------- one place of a pass
+
+
+class TextRun(NamedTuple):
+    """A text's pass: its result, and its activations by name and layer, [token, hidden] or of heads [head, …]."""
+
+    sentence: TokenizedText
+    value: float
+    activations: dict[tuple[str, int], Array]
+
+
+def run_of(model: LoadedModel, result: Target, sentence: TokenizedText) -> TextRun:
+    """Run a text and keep a copy of every activation that can be patched."""
+    activations: dict[tuple[str, int], Array] = {}
+
+    def keep(name: str, layer: int, array: Array) -> None:
+        if name == HEADS:
+            # The batch has one sentence.
+            activations[name, layer] = array[0].copy()
+        elif name in ACTIVATIONS:
+            activations[name, layer] = array.copy()
+
+    # Damaged weights overflow; the result is checked.
+    with np.errstate(all="ignore"), watching(PartWatcher(model.network, keep, whole=True)):
+        value = float(result.of([sentence])[0])
+    check_finite(np.array(value))
+    return TextRun(sentence, value, activations)
+
+
+class Patching(NamedTuple):
+    """The text that is run again (`base`), and the one whose activations are put into it (`source`).
+
+    denoise: base is the corrupted text, source the clean one; noise: the other way round.
+    """
+
+    model: LoadedModel
+    result: Target
+    base: TextRun
+    source: TextRun
+
+    def values(self, of: str, layer: int, copies: Sequence[Pairs], heads: Sequence[int] = ()) -> Numbers:
+        """The result [copy] of copies of the base, each patched at its own pairs of positions, and in its own head.
+
+        All copies are one batch. It begins at the patched layer, with the base's state there: earlier layers compute
+        what they did in the base's own pass.
+        """
+        size = len(self.base.sentence.ids)
+        activation = self.source.activations[of, layer]
+
+        def put(name: str, number: int, array: Array) -> None:
+            if (name, number) != (of, layer):
+                return
+            for copy, pairs in enumerate(copies):
+                for base_position, source_position in pairs:
+                    if of == HEADS:
+                        head = heads[copy]
+                        array[copy, head, base_position] = activation[head, source_position]
+                    else:
+                        # Copies lie end to end.
+                        array[copy * size + base_position] = activation[source_position]
+
+        state = np.tile(self.base.activations[LAYERS, layer], (len(copies), 1))
+        with np.errstate(all="ignore"), watching(PartWatcher(self.model.network, put, layer, state, whole=True)):
+            return self.result.of([self.base.sentence] * len(copies))
+
+    def row(self, of: str, layer: int, pairs: Pairs, batch_tokens: int) -> Numbers:
+        """The results of one layer's patches: one for each pair [pair], or of heads one for each head [head]."""
+        heads: Sequence[int] = ()
+        # A state is patched at one token at a time, a head at all tokens.
+        copies: Sequence[Pairs] = [[pair] for pair in pairs]
+        if of == HEADS:
+            heads = range(self.model.config.num_attention_heads)
+            copies = [pairs for _ in heads]
+        step = max(1, batch_tokens // len(self.base.sentence.ids))
+        results = []
+        for first in range(0, len(copies), step):
+            batch = slice(first, first + step)
+            results.append(self.values(of, layer, copies[batch], heads[batch]))
+        return np.concatenate(results)
+
+
+# --------------------------------------------------------------------------------------------------- the whole of it
+
+
+@dataclass(frozen=True)
+class Patch(View):
+    """The result of patching one activation: `of` is its name, as the option has it.
+
+    values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
+    b that belong together. tokens: those of a, and those of b. meaning: the name of the result, for people.
+    """
+
+    a: str
+    b: str
+    target: str
+    meaning: str
+    value_a: float
+    value_b: float
+    pairs: tuple[tuple[int, int], ...]
+    tokens: tuple[Sequence[str], Sequence[str]]
+    of: str
+    values: dict[str, Numbers]
+
+    @property
+    def effects(self) -> dict[str, Numbers]:
+        """The effects by direction, in the shape of the values: shares of the difference between the two results."""
+        difference = self.value_a - self.value_b
+        effects = {}
+        for direction, values in self.values.items():
+            if direction == "denoise":
+                effects[direction] = (values - self.value_b) / difference
+            else:
+                effects[direction] = (values - self.value_a) / -difference
+        return effects
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
+        first, *second = [{self.of: _nulls(effects)} for effects in self.effects.values()]
+        record = {name: self[name] for name in ("a", "b", "target", "value_a", "value_b")}
+        record["pairs"] = [*map(list, self.pairs)]
+        record["effects"] = first
+        if second:
+            record["noise"] = second[0]
+        return record
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the values' columns: heads, or the tokens of b."""
+        if self.of == HEADS:
+            (values, *_) = self.values.values()
+            return [f"Head {1 + head}" for head in range(values.shape[1])]
+        return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
+
+    @property
+    def results(self) -> str:
+        """The line with the results of both texts."""
+        return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
+
+    def layer(self, row: int) -> int:
+        """The number of a row of values: of states from 0 (the embeddings), of layers from 1."""
+        return row if self.of == LAYERS else 1 + row
+
+    def row_name(self, row: int) -> str:
+        """The name of a row of values: a state, or a layer."""
+        return state_name(row) if self.of == LAYERS else layer_name(self.layer(row))
+
+    def document(self) -> Document:
+        """The table that `bertcli patch` prints: layers by tokens of B, or by heads."""
+        both = len(self.effects) > 1
+        columns = [Column("State" if self.of == LAYERS else "Layer")]
+        if both:
+            columns.append(Column("Direction"))
+        columns += [Column(name, number=True) for name in self.columns]
+        rows, lines = [], []
+        for direction, effects in self.effects.items():
+            for layer, of_layer in enumerate(_nulls(effects)):
+                names = [self.row_name(layer), direction] if both else [self.row_name(layer)]
+                rows.append([*names, *map(_effect_cell, of_layer)])
+                for column, effect in enumerate(of_layer):
+                    lines.append(self._line(direction, layer, column, effect))
+        return Document(columns, rows, self.below(), self.record, lines)
+
+    def _line(self, direction: str, row: int, column: int, effect: float | None) -> dict[str, Any]:
+        """One effect as a line of a .csv file."""
+        line = {"of": self.of, "direction": direction, "layer": self.layer(row)}
+        if self.of == HEADS:
+            line["head"] = 1 + column
+        else:
+            line |= {"position": column, "token": self.tokens[1][column]}
+        return {**line, "effect": effect}
+
+    def below(self) -> list[str]:
+        """The lines below the table: both results, and how to read an effect."""
+        runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
+        return [
+            f"{self.results[0].upper()}{self.results[1:]}.",
+            f"Effect: 0 nothing, 1 all of the difference ({runs}).",
+        ]
+
+    def print(self) -> None:
+        """Print the table, shaded in color where the terminal has color; turned if it is wider than the terminal.
+
+        In the turned table tokens go down and states across, so that a long text is as wide as a short one.
+        """
+        document, width = self.document(), terminal_width()
+        cells = [[column.name for column in document.columns], *document.rows]
+        widths = [2 + max(cell_count(visible(cell)) for cell in column) for column in zip(*cells, strict=True)]
+        if width is not None and sum(widths) > width:
+            print_shades(self.turned(width))
+            below = self.below()
+            if self.of == LAYERS:
+                below.insert(0, "Across: state 0 is the embeddings, state N what layer N gives.")
+            print("", *(folded(visible(line), width) for line in below), sep="\n")
+        elif shows_shades():
+            print_shades(_aligned(row, widths) for row in cells)
+            print("", *document.folded_below(), sep="\n")
+        else:
+            print_document(document, "table")
+
+    def turned(self, width: int) -> Iterator[list[str]]:
+        """The turned table for a terminal of this width: a row for each token or head, a column for each layer.
+
+        Columns that do not fit follow in further tables. A line is a list of cells.
+        """
+        labels = [visible(name) for name in self.columns]
+        heading = "state" if self.of == LAYERS else "layer"
+        label_width = 1 + max(map(cell_count, [heading, *labels]))
+        # Without color a block character stands before the number.
+        gap = 1 if shows_shades() else 2
+        for direction, effects in self.effects.items():
+            # What is down in `effects`, a layer, is across here.
+            texts = [[f"{effect:z.2f}" if np.isfinite(effect) else "" for effect in of_layer] for of_layer in effects]
+            names = [str(self.layer(row)) for row in range(len(texts))]
+            widths = [gap + max(map(len, [name, *column])) for name, column in zip(names, texts, strict=True)]
+            for table_number, layers in enumerate(fitting(widths, width - label_width)):
+                if table_number:
+                    yield []
+                elif len(self.effects) > 1:
+                    yield [f"{direction}: {DIRECTIONS[direction]}"]
+                numbers = [padded(names[layer], widths[layer], number=True) for layer in layers]
+                yield [padded(heading, label_width), *numbers]
+                for row, label in enumerate(labels):
+                    cells = []
+                    for layer in layers:
+                        text = padded(texts[layer][row], widths[layer], number=True)
+                        cells.append(Shaded(text, effects[layer][row]) if text.strip() else text)
+                    yield [padded(label, label_width), *cells]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The cells of a row in their columns, with their shades; the first is no number."""
+    cells = []
+    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        text = padded(visible(cell), width, column > 0)
+        cells.append(Shaded(text, cell.shade) if isinstance(cell, Shaded) else text)
+    return cells
+
+
+def _effect_cell(effect: float | None) -> str:
+    return "" if effect is None else Shaded(f"{effect:+z.3f}", effect)
+
+
+def _nulls(values: Numbers) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+
+
+@takes(PatchOptions)
+def patch(model: LoadedModel, a: str, options: PatchOptions) -> Patch:
+    """Activation patching between texts a (clean) and b (corrupted): `.effects` of every layer and token, `.record`.
+
+    of: "layers" (states, the embeddings first), "attention", "feed-forward" (their outputs before they are added), or
+    "heads". direction: "denoise" runs b with what a has, "noise" a with what b has, "both" does both. The result is
+    that of `explain`; what is not named is what the model predicts for a. Errors: BertcliError as in `explain`, for
+    texts that do not differ, and for results closer than 0.01.
+    """
+    (view,) = patches(model, a, options, (options.of,))
+    return view
+
+
+def patches(
+    model: LoadedModel,
+    a: str,
+    options: PatchOptions,
+    activations: Sequence[str],
+    counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+) -> list[Patch]:
+    """Patch several activations as `patch` does one; `counting` wraps the loop over layers (progress)."""
+    expect_model(model)
+    if not model.config.num_hidden_layers:
+        raise BertcliError(f"{model.name} has no layers to patch: its vectors come from a table of words alone.")
+    limit = length_limit(model, options.max_length)
+    prepared = preparing(model, options)
+    tokens_a = tokens_of(model, prepared(a), options.text_pair, limit)
+    tokens_b = tokens_of(model, prepared(options.b), options.text_pair, limit)
+    if (tokens_a.ids, tokens_a.segments) == (tokens_b.ids, tokens_b.segments):
+        raise BertcliError("The two texts have the same tokens, so there is no difference to locate.")
+    sentence_a = sentence_of(model, tokens_a, a, options)
+    result = result_of(model, sentence_a, options)
+    # At a mask, both texts are asked about the word that was found for a.
+    options_b = options if sentence_a.mask is None else replace(options, word=result.target)
+    sentence_b = sentence_of(model, tokens_b, options.b, options_b)
+    clean = run_of(model, result, sentence_a)
+    corrupted = run_of(model, result, sentence_b)
+    if abs(clean.value - corrupted.value) < LEAST_DIFFERENCE:
+        raise BertcliError(
+            f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
+            f"than {LEAST_DIFFERENCE} apart, so there is no difference to locate. Choose another result "
+            "(--word, --label, --versus)."
+        )
+    pairs = _pairs(tokens_a, tokens_b)
+    pairs_of_b = [(in_b, in_a) for in_a, in_b in pairs]
+    patchings = {
+        "denoise": (Patching(model, result, corrupted, clean), pairs_of_b),
+        "noise": (Patching(model, result, clean, corrupted), pairs),
+    }
+    directions = [name for name in patchings if options.direction in (name, "both")]
+    sites = []
+    for of in activations:
+        # There is one state more than layers: the embeddings.
+        rows = model.config.num_hidden_layers + (of == LAYERS)
+        sites += [(of, direction, row) for direction in directions for row in range(rows)]
+    grids: dict[tuple[str, str], list[Numbers]] = {}
+    for of, direction, row in counting(sites):
+        patching, positions = patchings[direction]
+        values = patching.row(of, row, positions, options.batch_tokens or BATCH_TOKENS)
+        if of != HEADS:
+            # Columns are the tokens of b, of which only those in pairs were patched.
+            of_tokens = np.full(len(tokens_b.ids), np.nan)
+            of_tokens[[in_b for _, in_b in pairs]] = values
+            values = of_tokens
+        grids.setdefault((of, direction), []).append(values)
+    return [
+        Patch(
+            a=a,
+            b=options.b,
+            target=result.target,
+            meaning=result.meaning,
+            value_a=clean.value,
+            value_b=corrupted.value,
+            pairs=tuple(pairs),
+            tokens=(list(tokens_a.pieces), list(tokens_b.pieces)),
+            of=of,
+            values={direction: np.array(grids[of, direction]) for direction in directions},
+        )
+        for of in activations
+    ]
+
+
+def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
+    """Pair the positions of a and b: one to one if they have equally many tokens, else where their pieces align.
+
+    Tokens without a partner are logged.
+    """
+    if len(a.ids) == len(b.ids):
+        return [(i, i) for i in range(len(a.ids))]
+    pairs = partners(a.pieces, b.pieces)
+    alone = []
+    for side, tokens in enumerate((a, b)):
+        with_partner = {pair[side] for pair in pairs}
+        pieces = [piece for position, piece in enumerate(tokens.pieces) if position not in with_partner]
+        alone.append(shorten(" ".join(pieces) or "none", 100, placeholder=" …"))
+    logger.info(
+        "the texts have %d and %d tokens. Tokens that only one of them has are not patched: %s of A, %s of B.",
+        len(a.ids),
+        len(b.ids),
+        *alone,
+    )
+    return pairs
+
+
+def measure(
+    model: LoadedModel,
+    a: str,
+    options: PatchOptions,
+    whole: bool = False,
+    counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
+) -> list[Patch]:
+    """Patch the activation that the options name, or with `whole` all, for the page."""
+    return patches(model, a, options, ACTIVATIONS if whole else (options.of,), counting)
+
+
+# ----------------------------------------------------------------------------------------------------------- the page
+
+
+def draw(views: Sequence[Patch], model: str = "") -> str:
+    """The page: both texts with their differing pieces marked, and a heat map for each activation and direction."""
+    view = views[0]
+    columns = [Column("Text"), Column("Tokens, marked where the texts differ"), Column("Result", number=True)]
+    results = ("A (clean)", view.value_a), ("B (corrupted)", view.value_b)
+    rows = [[name, _pieces(view, side), f"{value:.4f}"] for side, (name, value) in enumerate(results)]
+    texts = table(f"Two texts; the result is {view.meaning}", columns, rows)
+    grids = [_map(one, direction) for one in views for direction in one.values]
+    title = f"Activation patching: {view.meaning}"
+    return page(title, texts, maps(*grids), lead=MEANING, model=model)
+
+
+def _pieces(view: Patch, side: int) -> Markup:
+    """The tokens of one text; those whose partner in the other text differs, or is missing, are marked."""
+    other_side = 1 - side
+    partner_of = {pair[side]: pair[other_side] for pair in view.pairs}
+    shaded_words: list[str] = []
+    for position, piece in enumerate(view.tokens[side]):
+        partner = partner_of.get(position)
+        is_equal = partner is not None and view.tokens[other_side][partner] == piece
+        shaded_words += [piece if is_equal else shaded(piece, 1.0), " "]
+    return element("span", *shaded_words)
+
+
+def _map(view: Patch, direction: str) -> Markup:
+    """The heat map of an activation and direction; a cell's title has its value and both texts' results.
+
+    Layers go down, and tokens or heads across; where there are more tokens than layers, tokens go down.
+    """
+    effects, values = view.effects[direction], view.values[direction]
+    corner, across = "Layer", view.columns
+    down = [layer_name(view.layer(row)) for row in range(len(effects))]
+    if view.of != HEADS and len(across) > len(down):
+        corner, across, down = "Token of B", down, across
+        effects, values = effects.T, values.T
+    unpatched = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
+
+    def cell(effect: float, value: float) -> str:
+        if np.isnan(effect):
+            return ""
+        return shaded(f"{effect:+z.2f}", effect, title=f"{value:.4f} patched, {unpatched}")
+
+    rows = [[name, *map(cell, *row)] for name, *row in zip(down, effects, values, strict=True)]
+    columns = [Column(corner), *map(Column, across)]
+    return table(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows, HEAT)

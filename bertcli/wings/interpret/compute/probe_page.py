@@ -1,0 +1,65 @@
+"""The page of `bertcli probe`: accuracy by layer with intervals, the table, and one layer's confusion matrix."""
+
+from dataclasses import replace
+
+from bertcli.analysis.layers import state_name
+from bertcli.report.page import element, page, side_by_side, table
+from bertcli.wings.evaluate.outcome import Curve
+from bertcli.wings.evaluate.report.page import STYLE, confused, drawn
+from bertcli.wings.interpret.compute.probe_result import Probe
+
+# With fewer texts, an interval of the accuracy is wider than most differences between layers.
+FEW_TEXTS = 100
+TITLE = "Linear probes: what each layer knows"
+LEAD = (
+    "A probe shows what a linear classifier can read from a layer's states; it does not show that the model uses it. "
+    "The bars at the points are 95 % intervals over folds; majority is the share of the most frequent label, control "
+    "the same probe on labels drawn at random (the mean of ten draws)."
+)
+CAPTION = "Accuracy of a linear classifier on each layer's states, with its 95 % interval"
+FEW = f"With fewer than {FEW_TEXTS} texts, differences between layers are mostly chance."
+# Layers that have their number below the picture; more would overlap.
+MOST_NUMBERS = 13
+
+
+def draw(view: Probe, model: str = "") -> str:
+    """Draw the page."""
+    document = view.document()
+    sentences = list(document.below)
+    if view.count < FEW_TEXTS and view.unit == "texts":
+        sentences.append(FEW)
+    paragraphs = [element("p", sentence) for sentence in sentences]
+    # The second column has bars after its numbers, which the picture replaces.
+    rows = [[state, accuracy.split()[0], *others] for state, accuracy, *others in document.rows]
+    picture = element("figure", element("figcaption", CAPTION), drawn(_accuracy_curve(view)))
+    columns = [replace(column, number=True) if column.name == "Accuracy" else column for column in document.columns]
+    tables = [table("Layers", columns, rows)]
+    # Where a text may have several labels, there is no matrix of one against another.
+    if not view.multi_label:
+        layer = view.layers[view.chosen]
+        counts = layer.confusion.astype(int).tolist()
+        tables.append(confused(f"Probe ({state_name(layer.layer)})", view.labels, counts))
+    return page(TITLE, side_by_side([picture, *paragraphs], tables), lead=LEAD, model=model, style=STYLE)
+
+
+def _accuracy_curve(view: Probe) -> Curve:
+    """Accuracy by layer with its intervals; beside it the majority's share, and the control."""
+    layers = view.layers
+    last = max(1, len(layers) - 1)
+    across = [layer.layer / last for layer in layers]
+    accuracy = [layer.accuracy.value for layer in layers]
+    majority = [layer.majority for layer in layers]
+    control = [layer.control for layer in layers]
+    records = [layer.accuracy.record for layer in layers]
+    every = -(-len(layers) // MOST_NUMBERS)
+    names = ["" if layer.layer % every else str(layer.layer) for layer in layers]
+    return Curve(
+        title=TITLE,
+        across="layer (0: embeddings)",
+        up="accuracy",
+        points=list(zip(across, accuracy, strict=True)),
+        names=names,
+        ranges=[(record["low"], record["high"]) for record in records],
+        beside=[list(zip(across, heights, strict=True)) for heights in (majority, control)],
+        line_names=["accuracy", "majority", "control"],
+    )

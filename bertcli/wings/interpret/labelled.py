@@ -1,0 +1,70 @@
+"""The labelled texts that the view probe reads: their options, and how they are read from a file.
+
+`bertcli evaluate` reads its DATA with the same reader (evaluate/load/data_file.py), but has options of its own.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bertcli.cli.options import wrong
+from bertcli.tasks.options import delimiter_option, no_header_option, option
+from bertcli.wings.evaluate.options import Evaluate, TaskName
+from bertcli.wings.interpret.specs.probe import ProbeOptions
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
+
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledOptions:
+    """The texts, and what is true of them."""
+
+    input: str | None = option(
+        None, "FILE", "Labelled texts: .csv, .tsv, .jsonl or .parquet; with --words .jsonl, or CoNLL's columns.",
+        "-i", "--input", panel="Input",
+    )  # fmt: skip
+    column: str | None = option(
+        None, "NAME", "The field, or the number of the column, of texts or words.", panel="Input"
+    )
+    pair_column: str | None = option(None, "NAME", "The field of second texts.", panel="Input")
+    label_column: str | None = option(None, "NAME", "The field, or the column, of labels or tags.", panel="Input")
+    no_header: bool = no_header_option(panel="Input")
+    delimiter: str | None = delimiter_option(panel="Input")
+
+
+class LabelledTexts(NamedTuple):
+    """Texts, or with --words lists of words, and as many labels, or lists of tags."""
+
+    texts: "Texts | list[list[str]]"
+    labels: list[Any]
+
+
+def read_labelled(data: LabelledOptions, options: ProbeOptions) -> LabelledTexts:
+    """Read the file. Rows without a label are left out like unusable ones, and a note has their number.
+
+    Wrong usage is a typer.BadParameter.
+    """
+    if data.input is None:
+        raise wrong("--input", "give a file of labelled texts (-i).")
+    from bertcli.files.texts import Texts
+    from bertcli.wings.evaluate.load.data_file import read
+
+    columns = {name: value for name, value in vars(data).items() if name != "input"}
+    task: TaskName = "tag" if options.words else "classification"
+    read_options = Evaluate(task=task, keep_going=options.keep_going, **columns)
+    found = read(data.input, read_options, any_tag=options.words)
+    rows = []
+    for row in found.rows:
+        if row.label == "":
+            found.left_out.add(f"{row.location}: there is no label.")
+        else:
+            rows.append(row)
+    if found.left_out.count:
+        logger.info("%d left out; the first: %s", found.left_out.count, found.left_out.first)
+    if options.words:
+        words, tags = ([row.label[side] for row in rows] for side in (0, 1))
+        return LabelledTexts(words, tags)
+    return LabelledTexts(Texts(rows, at_hand=True, count=len(rows)), [row.label for row in rows])

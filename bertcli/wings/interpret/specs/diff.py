@@ -1,0 +1,46 @@
+"""The view diff: its options, whose docstring is the help. Its work is in compute/diff.py."""
+
+from dataclasses import dataclass
+
+from bertcli.tasks.options import option
+from bertcli.wings.interpret.options import Cut
+from bertcli.wings.interpret.registry import ViewSpec
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiffOptions(Cut):
+    """Compare two models tensor by tensor and step by step; find where they first differ.
+
+    bertcli diff bert-base-uncased --versus my-fine-tune "The cat sat on the mat."
+    bertcli diff my-model --versus my-float16 "A cat." --tolerance 1e-2 --check
+    bertcli diff my-model --versus my-copy --check
+    bertcli diff my-model --versus arrays.npz
+
+    With a text both models run on it, and the table has a row for each step:
+
+      Max abs   the largest absolute difference
+      Max rel   that, divided by the step's largest number
+      Cosine    the mean cosine of the two models' rows
+      Beyond    "first" for the first step whose Max rel is above --tolerance,
+                "yes" for later ones, which may only follow from it
+
+    Below the table are the weights that differ most, and the steps that only one
+    model has, such as those of a prediction head.
+
+    Without a text only the weights are compared: which differ, which exist in one
+    model only, and a digest of each model.
+
+    OTHER may be a file of arrays: what trace --save wrote, which holds the ids of its
+    text, or hidden states of transformers as hidden_states.0, hidden_states.1, …
+    """
+
+    tolerance: float = option(
+        1e-4, "T", "Largest allowed difference, relative to the step's largest number. (default: 0.0001)", least=0
+    )
+    check: bool = option(
+        False, "", "End with status 1 if something is beyond the tolerance, or exists on one side only, for CI."
+    )
+    common: bool = option(False, "", "With --check: ignore what only one of the models has.")
+
+
+SPEC = ViewSpec(DiffOptions, reads="two models", position=6)

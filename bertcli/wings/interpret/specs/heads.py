@@ -1,0 +1,79 @@
+"""The view heads: its options, whose docstring is the help. Its work is in compute/heads.py."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Pairs
+from bertcli.tasks.options import option
+from bertcli.tasks.registry import MASKED_SAMPLE
+from bertcli.wings.interpret.options import TargetOptions
+from bertcli.wings.interpret.registry import ViewSpec, sample_for
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadsOptions(TargetOptions):
+    """Attention heads: where each looks, and what the result loses without it.
+
+    bertcli heads "The cat sat on the mat." "It rained."
+    bertcli heads -i texts.txt --format csv
+    bertcli heads "I loved every minute of it." --ablate --top-k 10
+    bertcli heads "I loved every minute of it." --ablate -o heads.html
+    bertcli heads "She poured a cup of hot [MASK]." --layer 3.2
+    bertcli heads "She poured a cup of hot [MASK]." --rollout
+
+    The table has means over all tokens of the texts: the entropy of a token's
+    attention weights in nats, the distance to the tokens it looks at, and the
+    shares of weight on special tokens, on the token itself, on the next and on the
+    previous one. Layers and heads count from 1. Weights say where a head looks, not
+    what it contributes.
+
+    --layer 3.2 prints the weights of layer 3, head 2 in percent: each row is a
+    token, and its columns are the tokens it looks at. --layer 3 prints the mean of
+    that layer's heads.
+
+    --ablate adds Change: the result (as in explain) with the head's output set to
+    zero, less the result as it is. Near 0 the model does without the head here,
+    perhaps only because another one does the same.
+
+    --rollout follows one text's attention through all layers, each averaged with
+    the identity for the residual connection. The table shows what one token
+    (--token) draws on, beside the mean of all weights. Raw weights and rollout often
+    disagree, and neither says what the result depends on.
+    """
+
+    pairs: Pairs = None
+    _: KW_ONLY
+    ablate: bool = option(False, "", "Also set each head's output to zero, and show what that changes, most first.")
+    top_k: int | None = option(None, "K", "Show only the first K heads.", least=1)
+    layer: str | None = option(
+        None, "LAYER[.HEAD]",
+        "Show the attention weights of one head of one text, or of a layer the mean of its heads: 3.2 is layer 3, head "
+        "2.",
+    )  # fmt: skip
+    rollout: bool = option(False, "", "Also follow one text's attention through all layers: attention rollout.")
+    token: int | None = option(
+        None, "N", "With --rollout: the token that is shown, from 0. (default: a mask, else the first)", least=0
+    )
+
+    def __post_init__(self) -> None:
+        """Errors: BertcliError for a result without `ablate`, a token without `rollout`, and `layer` with either."""
+        super().__post_init__()
+        if self.token is not None and not self.rollout:
+            raise BertcliError("A token (--token) needs rollout: add it (--rollout), or leave out the token.")
+        if not self.ablate and (self.label, self.word, self.versus) != (None, None, None):
+            raise BertcliError(
+                "A label, a word or another text (--label, --word, --versus) needs ablate: add it (--ablate)."
+            )
+        if self.layer is not None and (self.ablate or self.rollout or self.top_k is not None):
+            raise BertcliError(
+                "One head's weights (--layer) are shown alone: leave out --ablate, --rollout and --top-k."
+            )
+
+
+def _sample(options: HeadsOptions, texts: Sequence[str]) -> str:
+    """The bundled model for these texts: without ablation there is no result, so any model will do."""
+    return sample_for(options, texts) if options.ablate else MASKED_SAMPLE
+
+
+SPEC = ViewSpec(HeadsOptions, sample=_sample, position=3)

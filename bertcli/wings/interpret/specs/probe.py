@@ -1,0 +1,91 @@
+"""The view probe: its options, whose docstring is the help. Its work is in compute/probe.py."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+from bertcli.errors import BertcliError
+from bertcli.files.formats import ending_of
+from bertcli.files.texts import Pairs
+from bertcli.tasks.options import ReadOptions, option
+from bertcli.wings.interpret.registry import ViewSpec
+
+ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
+# The ending of a file that `save` writes; bertcli/classifier.py has it, too, and imports NumPy, as --help must not.
+CLASSIFIER = ".safetensors"
+MOST_FOLDS = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProbeOptions(ReadOptions):
+    """Linear probes: what each layer's states know about your labels; train a classifier from them.
+
+    bertcli probe -i reviews.csv --column text --label-column label
+    bertcli probe -i reviews.csv -m my-encoder --save mine.safetensors
+    bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
+    bertcli probe -i train.conllu --words -o probe.html
+
+    For each layer a logistic regression with an L2 penalty is trained to predict the
+    labels from the layer's states. A text's states are pooled as encode pools them;
+    a word is the mean of its pieces. Figures are means over the folds of a
+    cross-validation; the penalty C is chosen inside each fold. A label field that is
+    a list gives a text several labels, or none. All layers' vectors are in memory at
+    once.
+
+    Control is the accuracy on random labels, where each distinct text or word has
+    one (mean of ten draws). Selectivity is accuracy minus control: what the probe
+    reads from the states rather than learns by heart. The best layer is chosen on
+    the folds that measure it, so it looks a little better than it is.
+
+    A probe shows what can be read from a state, not that the model uses it.
+
+    --save writes the probe of the best layer (or --layer), fitted to all texts, as a
+    small file. With the same model classify, evaluate, explain and serve take it as
+    --classifier FILE, and Python as bertcli.load(MODEL, classifier=FILE).
+    """
+
+    labels: Any = ()
+    pairs: Pairs = None
+    _: KW_ONLY
+    keep_going: bool = option(False, "", "Leave out rows that cannot be used, and count them.", panel="Input")
+    words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
+    folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
+    layer: int | None = option(
+        None, "N", "The layer whose confusions the page shows, and that --save writes. (default: the best)"
+    )
+    pooling: ProbePooling | None = option(
+        None, "MODE",
+        "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "
+        "and cls where the model specifies none)",
+    )  # fmt: skip
+    normalize: bool = option(False, "", "Scale each text's vector to length 1 before the classifier reads it.")
+    save: str | None = option(
+        None,
+        "FILE",
+        "Write the probe of the best layer, or of --layer, to a .safetensors file, for classify --classifier FILE.",
+    )
+
+    def __post_init__(self) -> None:
+        """Errors: BertcliError for more folds than there are t values for, and for options that contradict words."""
+        super().__post_init__()
+        if self.folds > MOST_FOLDS:
+            raise BertcliError(f"folds (--folds) is {self.folds}: choose 3 to {MOST_FOLDS}.")
+        if self.words and self.pairs is not None:
+            raise BertcliError("Words have no pairs: leave out the second texts, or words (--words).")
+        if self.words and self.save is not None:
+            raise BertcliError("A saved probe classifies texts, not words: leave out one (--save, --words).")
+        if self.words and (self.pooling is not None or self.normalize):
+            raise BertcliError("A word is the mean of its pieces: leave out --pooling and --normalize, or --words.")
+        if self.save is not None:
+            check_name(self.save)
+
+
+def check_name(file: str) -> None:
+    """Raise BertcliError for a file to save in that is none, such as the folder that older versions wrote."""
+    if ending_of(file) != CLASSIFIER:
+        raise BertcliError(
+            f"{file} is not a {CLASSIFIER} file. A probe is saved as a small file, no longer as a model's folder: give "
+            "--save FILE.safetensors, and then bertcli classify -m MODEL --classifier FILE.safetensors."
+        )
+
+
+SPEC = ViewSpec(ProbeOptions, reads="labelled texts", position=5)

@@ -1,0 +1,326 @@
+"""export: a model as an ONNX file, or as a folder that other libraries can open."""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from bertcli.engine.packing import Packed
+from bertcli.engine.padded_batch import pack_padded
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.formats import check_output
+from bertcli.files.write.resumable_output import writing
+from bertcli.folder.layout import Layout
+from bertcli.folder.missing_files import has_tokenizer
+from bertcli.loaded_model import LoadedModel
+from bertcli.network.ops import gather
+from bertcli.report.terminal import visible
+from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.parts.scoring import Scoring, scoring
+from bertcli.tracing.dispatch import Array
+from bertcli.wings.onnx import file as onnx_file
+from bertcli.wings.onnx import rules
+from bertcli.wings.onnx.export_options import ExportOptions, Precision
+from bertcli.wings.onnx.exporter import HIDDEN, Exporter, exporter_of
+from bertcli.wings.onnx.graph import IDS, MASK, SEGMENTS, OnnxValue, StoredType
+from bertcli.wings.onnx.session import Session, installed, require
+
+logger = logging.getLogger("bertcli")
+FILES: dict[Precision, str] = {  # the names that sentence-transformers and transformers.js look for
+    "float32": "model.onnx",
+    "float16": "model_fp16.onnx",
+    "int8": "model_quantized.onnx",
+    "int8-stored": "model_int8.onnx",
+}
+STORED: dict[Precision, StoredType] = {"float16": "float16", "int8-stored": "int8"}
+LARGEST_DIFFERENCE = 1e-4  # from NumPy's numbers, in float32; relative to the largest number if that is above 1
+# The head that a model was made for, if it has several; nsp and sop were only a help in training.
+HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm")
+ANSWER = ("start_logits", "end_logits")
+# How files end that a folder for other libraries has besides those that bertcli read to open the model.
+SMALL = (".json", ".txt", ".model", ".jinja")
+OF_MODULES = (".json", ".safetensors", ".bin")
+NETWORK_WEIGHTS = (".index.json", ".safetensors", ".bin")
+
+
+class Exported(NamedTuple):
+    """The file that was written, and the largest difference from NumPy's numbers; None if it was not checked."""
+
+    file: Path
+    bytes: int
+    outputs: tuple[str, ...]
+    difference: float | None
+
+
+def export_file(model: LoadedModel, file: str | Path, options: ExportOptions) -> Exported:
+    """Write a model as an ONNX file, whose inputs and outputs have the names that other tools expect.
+
+    Errors: BertcliError if the packages of the extra are missing, for results that the model does not have, for a model
+    without weights, and while writing; what was there is then unchanged.
+    """
+    check_output(str(file), (".onnx",))
+    target = Path(os.path.realpath(file))
+    with _draft_of(target.parent, str(file)) as draft:
+        return _make_graph(model, draft / target.name, options)._replace(file=Path(file))
+
+
+def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions) -> Exported:
+    """Write a model into a folder that sentence-transformers (backend="onnx") and transformers.js can open.
+
+    The graph lies in its folder onnx/ under the name that transformers.js has for its precision; beside that lie the
+    configuration, tokenizer and sentence-transformers' files of the model, see `Tokenizer.save`. Into the model's own
+    folder only the graph is written. Errors are those of `export_file`.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
+    name = Path("onnx", FILES[options.precision])
+    with _draft_of(target, str(target)) as draft:
+        (draft / "onnx").mkdir()
+        exported = _make_graph(model, draft / name, options)
+        if model.layout is not None and model.path != target.resolve():
+            _copy_small_files(model.layout, draft)
+            if has_tokenizer({file.name for file in draft.iterdir()}):
+                model.tokenizer.save(draft)
+    given = GraphResults.of(model, options)
+    others = "sentence-transformers takes %s, and no graph: this folder is for others."
+    if model.layout is not None and model.layout.is_static:
+        logger.info(others, "a static model's table")
+    if given.scored is not None:
+        logger.info(others, "the weights of a cross-encoder made of modules")
+    plan = given.plan
+    if plan is not None and model.path is not None:
+        sentence = model.sentence
+        if (plan.pooling, plan.normalize) != (sentence.pooling_or_default, sentence.normalize):
+            logger.warning(
+                "sentence-transformers pools as the folder's files say (%s), not as you asked: only programs "
+                "that read the graph's output sentence_embedding get your pooling.", sentence.reason,
+            )  # fmt: skip
+    return exported._replace(file=target / name)
+
+
+def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Exported:
+    """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
+    opset, precision = options.opset, options.precision
+    check = installed("onnxruntime") if options.check is None else options.check
+    require(*(("onnx", "onnxruntime") if check or precision == "int8" else ("onnx",)))
+    if not model.has_weights:
+        raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
+    if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
+        opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
+        raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (--opset).")
+    results = GraphResults.of(model, options)
+    if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
+        logger.warning(
+            "this model leaves its prompt out of the pooling; the graph does not know where the prompt ends, and "
+            "pools it, too."
+        )
+    made = results.export(opset, STORED.get(precision, "float32"))
+    onnx_file.check(made)
+    onnx_file.write_parts(made, file, two_files=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
+    if precision == "int8":
+        onnx_file.quantize(file)
+        logger.info(onnx_file.LESS_EXACT)
+    error = difference(results, file) if check else None
+    if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
+        raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
+    size = sum(one.stat().st_size for one in file.parent.iterdir())
+    return Exported(file, size, tuple(made.outputs), error)
+
+
+def _copy_small_files(layout: Layout, target: Path) -> None:
+    """Copy the files of a model that were read or are small, and the weights of sentence-transformers' modules.
+
+    Other libraries may read small files that bertcli does not. The network's own weights are in the graph.
+    In folders of sentence-transformers' first versions the network has a folder of its own, 0_Transformer; these other
+    libraries look for it at the top.
+    """
+    source, network = layout.folder.path, layout.transformer.path
+    network_apart = not layout.is_static and network != source
+    read = set(layout.folder.files_read)
+    for file in [*sorted(source.iterdir()), *(network.iterdir() if network_apart else ())]:
+        if (file in read or file.suffix in SMALL) and not file.name.endswith(NETWORK_WEIGHTS):
+            shutil.copyfile(file, target / file.name)
+        elif (file / "config.json").exists() and not (network_apart and file == network):
+            (target / file.name).mkdir()
+            for inner in file.iterdir():
+                if inner in read or inner.suffix in OF_MODULES:
+                    shutil.copyfile(inner, target / file.name / inner.name)
+    if network_apart:
+        modules = json.loads((target / "modules.json").read_bytes())
+        modules[0]["path"] = ""
+        (target / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
+
+
+def difference(options: "GraphResults", file: Path) -> float:
+    """The largest difference between a file's results and NumPy's, on two sentences, one of them padded.
+
+    Relative to a result's largest number if that is above 1; NaN if there are such.
+    """
+    config = options.model.config
+    length = min(16, config.max_tokens)
+    lengths = np.array([[max(1, length - 5)], [length]])
+    mask = np.arange(length) < lengths
+    ids = np.random.default_rng(0).integers(0, config.vocab_size, mask.shape)
+    # All segments occur.
+    segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
+    batch, *_ = pack_padded(ids, segments, mask)
+    results = options.numpy(batch)
+    of_graph = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
+    differences = [0.0]
+    for name, expected in results.items():
+        found = of_graph[name]
+        # Of results with a row for each token the graph has rows for padding, too.
+        if len(expected) == mask.sum():
+            found = found[mask]
+        largest = max(1.0, np.abs(expected).max())
+        differences.append(float(np.abs(found - expected).max() / largest))
+    # np.max keeps NaN, where max would not.
+    return float(np.max(differences))
+
+
+@contextmanager
+def _draft_of(folder: Path, what: str) -> Iterator[Path]:
+    """Yield a temporary folder on the same disk as `folder`; at the end its files are moved there.
+
+    After an error it is removed with all its files. Errors: BertcliError for an OSError, naming `what`.
+    """
+    with writing(what):
+        existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+        with TemporaryDirectory(prefix=".bertcli.", dir=existing) as draft:
+            yield Path(draft)
+            files = sorted((path for path in Path(draft).rglob("*") if path.is_file()), reverse=True)
+            for file_in_draft in files:
+                with file_in_draft.open("r+b") as written:
+                    os.fsync(written.fileno())
+            for file_in_draft in files:  # weights before the file that refers to them
+                destination = folder / file_in_draft.relative_to(draft)
+                destination.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(file_in_draft, destination)
+
+
+# ------------------------------------------------------------------------------------------- what a graph gives
+
+
+@dataclass(frozen=True)
+class GraphResults:
+    """A model and the results of its graph: a head's logits, a sentence's vector, a pair's score, hidden states."""
+
+    model: LoadedModel
+    head: str | None = None
+    plan: Plan | None = None
+    scored: Scoring | None = None
+
+    @classmethod
+    def of(cls, model: LoadedModel, options: ExportOptions) -> "GraphResults":
+        """The results of the options; by default a sentence model's vector, or the logits of the model's own head.
+
+        head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "lasttoken", "pooler", or
+        "none" for hidden states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
+        """
+        head, pooling = options.head, options.pooling
+        if head not in (None, "none") and pooling not in (None, "none"):
+            raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
+        if head not in (None, "none"):
+            if head == "spans" and head in model.heads:
+                raise BertcliError(
+                    "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
+                    "leave out --head to export the encoder."
+                )
+            if head not in model.heads:
+                heads = ", ".join(model.heads) or "none"
+                raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
+            return cls(model, head)
+        if head is None and pooling is None and model.path is not None and model.sentence.ranks:
+            return cls(model, scored=scoring(model))
+        is_sentence_model = model.path is not None and bool(model.sentence.pooling)
+        if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
+            return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize)))
+        default = next((name for name in HEADS if name in model.heads), None)
+        return cls(model, default if head is None and pooling is None else None)
+
+    def numpy(self, batch: Packed) -> dict[str, Array]:
+        """Compute the results of a batch with NumPy."""
+        results = self._watchable(batch)
+        if self.head == "qa":
+            results = dict(zip(ANSWER, results["logits"].T, strict=True))
+        if self.plan is not None:
+            hidden = results[HIDDEN]
+            pooled = results.pop("pooler_output", hidden)
+            modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
+            results["sentence_embedding"] = self.plan.finish(np.concatenate(modes, axis=1))
+        if self.scored is not None:
+            results = {"logits": self.scored.of(results[HIDDEN], batch)}
+        return results
+
+    def export(self, opset: int, stored: StoredType = "float32") -> onnx_file.Export:
+        """Make the graph of these results; `stored` is the type of its weights."""
+        if self.plan is None and self.head is None and self.scored is None:
+            self.model.note_layers_after("in the graph")
+            if "spans" in self.model.heads:
+                logger.info(
+                    "this is the encoder of a GLiNER model, which is what --engine onnx runs; words, spans and their "
+                    "scores for labels are computed after it, and no graph of bertcli has them."
+                )
+        after = self.plan.dense if self.plan else self.scored.layers if self.scored else ()
+        exporter = exporter_of(self.model.network, after, opset=opset, stored=stored)
+        results = exporter.watch(self._watchable)
+        if self.head == "qa":
+            results = {name: rules.column(results["logits"], i) for i, name in enumerate(ANSWER)}
+        if self.plan is not None:
+            pooler = results.pop("pooler_output", None)
+            results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
+        if self.scored is not None:
+            x = rules.pooled(results[HIDDEN], self.scored.pooling)
+            for layer in self.scored.layers:
+                x = exporter.applied(layer, x)
+            results = {"logits": x}
+        return onnx_file.Export(exporter.graph, results, self._metadata())
+
+    def _watchable(self, batch: Packed) -> dict[str, Array]:
+        """The results that consist of ops."""
+        network = self.model.network
+        hidden = network(batch)
+        if self.head is not None:
+            rows = network.input_rows(self.head, batch)
+            logits = network.predict(self.head, hidden if rows is None else gather(hidden, rows), batch)
+            return {"logits": logits}
+        pooler = "pooler" in (network.heads if self.plan is None else self.plan.pooling)
+        pooled = {"pooler_output": network.predict("pooler", gather(hidden, batch.first), batch)} if pooler else {}
+        return {HIDDEN: hidden, **pooled}
+
+    def _metadata(self) -> dict[str, str]:
+        """The metadata of the file; it has the name of the model's folder, not its path, which is private."""
+        model = self.model
+        metadata = {"source": visible(model.path.name if Path(model.name).exists() and model.path else model.name)}
+        if model.path is not None and (model.path / "config.json").exists():
+            metadata["config"] = (model.path / "config.json").read_text(encoding="utf-8")
+        if self.head is not None:
+            metadata["head"] = self.head
+        if self.head in ("classifier", "token_classifier"):
+            metadata["labels"] = json.dumps(model.config.labels)
+        if self.scored is not None:
+            metadata["pooling"] = ", ".join(self.scored.pooling)
+        if self.plan is not None:
+            steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
+            metadata["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
+        return metadata
+
+
+def _vector(exporter: Exporter, plan: Plan, hidden: OnnxValue, pooler: OnnxValue | None) -> OnnxValue:
+    """Add pooling, Dense layers, truncation of dimensions and normalization to the graph, as `Plan.finish` does."""
+    x = pooler if pooler is not None else rules.pooled(hidden, plan.pooling)
+    for layer in plan.dense:
+        x = exporter.applied(layer, x)
+    x = x if plan.cut_last else rules.first(x, plan.width)
+    x = rules.unit(x, SMALLEST_LENGTH) if plan.normalize else x
+    return rules.first(x, plan.width)

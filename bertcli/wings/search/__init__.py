@@ -1,0 +1,1 @@
+"""Semantic search: in files, and among stored vectors."""

@@ -1,0 +1,400 @@
+"""`bertcli search`: find the texts nearest to a query, in files of text, or among the vectors in a file."""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from bertcli.cli.job import open_model, read_texts, set_threads, write_results
+from bertcli.cli.options import (
+    MASKED_SAMPLE,
+    SENTENCE_SAMPLE,
+    EngineOptions,
+    InputOptions,
+    ModelOptions,
+    OutputOptions,
+    ThreadOptions,
+    argument,
+    given_options,
+    id_column_option,
+    refuse,
+    wrong,
+)
+from bertcli.errors import BertcliError
+from bertcli.files.formats import TABLES, check_output
+from bertcli.files.texts import STANDARD_INPUT
+from bertcli.report.encodable import encodable
+from bertcli.report.shades import Mark, print_marked, shows_shades
+from bertcli.report.tables import Table, cell
+from bertcli.report.terminal import NARROWEST, Column, folded, terminal_width, unfolded_width, visible
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import option
+
+if TYPE_CHECKING:
+    from bertcli.files.read.vector_reader import StoredVectors
+    from bertcli.files.texts import Texts
+    from bertcli.wings.search.files import Hit
+
+OF_CHUNKS = tuple(Column(name, int, optional=True) for name in ("index", "chunk", "start", "end"))
+COLUMNS = (
+    Column("query", varying=True),
+    Column("row", int),
+    Column("score", float),
+    *OF_CHUNKS,
+    Column("id", optional=True),
+    Column("text", optional=True),
+)
+FILE_COLUMNS = (Column("query"), Column("file"), Column("line", int), Column("score", float), Column("text"))
+FAINT = 0.25  # words whose idf is below this share of the query's rarest word are not shaded
+LINES = 3  # of a hit's text on a terminal
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchOptions:
+    """The queries."""
+
+    queries: list[str] | None = argument(None, "[QUERY]...", "The texts to look for.")
+    query_file: str | None = option(
+        None, "FILE", "More queries: each line of .txt, or the field text of .jsonl, .csv, .tsv or .parquet."
+    )
+    top_k: int = option(10, "K", "How many hits per query. (default: 10)", least=1)
+    column: str | None = option(
+        None, "NAME", "The field that holds the text, of rows in -i or --texts. (default: text)"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchedFiles:
+    """The files that are searched."""
+
+    panel: ClassVar = "Search in files"
+    input: list[str] | None = option(
+        None, "FILE",
+        "Search in this file: the lines of .txt, the paragraphs of .md with their headings, the rows of .csv, .tsv and "
+        ".jsonl, or a .gz of these; repeat for more files, or give a quoted pattern ('docs/**/*.md').",
+        "-i", "--input",
+    )  # fmt: skip
+    index: str | None = option(
+        None, "FILE", "Keep the vectors in this file, and compute only those of files that have changed."
+    )
+    sparse: bool = option(
+        False, "", "Compare sparse vectors (SPLADE, bge-m3), as encode --sparse makes them, not dense ones."
+    )
+    hybrid: bool = option(False, "", "Rank by keywords, too: BM25, joined by reciprocal rank fusion.")
+    rerank: str | None = option(None, "DIR|HUB_ID", "Let this reranker order the 50 best hits, as bertcli rank does.")
+    context: int = option(0, "N", "Print N lines of the file before and after each hit.", "-C", "--context", least=0)
+    files_with_matches: bool = option(
+        False, "", "Print only the names of files with a hit that is near, best first.", "-l", "--files-with-matches"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchedVectors:
+    """The stored vectors that are searched."""
+
+    panel: ClassVar = "Search in vectors"
+    vectors: str | None = option(
+        None, "FILE", "The vectors to look in, as encode writes them: .npy, .npz, .safetensors or .parquet.", "--in",
+    )  # fmt: skip
+    texts: list[str] | None = option(
+        None, "FILE", "The texts that the vectors were made of, to show them; .parquet files may hold them already."
+    )
+    id_column: str | None = id_column_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Texts(InputOptions):
+    """The texts that the vectors were made of."""
+
+    input: list[str] | None = option(None, "", "", "--texts")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryOptions(EncodeOptions):
+    """The options with which a query is encoded."""
+
+    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
+        "auto", "MODE", "How tokens become one vector. auto: as the file's vectors were made (default); mean, cls, "
+        "max, lasttoken, pooler.",
+    )  # fmt: skip
+    chunk: None = field(default=None, init=False)
+    keep_going: bool = field(default=False, init=False)
+
+
+def search(
+    where: SearchOptions,
+    files: SearchedFiles,
+    vectors: SearchedVectors,
+    model: ModelOptions,
+    output: OutputOptions,
+    threads: ThreadOptions,
+    engine: EngineOptions,
+    options: QueryOptions,
+) -> None:
+    """Semantic search: find the texts nearest to a query, in files or among vectors that encode wrote.
+
+    bertcli search "how do I reset it" -i 'docs/**/*.md' -i notes.txt
+    bertcli search "a hot drink" -i corpus.jsonl --index corpus.index --hybrid
+    bertcli search "tea" "coffee" -i menu.csv --column dish --format jsonl
+    bertcli encode -i corpus.jsonl -o vectors.parquet
+    bertcli search "a hot drink" --in vectors.parquet
+    bertcli search --query-file questions.txt --in vectors.npy -o hits.jsonl
+
+    Search in files (-i). The lines of .txt, the paragraphs of .md and the rows of
+    .csv, .tsv and .jsonl are encoded and compared with the query; a long one in parts
+    of 256 tokens. A hit is printed as file:line: score text, and a terminal shades
+    the query's words in it. --index keeps the vectors; without it all texts are
+    encoded each time. A note says when nothing is near: when no score exceeds what
+    unrelated sentences reach by chance (the median of pairs + 3 spreads). Prompts
+    apply to the query; by default they are the model's own.
+
+    Search among vectors (--in). The file records how its vectors were made, and the
+    query is encoded in the same way; --pooling, --layer and the like are not needed,
+    and different ones are refused, as are vectors of another model. The settings of
+    a .npy file are in FILE.npy.settings.json: keep both together. For a part of a
+    text (encode --chunk) the hit has index, chunk, start and end.
+
+    The score is the cosine of the two vectors, or the similarity that the model's
+    folder names (similarity_fn_name); every row is compared. With --hybrid it is
+    the sum of 1 / (60 + rank), with --rerank the reranker's score, with --sparse
+    the product of the weights that query and passage share. A terminal shortens a
+    long text; a pipe and a .csv, .tsv or .parquet file (a row for each hit) have
+    all of it.
+    """
+    if not where.queries and where.query_file is None:
+        raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
+    if files.input and vectors.vectors is not None:
+        raise wrong("--in", "give files to search in (-i) or vectors (--in), not both.")
+    if not files.input and vectors.vectors is None:
+        raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (--in).")
+    if files.input:
+        refuse(vectors, ("--texts", "--id-column"), "this is for vectors (--in): leave it out with -i.")
+    else:
+        refuse(files, given_options(files), "this is for files of text: give them with -i, and not --in.")
+    set_threads(threads)
+    check_output(output.output, TABLES)
+    if files.input:
+        _search_files(where, files, model, output, engine, options)
+    else:
+        _search_vectors(where, vectors, model, output, engine, options)
+
+
+def _queries(where: SearchOptions) -> list[str]:
+    """The queries of the command line and of the file."""
+    from bertcli.files.read.inputs import from_files
+
+    queries = [*(where.queries or ())]
+    if where.query_file is not None:
+        queries += [text.text for text in from_files([where.query_file])]
+    if not queries:
+        raise BertcliError(f"{where.query_file} has no queries: write one a line.")
+    return queries
+
+
+# ------------------------------------------------------------------------------------------------------------ vectors
+
+
+def _search_vectors(
+    where: SearchOptions,
+    vectors: SearchedVectors,
+    model: ModelOptions,
+    output: OutputOptions,
+    engine: EngineOptions,
+    options: QueryOptions,
+) -> None:
+    from bertcli.files.search import open_vectors
+
+    stored = open_vectors(str(vectors.vectors))
+    source = _source(stored, where, vectors, output)
+    queries = _queries(where)
+    from bertcli.wings.search.stored import found
+
+    opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
+    records = found(opened, queries, stored, source, options, where.top_k, whole=bool(vectors.texts))
+    columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
+    table = _Hits(tuple(columns), "nearest")
+    write_results(records, output, table)
+
+
+def _source(
+    stored: "StoredVectors", where: SearchOptions, vectors: SearchedVectors, output: OutputOptions
+) -> "Texts | None":
+    """The texts of the rows: those of --texts, else those stored with the vectors in a Parquet file."""
+    from bertcli.wings.search.stored import stored_texts
+
+    if vectors.texts:
+        texts = _Texts(None, vectors.texts, column=where.column)
+        return read_texts(texts, output, vectors.id_column, keep_going=True)
+    for name in ("--column", "--id-column"):
+        if name in (*given_options(where), *given_options(vectors)):
+            raise wrong(name, "this names a field of the texts: give their file with --texts.")
+    return stored_texts(stored)
+
+
+# Below the score of a hit, so that its text stands apart.
+INDENT = " " * 11
+
+
+class _Hits(Table):
+    """Hits below their queries where a terminal is too narrow for a table of texts, each in at most 1 + LINES lines."""
+
+    def print(self) -> None:
+        width = terminal_width()
+        if width is None or unfolded_width(*self.displayed()) <= width:
+            super().print()
+            return
+        last = None
+        for cells in self.rows:
+            hit = dict(zip(self.keys, map(visible, cells), strict=False))
+            if hit["query"] != last:
+                print(*([] if last is None else [""]), *_cut(hit["query"], width, LINES), sep="\n")
+                last = hit["query"]
+            heading = [f"{hit['score']:>9}  row {hit['row']}"]
+            if hit.get("chunk"):
+                heading.append(f"text {hit['index']}, characters {hit['start']} to {hit['end']}")
+            if hit["id"]:
+                heading.append(hit["id"])
+            print(*_cut(", ".join(heading), width, 1))
+            if hit["text"]:
+                for line in _cut(hit["text"], width - len(INDENT), LINES):
+                    print(f"{INDENT}{line}")
+
+
+def _cut(text: str, width: int, most: int) -> list[str]:
+    """The first lines of a folded text; where there are more, the last one ends in an ellipsis."""
+    width = max(width, NARROWEST)
+    lines = folded(text, width).split("\n")
+    if len(lines) <= most:
+        return lines
+    last, *_ = folded(lines[most - 1], width - 1).split("\n")
+    return [*lines[: most - 1], f"{last}…"]
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+def _search_files(
+    where: SearchOptions,
+    files: SearchedFiles,
+    model: ModelOptions,
+    output: OutputOptions,
+    engine: EngineOptions,
+    options: QueryOptions,
+) -> None:
+    from bertcli.files.read.passages import searched_files
+
+    names = searched_files(files.input or [])
+    if files.context and STANDARD_INPUT in names:
+        raise wrong("--context", "standard input cannot be read a second time: give a file.")
+    for target in filter(None, (output.output, files.index)):
+        if not os.path.exists(target):
+            continue
+        if any(name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
+            raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
+    queries = _queries(where)
+    for file in filter(os.path.isfile, where.queries or ()):
+        logger.warning("%r is taken as a query; to search in it, write -i before it, or quote the pattern.", file)
+    from bertcli.loaded_model import LoadedModel
+    from bertcli.wings.search.files import Passages, files_of
+
+    sample = MASKED_SAMPLE if files.sparse else SENTENCE_SAMPLE
+    opened = open_model(model, sample, engine, options.prompt_name)
+    reranker = None
+    if files.rerank is not None:
+        reranker = LoadedModel.load(files.rerank, **model.fetching, engine=engine.engine)
+    of_texts = EncodeOptions(**{item.name: getattr(options, item.name) for item in fields(options) if item.init})
+    of_texts = replace(of_texts, workers=of_texts.workers or "auto")
+    passages = Passages(opened, names, of_texts, where.column, files.index, files.sparse)
+    # One file may have all of the best hits, so that names need more of them.
+    count = len(passages.chunks) if files.files_with_matches and reranker is None else where.top_k
+    found = passages.hits(queries, count, files.hybrid, reranker)
+    if files.files_with_matches:
+        records = [record for hits in found for record in files_of(hits, where.top_k)]
+        write_results(records, output, _Names((Column("query"), Column("file"), Column("score", float)), ""))
+        return
+    hits = [hit for of_query in found for hit in of_query]
+    idf = passages.keywords.idf if output.output is None and output.format == "table" and shows_shades() else None
+    lines = _Lines(FILE_COLUMNS, "", hits=hits, context=files.context, idf=idf, several=len(queries) > 1)
+    write_results([hit.record for hit in hits], output, lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Names(Table):
+    """Names of files, a line each."""
+
+    def print(self) -> None:
+        for _, file, *_ in self.rows:
+            print(visible(file))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Lines(Table):
+    """Print hits as `file:line: score text`, with lines of the file around them, as grep does.
+
+    idf: how rare a word is; None where no shades are shown. several: there are several queries, which are then named.
+    """
+
+    hits: "Sequence[Hit]" = ()
+    context: int = 0
+    idf: Callable[[str], float] | None = None
+    several: bool = False
+
+    def print(self) -> None:
+        last: Hit | None = None
+        for hit in self.hits:
+            if self.several and (last is None or hit.query != last.query):
+                print(*([] if last is None else [""]), visible(hit.query), sep="\n")
+            elif self.context and last is not None:
+                print("--")
+            self._print(hit)
+            last = hit
+
+    def _print(self, hit: "Hit") -> None:
+        chunk = hit.chunk
+        file = "standard input" if chunk.file == STANDARD_INPUT else visible(chunk.file)
+        before: list[NumberedLine] = []
+        after: list[NumberedLine] = []
+        if self.context:
+            before, after = _around(chunk.file, chunk.line, chunk.last, self.context)
+        for number, line in before:
+            print(f"{file}-{number}- {visible(line)}")
+        head = f"{file}:{chunk.line}: {cell(hit.score)} "
+        text = visible(" ".join(chunk.text.split()))
+        width = terminal_width()
+        if width is not None:
+            room = max(NARROWEST, LINES * width - len(head))
+            if len(text) > room:
+                text = f"{text[: room - 1].rstrip()}{encodable('…')}"
+        if self.idf is None:
+            print(f"{head}{text}")
+        else:
+            print_marked(f"{head}{text}", _marks(text, hit.query, self.idf, len(head)))
+        for number, line in after:
+            print(f"{file}-{number}- {visible(line)}")
+
+
+NumberedLine = tuple[int, str]
+
+
+def _around(file: str, first: int, last: int, count: int) -> tuple[list[NumberedLine], list[NumberedLine]]:
+    """The lines of a file before and after those of a hit, numbered from 1."""
+    from bertcli.files.read.passages import file_lines
+
+    lines = list(islice(enumerate(file_lines(file), 1), last + count))
+    before = lines[: first - 1]
+    return before[-count:], lines[last:]
+
+
+def _marks(text: str, query: str, idf: Callable[[str], float], begin: int) -> Iterator[Mark]:
+    """Words of a text that are in the query, the rarer the darker; words that most passages have are not shaded."""
+    from bertcli.wings.search.bm25 import WORD, words_of
+
+    weights = {word: idf(word) for word in words_of(query)}
+    most = max(weights.values(), default=0.0)
+    for match in WORD.finditer(text):
+        weight = weights.get(match[0].casefold(), 0.0)
+        if weight > most * FAINT:
+            yield Mark(begin + match.start(), begin + match.end(), weight / most)

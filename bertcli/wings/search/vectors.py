@@ -1,0 +1,169 @@
+"""The vectors by which search compares passages of files with queries: a dense one of each, or a sparse one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.errors import BertcliError, check_choice
+from bertcli.files.search import similarities
+from bertcli.files.sparse_rows import Scores, SparseRows
+from bertcli.files.texts import from_values
+from bertcli.loaded_model import LoadedModel
+from bertcli.tasks.compute import encode, encode_sparse
+from bertcli.tasks.compute.encode import PreparedTask
+from bertcli.tasks.compute.rank import DOCUMENT_PROMPTS
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.options import Prepared
+from bertcli.tasks.running.run import results
+from bertcli.tasks.running.task import length_limit
+from bertcli.wings.search.index import Rows
+
+P = TypeVar("P", bound=Prepared)
+# Tokens of a chunk of a long passage: a longer one is about more than one thing.
+CHUNK = 256
+# Neighbouring chunks share one in so many of their tokens.
+OVERLAP = 8
+
+
+class Comparison(Protocol):
+    """A way to encode passages and queries, and to compare their vectors."""
+
+    settings: dict[str, Any]  # which must be equal for all vectors of an index
+    width: int
+
+    def task(self) -> PreparedTask[Any]:
+        """The task that gives a block of vectors for passages, long ones in chunks."""
+
+    def rows(self, block: Any) -> Rows:
+        """The vectors of a block of that task."""
+
+    def joined(self, blocks: Sequence[Rows]) -> Rows:
+        """The vectors of several blocks or files."""
+
+    def fits(self, rows: Rows) -> bool:
+        """True if these are vectors of this model: finite, and of its width."""
+
+    def scores(self, queries: Sequence[str], rows: Rows) -> Scores:
+        """The similarity of each query with each passage [query, row]."""
+
+    def among(self, texts: Sequence[str]) -> Scores:
+        """The similarity of each of some short texts with each [text, text], all as passages."""
+
+
+class DenseComparison:
+    """One vector for a passage, compared by the model's similarity, or else by the cosine."""
+
+    def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
+        self._model = model
+        self._documents: EncodeOptions = replace(options, prompt=None, prompt_name=_of_documents(model))
+        self._queries: EncodeOptions = _for_queries(model, options)
+        self._task = encode.plan(model, _in_parts(model, self._documents))
+        self.width = encode.Plan.make(model, self._documents).width
+        self.settings = {**self._task.settings, "chunk": [*_in_parts(model, self._documents).chunk_sizes]}
+
+    def task(self) -> PreparedTask[Any]:
+        return self._task
+
+    def rows(self, block: Any) -> Rows:
+        return np.asarray(block.vectors)
+
+    def joined(self, blocks: Sequence[Rows]) -> Rows:
+        return np.concatenate([np.empty((0, self.width), np.float32), *map(_dense, blocks)])
+
+    def fits(self, rows: Rows) -> bool:
+        return _dense(rows).shape[1] == self.width and bool(np.isfinite(_dense(rows)).all())
+
+    def scores(self, queries: Sequence[str], rows: Rows) -> Scores:
+        vectors = encode.encode(self._model, queries, self._queries)
+        return similarities(vectors, _dense(rows), self._model.sentence.compared)
+
+    def among(self, texts: Sequence[str]) -> Scores:
+        vectors = encode.encode(self._model, texts, self._documents)
+        return similarities(vectors, vectors, self._model.sentence.compared)
+
+
+class SparseComparison:
+    """The weights of vocabulary entries (SPLADE, bge-m3), compared by their product, as `rank` does."""
+
+    def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
+        unfit = [name for name in encode.SETTINGS if getattr(options, name) != getattr(EncodeOptions(), name)]
+        if unfit:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in unfit)
+            raise BertcliError(f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}.")
+        settings = model.sentence
+        common = {
+            name: getattr(options, name) for name in EncodeSparseOptions().__dataclass_fields__ if name != "words"
+        }
+        asked = EncodeSparseOptions(**common)
+        chosen = asked.prompt is not None or asked.prompt_name is not None
+        has_query = settings.routed or "query" in settings.prompts
+        queries = replace(asked, prompt_name="query") if has_query and not chosen else asked
+        documents = replace(asked, prompt=None, prompt_name=_of_documents(model))
+        self._queries = encode_sparse.plan(model, queries)
+        self._documents = encode_sparse.plan(model, documents)
+        self._task = encode_sparse.plan(model, _in_parts(model, documents))
+        check_choice("similarity", settings.similarity, Literal["dot", "cosine"])
+        self._cosine = settings.similarity == "cosine" and settings.sparse is not None
+        self.width = model.config.vocab_size
+        self.settings = {
+            **self._task.settings, "chunk": [*_in_parts(model, documents).chunk_sizes], "sparse": True,
+        }  # fmt: skip
+
+    def task(self) -> PreparedTask[Any]:
+        return self._task
+
+    def rows(self, block: Any) -> Rows:
+        return SparseRows.of(block.vectors)
+
+    def joined(self, blocks: Sequence[Rows]) -> Rows:
+        return SparseRows.joined([SparseRows.of([]), *map(_sparse, blocks)])
+
+    def fits(self, rows: Rows) -> bool:
+        return _sparse(rows).fits(self.width)
+
+    def scores(self, queries: Sequence[str], rows: Rows) -> Scores:
+        return self._products(self._queries, queries, rows)
+
+    def among(self, texts: Sequence[str]) -> Scores:
+        rows = self.joined([self.rows(block) for block in results(self._documents, from_values(texts))])
+        return self._products(self._documents, texts, rows)
+
+    def _products(self, task: PreparedTask[Any], texts: Sequence[str], rows: Rows) -> Scores:
+        vectors = [vector for block in results(task, from_values(texts)) for vector in block.vectors]
+        return np.array([_sparse(rows).products(vector, self.width, self._cosine) for vector in vectors])
+
+
+def _dense(rows: Rows) -> NDArray[np.float32]:
+    assert isinstance(rows, np.ndarray)
+    return rows
+
+
+def _sparse(rows: Rows) -> SparseRows:
+    assert isinstance(rows, SparseRows)
+    return rows
+
+
+def _of_documents(model: LoadedModel) -> str | None:
+    """The name of the model's prompt for documents, if it has one."""
+    return next((name for name in DOCUMENT_PROMPTS if name in model.sentence.prompts), None)
+
+
+def _for_queries(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
+    """The options of a query's vector: those given, with the model's prompt for queries where no other is."""
+    settings = model.sentence
+    chosen = options.prompt is not None or options.prompt_name is not None
+    if chosen or settings.routed or "query" not in settings.prompts:
+        return options
+    return replace(options, prompt_name="query")
+
+
+def _in_parts(model: LoadedModel, options: P) -> P:
+    """Options that encode long texts in chunks, otherwise as given."""
+    size = length_limit(model, options.max_length)
+    if options.max_length is None:
+        size = min(size, CHUNK)
+    return replace(options, max_length=None, chunk=(size, size // OVERLAP))

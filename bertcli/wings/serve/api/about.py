@@ -1,0 +1,101 @@
+"""The routes about the server: /health, /metrics, and the pages for people, such as /pass."""
+
+import re
+from html import unescape
+from importlib.resources import files
+from typing import Any, Literal
+from urllib.parse import quote
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from typing_extensions import TypedDict
+
+from bertcli.analysis.trace.page import PageOptions, page_of_text
+from bertcli.errors import quoted
+from bertcli.report.page import Markup, page
+from bertcli.wings.serve.answers import LongResponse
+from bertcli.wings.serve.exchange import Exchange
+from bertcli.wings.serve.requests import Refusal
+from bertcli.wings.serve.routes import route
+
+# Most bytes of the page of a pass.
+PASS_BOUND = 64 << 20
+LEAD = (
+    "Try these models on your own text. Everything is computed on this server. Below each result is the request "
+    "with which a program gets it."
+)
+POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+class Health(TypedDict):
+    status: Literal["ok"]
+
+
+@route("/health", public=True)
+async def health(exchange: Exchange) -> Health:
+    """The state of the process: 200 as long as it answers."""
+    return {"status": "ok"}
+
+
+@route("/ready", public=True)
+async def ready(exchange: Exchange) -> JSONResponse:
+    """The state of the server: 200 if it accepts requests, 503 once it is shutting down."""
+    if exchange.service.draining:
+        return JSONResponse({"status": "draining"}, 503)
+    return JSONResponse({"status": "ready"})
+
+
+@route("/metrics")
+async def metrics(exchange: Exchange) -> PlainTextResponse:
+    """Counts and times, for Prometheus."""
+    text = exchange.service.metrics.text(exchange.service.stream.size)
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+@route("/pass", "/pass/{model:path}")
+async def pass_page(exchange: Exchange) -> Response:
+    """The forward pass of `text` through `model` as a page, with a form for another text."""
+    query = {name: value for name, value in exchange.request.query_params.items() if value}
+    model_name = exchange.request.path_params.get("model") or query.get("model")
+    served, _ = exchange.service.choose((), model_name)
+    numbers: dict[str, Any] = {}
+    for name in query.keys() & {"layer", "head", "token"}:
+        if not query[name].removeprefix("-").isdecimal():
+            raise Refusal(
+                422,
+                f"{name} must be a whole number, not {quoted(query[name])}.",
+                name,
+                "wrong_shape",
+            )
+        numbers[name] = int(query[name])
+    options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
+    text, pair, versus = query.get("text", ""), query.get("pair"), query.get("versus")
+    exchange.check_texts([one for one in (text, pair, versus) if one])
+
+    def draw() -> Response:
+        return page_response(page_of_text(served.model, text, pair, versus, options))
+
+    async with exchange.service.drawing:
+        return await exchange.in_thread(draw)
+
+
+@route("/", public=True)
+async def people_page(exchange: Exchange) -> Response:
+    """A page on which people try the models; `page.js` sends its requests and draws the answers."""
+    folder = files("bertcli.wings.serve")
+    body, style, script = (folder.joinpath(name).read_text("utf-8") for name in ("page.html", "page.css", "page.js"))
+    keyed = exchange.service.limits.api_key is not None
+    models: list[dict[str, Any]] = []
+    # This page needs no key. With one, its script gets the models from /info, with the key that is typed in.
+    if not keyed:
+        models = [{"model_id": one.name, "uses": [*one.uses]} for one in exchange.service.models]
+    data = {"models": models, "keyed": keyed}
+    return page_response(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
+
+
+def page_response(html: str) -> Response:
+    """Answer with a page. Its Content-Security-Policy is also sent as a header, and no other site may frame it."""
+    in_page = POLICY.search(html)
+    policy = "default-src 'none'"
+    if in_page:
+        policy = f"{unescape(in_page[1])}; frame-ancestors 'none'"
+    return LongResponse(html.encode(), headers={"Content-Security-Policy": policy}, media_type="text/html")

@@ -1,0 +1,168 @@
+"""The command serve: its options, limits and messages. The server is in serve/."""
+
+import logging
+import os
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
+from bertcli.cli.job import open_as, set_threads
+from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions, wrong
+from bertcli.errors import BertcliError
+from bertcli.tasks.options import option
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+logger = logging.getLogger("bertcli")
+NEEDED = ("orjson", "pydantic", "starlette", "uvicorn")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ServedModels(ModelOptions):
+    """The models of the server."""
+
+    model: list[str] | None = option(  # type: ignore[assignment]
+        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
+        "sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
+    )  # fmt: skip
+    classifier: str | None = classifier_option()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ServeOptions:
+    """The server's address, access, limits and log."""
+
+    host: str = option("127.0.0.1", "HOST", "Listen on this address; 0.0.0.0 is all interfaces. (default: 127.0.0.1)")
+    port: int = option(8080, "PORT", "Listen on this port; 0 picks a free one. (default: 8080)", least=0)
+    uds: str | None = option(None, "PATH", "Listen on this Unix socket instead of a host and port.")
+    api_key: str | None = option(
+        None, "KEY", "Answer only requests with this key (Authorization: Bearer KEY).", envvar="BERTCLI_API_KEY",
+        show_envvar=True,
+    )  # fmt: skip
+    cors: list[str] | None = option(None, "ORIGIN", "Allow requests from web pages of this origin; repeat for more.")
+    truncation: Literal["auto", "error"] = option(
+        "auto", "MODE", "A text that is too long: auto (default) cuts it and says so, error refuses it."
+    )
+    max_inputs: int = option(2048, "N", "Refuse requests with more texts. (default: 2048)", least=1)
+    max_body: int = option(32, "MB", "Refuse larger requests. (default: 32)", least=1)
+    allowed_host: list[str] | None = option(
+        None, "NAME", "Accept requests to this host name, besides localhost and the bound address; repeat for more."
+    )
+    max_candidates: int = option(
+        1000, "N", "Refuse requests with more labels, targets or choices. (default: 1000)", least=1
+    )
+    max_predictions: int = option(
+        100_000, "N",
+        "Refuse requests whose answer has more predictions: words at a mask, labels, token vectors. (default: 100000)",
+        least=1,
+    )  # fmt: skip
+    max_request_tokens: int = option(
+        1_048_576, "N", "Refuse requests with more tokens to compute. (default: 1048576)", least=1
+    )
+    max_queue_tokens: int = option(
+        262144, "N", "Answer 429 while more tokens wait to be computed. (default: 262144)", least=1
+    )
+    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
+    timeout: int = option(60, "SECONDS", "Give up a request after this time. (default: 60)", least=1)
+    drain: int = option(30, "SECONDS", "Time to finish accepted requests after SIGTERM. (default: 30)", least=1)
+    token_ids: bool = option(
+        False, "", "Accept ids of the model's own vocabulary in place of texts, as OpenAI's embeddings do."
+    )
+    quiet: bool = option(False, "", "Do not log requests to stderr.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ServedEngine(EngineOptions):
+    """The engine: a process that is warm is as fast with ONNX Runtime as with NumPy, or faster."""
+
+    engine: Literal["numpy", "onnx"] | None = option(  # type: ignore[assignment]
+        None, "NAME", "numpy or onnx. (default: onnx if ONNX Runtime is installed, else numpy)"
+    )
+
+
+def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, engine: ServedEngine) -> None:
+    """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
+
+    bertcli serve
+    bertcli serve -m sentence-transformers/all-MiniLM-L6-v2 --port 8080
+    bertcli serve -m my-embedder -m my-reranker --api-key "$KEY"
+    curl localhost:8080/v1/embeddings -H 'Content-Type: application/json' \\
+      -d '{"input": "A dog ran home."}'
+
+    It answers requests as these APIs do:
+
+      OpenAI, Cohere               embeddings
+      Jina, Cohere                 rerank
+      text-embeddings-inference    its HTTP routes
+      Ollama                       embeddings
+      transformers' pipelines      classify, fill-mask, tag, answer and others
+
+    Open http://localhost:8080/ to try the models on a page; /openapi.json describes
+    every route. Results are those of the commands. A text beyond the model's limit
+    is cut, and the header X-Truncated of the answer says which.
+
+    It needs pip install 'bertcli[serve]'. Ctrl-C or SIGTERM stops the server after
+    it has answered the requests that it has accepted.
+    """
+    if not all(map(find_spec, NEEDED)):
+        raise BertcliError("bertcli serve needs a few more packages: pip install 'bertcli[serve]'.")
+    # An empty variable is as if there was none for the command line, and would open the server to everyone.
+    given = os.environ.get("BERTCLI_API_KEY") if options.api_key is None else options.api_key
+    key = None if given is None else given.strip()
+    if key == "":
+        raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
+    if options.port > 65535:
+        raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
+    refuse_several(models.model, models.classifier, models.adapter)
+    set_threads(threads)
+    from bertcli.engine.threads import thread_count
+    from bertcli.tasks.running.batches import BATCH_TOKENS
+    from bertcli.wings.serve.run import serve as run
+    from bertcli.wings.serve.served import Served
+    from bertcli.wings.serve.service import Limits
+
+    opened = []
+    several = len(models.model or ()) > 1
+    for name in models.model or [None]:  # type: ignore[list-item]
+        one = replace(
+            LabelModelOptions(),
+            model=name,
+            revision=models.revision,
+            cache_dir=models.cache_dir,
+            offline=models.offline,
+            adapter=models.adapter,
+            classifier=models.classifier,
+        )
+        opened.append(Served(_opened(one, engine, several), name or SENTENCE_SAMPLE))
+    # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
+    hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
+    limits = Limits(
+        truncation=options.truncation, max_inputs=options.max_inputs, max_body=options.max_body,
+        max_queue_tokens=options.max_queue_tokens, timeout=options.timeout, api_key=key,
+        batch_tokens=options.batch_tokens or BATCH_TOKENS * thread_count(), cors=tuple(options.cors or ()),
+        hosts=hosts, max_candidates=options.max_candidates, max_predictions=options.max_predictions,
+        max_request_tokens=options.max_request_tokens, token_ids=options.token_ids, quiet=options.quiet,
+    )  # fmt: skip
+    run(opened, limits, options.host, options.port, options.drain, None if options.uds is None else Path(options.uds))
+
+
+def _opened(options: LabelModelOptions, engine: ServedEngine, several: bool) -> "Model":
+    """Open a model with the engine that is named, else with ONNX Runtime where it is installed and takes the model.
+
+    several: begin each note with the model's name. Errors: BertcliError.
+    """
+    from bertcli.model import Model
+
+    numpy = replace(engine, engine=engine.engine or "numpy")
+    if engine.engine is None and all(map(find_spec, ("onnx", "onnxruntime"))):
+        try:
+            return open_as(Model, options, SENTENCE_SAMPLE, replace(engine, engine="onnx"), name_in_notes=several)
+        # A cache that cannot be written, say. What is wrong with the model itself, NumPy reports, too.
+        except BertcliError as error:
+            model = open_as(Model, options, SENTENCE_SAMPLE, numpy, name_in_notes=several)
+            logger.info("NumPy computes %s: %s", model.name, error)
+            return model
+    return open_as(Model, options, SENTENCE_SAMPLE, numpy, name_in_notes=several)

@@ -1,0 +1,371 @@
+"""Exchange: one request, its limits, tokens, values from the stream, and the counts of its answer."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from typing_extensions import TypedDict
+
+from bertcli.errors import BertcliError, number_of
+from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
+from bertcli.tasks.options import Windows
+from bertcli.tasks.running.task import Task
+from bertcli.wings.serve.answers import Answer
+from bertcli.wings.serve.requests import (
+    LONG_BODY,
+    MOST_CHARACTERS,
+    Refusal,
+    TruncatingRequest,
+    too_many_texts,
+    validate,
+)
+from bertcli.wings.serve.routes import Route
+from bertcli.wings.serve.served import Served, spec_of_use
+from bertcli.wings.serve.service import Service
+from bertcli.wings.serve.stream import SHARE_OF_TIME, Abandoned, Busy, QueuedTask, TooLarge, Value
+
+T = TypeVar("T")
+# Characters that take as long to tokenize as a small model takes to compute one token.
+CHARACTERS_OF_COST = 32
+# Characters that are tokenized at a time: this bounds the tokenizer's memory.
+CHARACTERS_TOGETHER = 250_000
+# Share of the timeout that tokenizing must have taken before its total time is estimated from it.
+TELLING_SHARE = 0.05
+# Tokens that take about a millisecond to tokenize or write, which may hold up the event loop.
+FEW_TOKENS = 1024
+# Options that are lists. A text is computed once for each candidate or choice, and scored once for each target.
+LISTS = ("candidates", "targets", "choices")
+
+
+class Usage(TypedDict):
+    """The number of tokens computed, with OpenAI's names."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+@dataclass(eq=False)
+class Exchange:
+    """One request, and the model that answers it. A route's function gets it as its first argument.
+
+    cuts: the texts that were cut. texts, tokens, predictions: counts of what was computed. over: it has been answered,
+    or its client has left, so that nothing more is computed for it.
+    """
+
+    service: Service
+    request: Request
+    served: Served = field(init=False)
+    use: str = field(init=False)  # of the model, for this request
+    body: dict[str, Any] = field(default_factory=dict)
+    cuts: list[dict[str, int]] = field(default_factory=list)
+    texts: int = 0
+    tokens: int = 0
+    predictions: int = 0
+    bytes_held: int = 0  # of the body
+    begun: float = field(default_factory=monotonic)
+    over: bool = False
+    _call: QueuedTask | None = None  # what the stream computes for it
+    _kept: list[Any] = field(default_factory=list)  # values that `end` frees
+
+    @property
+    def usage(self) -> Usage:
+        """The number of tokens computed, with OpenAI's names."""
+        return {"prompt_tokens": self.tokens, "total_tokens": self.tokens}
+
+    async def answer(self, route: Route, body: dict[str, Any], *, in_thread: bool = False) -> Answer:
+        """Call a route's function with a request's body. Errors: Refusal."""
+        assert route.request is not None
+        most = self.service.limits.max_inputs
+        request = await self.in_thread(validate, route.request, body, most, unless=not in_thread)
+        self.keep(request)
+        self.served, self.use = self.service.choose(route.uses, request.model)
+        return await route.answer(self, request)
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any, unless: bool = False) -> T:
+        """Call a function in another thread, unless it is known to be short, and return its result."""
+        if unless:
+            return function(*arguments)
+        return await self.service.in_thread(function, *arguments)
+
+    @property
+    def is_short(self) -> bool:
+        """True if writing the answer takes less than a millisecond, so that the event loop may do it."""
+        return self.tokens + self.predictions <= FEW_TOKENS
+
+    @property
+    def is_nearly_done(self) -> bool:
+        """True if all of its texts are computed, or in the batch that is computed now."""
+        return self._call is not None and self._call.is_nearly_done
+
+    def check_begun(self) -> None:
+        """Refuse a request whose turn has not come when its time is over. Errors: Refusal."""
+        if self._call is not None and not self._call.taken:
+            raise busy(self.service.stream.give_up(self._call))
+
+    async def values(
+        self,
+        request: TruncatingRequest,
+        task: str,
+        texts: list[Text],
+        *,
+        length: int | None = None,
+        reported: bool = True,
+        ids: Sequence[Sequence[int]] | None = None,
+        **options: Any,
+    ) -> list[Value]:
+        """Compute the result of a task for each text; an option that is None counts as not given.
+
+        length: cut texts to this many tokens; -1: to the most that the model reads. reported: list the texts that were
+        cut in the answer. ids: token ids without special tokens, one list a text; the texts are then empty.
+        Errors: Refusal for too many texts, a full queue, a text that cannot be used; BertcliError for damaged weights.
+        """
+        service, limits = self.service, self.service.limits
+        self.listed(texts)
+        options.setdefault("max_length", None if length == -1 else length)
+        given = {name: value for name, value in options.items() if value is not None}
+        has_lists = self._check_sizes(texts, given)
+        may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
+        if length is not None:
+            may_cut = True
+        estimate = self._estimate(task, texts) + sum(map(len, ids or ()))
+        self._wait_for(estimate)
+
+        def prepare() -> QueuedTask:
+            planned = self.served.plan(task, request.truncation_direction, **given)
+            if ids is None:
+                items, costs = self._tokenized(planned, texts)
+            else:
+                items = self.served.items_of_ids(planned, ids)
+                costs = self._costs(planned, items)
+            self._count(items, may_cut, reported)
+            return QueuedTask(planned, items, costs, self.served.speed, self.begun + limits.timeout)
+
+        leaving = asyncio.ensure_future(self._leave())
+        try:
+            short = not has_lists and estimate <= FEW_TOKENS and not self.served.opens_model(given)
+            call = await self.in_thread(prepare, unless=short)
+            service.waiting += call.left - estimate
+            estimate = call.left
+            service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
+            return await self._computed(call)
+        except TooLarge as error:
+            why = (
+                f"The request takes about {number_of(error.seconds, 'second')}, more than --timeout {limits.timeout:g}"
+            )
+            raise Refusal(422, f"{why} allows: send fewer texts at once.", code="too_many_tokens") from None
+        finally:
+            leaving.cancel()
+            service.waiting -= estimate
+
+    def listed(self, value: Any) -> list[Any]:
+        """Make a list of an input, or of several. Errors: Refusal for none, an empty text alone, or too many."""
+        if value in ("", []):
+            raise Refusal(400, "The input is empty: send at least one text.", code="empty")
+        values: list[Any] = value if isinstance(value, list) else [value]
+        most = self.service.limits.max_inputs
+        if len(values) > most:
+            raise too_many_texts(len(values), most)
+        return values
+
+    def keep(self, *values: Any) -> None:
+        """Keep values until `end`, when another thread frees them."""
+        self._kept += values
+
+    def end(self) -> None:
+        """Free the kept values. Nothing more is computed for this request."""
+        self.over = True
+        self.body = {}
+        self._call = None
+        kept, self._kept = self._kept, []
+        if self.bytes_held > LONG_BODY or not self.is_short:
+            self.service.drop(kept)
+
+    # -------------------------------------------------------------------------------------------------------- limits
+
+    def _estimate(self, task: str, texts: Sequence[Text]) -> int:
+        """About how many tokens the texts have, before they are tokenized."""
+        special_tokens = 3
+        estimate = sum(special_tokens + _length(text) // CHARACTERS_A_TOKEN for text in texts)
+        # A task that reads long texts in windows cuts nothing.
+        if issubclass(spec_of_use(task).options, Windows):
+            return estimate
+        return min(estimate, len(texts) * self.served.model.config.max_tokens)
+
+    def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> bool:
+        """Refuse what would cost too much, before anything is tokenized; return True if an option is a list.
+
+        Errors: Refusal.
+        """
+        limits = self.service.limits
+        lengths = {name: len(_names(options[name])) for name in LISTS if name in options}
+        most = max(lengths.values(), default=0)
+        if most > limits.max_candidates:
+            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)"
+            raise Refusal(422, f"{why}: send fewer.", code="too_many_candidates")
+        sides: list[str] = []
+        for text in texts:
+            sides += (text.text, text.pair or "")
+        self.check_texts(sides, sides=2)
+        copies = max(lengths.get("candidates", 1), lengths.get("choices", 1))
+        characters = copies * sum(map(_length, texts))
+        self._check_tokens(characters // CHARACTERS_OF_COST)
+        return bool(lengths)
+
+    def check_texts(self, texts: Sequence[str], sides: int = 1) -> None:
+        """Refuse texts that take too much memory to tokenize. Errors: Refusal.
+
+        sides: how many consecutive ones are the sides of one text.
+        """
+        for number, text in enumerate(texts):
+            if len(text) > MOST_CHARACTERS:
+                index = number // sides
+                why = (
+                    f"The text at index {index} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
+                )
+                raise Refusal(422, why, code="too_long")
+
+    def _tokenized(self, task: Task[Any], texts: Sequence[Text]) -> tuple[list[Item], list[int]]:
+        """Tokenize texts, and return their items and costs; CHARACTERS_TOGETHER characters are tokenized at a time.
+
+        Errors: Abandoned if nobody waits any more; TooLarge if it takes too long; Refusal for too many tokens, and for
+        too large an answer.
+        """
+        items: list[Item] = []
+        costs: list[int] = []
+        begun, timeout = monotonic(), self.service.limits.timeout
+        for first, group in _grouped(texts):
+            if self.over:
+                raise Abandoned
+            seconds = monotonic() - begun
+            expected = seconds * len(texts) / max(first, 1)
+            if seconds > TELLING_SHARE * timeout and expected > SHARE_OF_TIME * timeout:
+                raise TooLarge(expected)
+            of_group = task.window(group, first).items
+            for item in of_group:
+                # Of a long text that was cut, the lost tokens would take more memory than the others.
+                if item.tokens.lost > len(item.tokens.ids):
+                    item.tokens = item.tokens.without_lost()
+            items += of_group
+            costs += self._costs(task, of_group, sum(costs))
+        return items, costs
+
+    def _costs(self, task: Task[Any], items: Sequence[Item], before: int = 0) -> list[int]:
+        """The tokens computed for each item. before: those computed for other items.
+
+        Errors: Refusal for too many, and for too large an answer.
+        """
+        costs = [*map(task.cost, items)]
+        self._check_tokens(before + sum(costs))
+        self.count_predictions(sum(map(task.predictions, items)))
+        return costs
+
+    def count_predictions(self, count: int) -> None:
+        """Count predictions of the answer. Errors: Refusal for more than it may have."""
+        self.predictions += count
+        most = self.service.limits.max_predictions
+        # A ranking by late interaction has token vectors, but not in its answer.
+        if self.predictions > most and self.use != "late":
+            why = f"The answer would have at least {self.predictions:,} predictions, more than {most:,}"
+            raise Refusal(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
+
+    def _check_tokens(self, tokens: int) -> None:
+        most = self.service.limits.max_request_tokens
+        if tokens > most:
+            why = f"The request takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens)"
+            raise Refusal(422, f"{why}: send fewer or shorter texts.", code="too_many_tokens")
+
+    def _wait_for(self, tokens: int) -> None:
+        """Count tokens as waiting. Errors: Refusal for more than may wait; where nothing waits, any number may."""
+        service = self.service
+        excess = service.waiting + tokens - service.limits.max_queue_tokens
+        if service.waiting and excess > 0:
+            # What waits is done within the time that a request may take.
+            speed = self.served.speed
+            raise busy(service.stream.turn_away(speed.seconds(excess), tokens, speed))
+        service.waiting += tokens
+
+    def _count(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
+        """Count texts and tokens, and the texts that were cut. Errors: Refusal, if none may be cut."""
+        metrics = self.service.metrics
+        for item in items:
+            kept, lost = len(item.tokens.ids), item.tokens.lost
+            metrics.observe("te_request_input_length", kept)
+            self.texts += 1
+            self.tokens += kept
+            if not lost:
+                continue
+            if not may_cut:
+                why = f"The text at index {item.index} has {kept + lost:,} tokens, more than {kept:,}"
+                raise Refusal(422, f"{why}: shorten it, or have it cut (field truncate).", code="too_long")
+            metrics.count("bertcli_truncated_total")
+            if reported:
+                self.cuts.append({"index": item.index, "tokens": kept + lost, "kept": kept})
+
+    # ------------------------------------------------------------------------------------------------------ computing
+
+    async def _computed(self, call: QueuedTask) -> list[Value]:
+        """Wait for the values of a call.
+
+        Errors: Refusal if it cannot be done in time; TooLarge if it could not even with nothing before it;
+        BertcliError for a text that failed, with its index.
+        """
+        self._call = call
+        self.keep(call.items, call.values)
+        try:
+            self.service.stream.add(call)
+            values = await asyncio.wrap_future(call.future)
+        except Busy as error:
+            raise busy(error.retry_after) from None
+        self.service.metrics.observe("te_request_queue_duration", call.begun - call.arrived)
+        self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
+        for index, value in enumerate(values):
+            if isinstance(value, BertcliError):
+                raise BertcliError(f"The text at index {index}: {value}")
+            if isinstance(value, Exception):
+                raise value
+        return values
+
+    async def _leave(self) -> None:
+        """Wait until the client leaves, and drop its texts."""
+        message_type = ""
+        while message_type != "http.disconnect":
+            message_type = (await self.request.receive())["type"]
+        self.over = True
+        if self._call is not None:
+            with suppress(InvalidStateError):  # it has just been answered
+                self._call.future.set_exception(ClientDisconnect())
+
+
+def _grouped(texts: Sequence[Text]) -> Iterator[tuple[int, list[Text]]]:
+    """Group consecutive texts to about CHARACTERS_TOGETHER characters; yield the first one's index and the group."""
+    group: list[Text] = []
+    size = first = 0
+    for index, text in enumerate(texts):
+        length = _length(text)
+        if group and size + length > CHARACTERS_TOGETHER:
+            yield first, group
+            group, size, first = [], 0, index
+        group.append(text)
+        size += length
+    yield first, group
+
+
+def _length(text: Text) -> int:
+    """The characters of a text, or of both sides of a pair."""
+    return len(text.text) + len(text.pair or "")
+
+
+def busy(seconds: int) -> Refusal:
+    """The refusal of a request that cannot be answered in time. seconds: until the client may send it again."""
+    why = f"Too many requests are waiting to answer this one in time: try again in {number_of(seconds, 'second')}."
+    return Refusal(429, why, code="overloaded", retry_after=seconds)
+
+
+def _names(names: str | Sequence[str]) -> Sequence[str]:
+    """Make a list of names, which may be one text with commas."""
+    return names.split(",") if isinstance(names, str) else names

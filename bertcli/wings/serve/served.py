@@ -1,0 +1,167 @@
+"""Served: a loaded model with its names, its uses, and a cache of tasks by their options."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from threading import Lock
+from time import perf_counter
+from typing import Any, Literal
+
+from bertcli import capabilities
+from bertcli.capabilities import TASK_OF_USE
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Item, Text
+from bertcli.model import Model
+from bertcli.sentence.config import SentenceConfig
+from bertcli.tasks.options import Windows
+from bertcli.tasks.registry import TaskSpec, compute, spec
+from bertcli.tasks.running.task import Task
+from bertcli.wings.serve.stream import Speed
+
+# About 128 tokens, from which the speed of the model is estimated.
+WARM_WORDS = " and so on" * 40
+# Tasks that are kept, each with other options.
+MOST_PLANS = 64
+# Options with which a model for entities of one's own is checked.
+LABELS: dict[str, Any] = {"labels": ("person", "place")}
+# Words for the purpose of a model, by its first use; other uses are their own word.
+PURPOSES = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
+
+
+@cache
+def spec_of_use(use: str) -> TaskSpec:
+    """The spec of the task that computes a use; several uses may have one task."""
+    found = spec(TASK_OF_USE.get(use, use))
+    assert found is not None
+    return found
+
+
+@dataclass(eq=False)
+class Served:
+    """A loaded model, and the name by which it was loaded."""
+
+    model: Model
+    name: str
+    speed: Speed = field(default_factory=Speed)
+    # By task, side and options; those used longest ago first.
+    _plans: dict[Any, Task[Any]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def short(self) -> str:
+        """The last part of its name."""
+        return self.name.rstrip("/").rpartition("/")[2]
+
+    def is_called(self, name: str) -> bool:
+        """True if a request's model name means this model: its name, or the last part of it."""
+        return name in (self.name, self.short)
+
+    @cached_property
+    def sentence(self) -> SentenceConfig:
+        """The settings of its sentence-transformers files."""
+        return self.model.sentence if self.model.path else SentenceConfig()
+
+    @cached_property
+    def uses(self) -> tuple[str, ...]:
+        """Its uses (see capabilities.py); the first is the one that it was trained for."""
+        return capabilities.uses(self.model)
+
+    @property
+    def summary(self) -> str:
+        """Its purpose in a few words, for the line that the server prints."""
+        if self.main_use != "encode":
+            return PURPOSES.get(self.main_use, self.main_use)
+        words = f"embedding, {self.width}, {'+'.join(self.sentence.pooling_or_default)}"
+        # The routes rank by cosine whatever the model's folder has.
+        if self.sentence.compared != "cosine":
+            words += f", ranked by cosine (its folder: {self.sentence.compared})"
+        return words
+
+    @property
+    def main_use(self) -> str:
+        """The use that it was trained for."""
+        first, *_ = self.uses
+        return first
+
+    @property
+    def width(self) -> int | None:
+        """The width of its vectors; None for a model without vectors."""
+        if "encode" not in self.uses:
+            return None
+        task: Any = self.plan("encode")
+        return int(task.width)
+
+    def plan(self, task: str, side: Literal["left", "right"] | None = None, **options: Any) -> Task[Any]:
+        """Make a task with these options. Equal options give the same object, since the stream batches by it.
+
+        side: where texts are cut; None: as the model's folder has it. Errors: BertcliError.
+        """
+        key = (task, side, repr(sorted(options.items())))
+        # May open another model: other requests do not wait for that, so it is not within the lock.
+        model = self.model.for_prompt(options.get("prompt_name"))
+        with self._lock:
+            # Taken out and put back, so that it becomes the one used last.
+            plan = self._plans.pop(key, None)
+            if plan is None:
+                plan = self._new_plan(spec_of_use(task), model, side, options)
+            self._plans[key] = plan
+            if len(self._plans) > MOST_PLANS:
+                used_longest_ago = next(iter(self._plans))
+                del self._plans[used_longest_ago]
+        return plan
+
+    def _new_plan(
+        self,
+        spec: TaskSpec,
+        model: Model,
+        side: Literal["left", "right"] | None,
+        options: dict[str, Any],
+    ) -> Task[Any]:
+        # Cuts are reported in the answer, not as a warning. Tasks that read windows cut nothing.
+        if not issubclass(spec.options, Windows):
+            options = {"truncation": "silent", **options}
+        if side == "left" and model.tokenizer.chat is not None:
+            raise BertcliError(
+                "truncation_direction must be right: this model's chat template cannot be cut on the left."
+            )
+        if side is not None:
+            model = replace(model)
+            vars(model)["tokenizer"] = model.tokenizer.cutting(side)
+        return compute(spec).plan(model, spec.options(**options))
+
+    def opens_model(self, options: Mapping[str, Any]) -> bool:
+        """True if planning with these options may open a model with another adapter, which takes a while."""
+        layout = self.model.layout
+        return layout is not None and layout.for_prompt(options.get("prompt_name")) is not None
+
+    def items_of_ids(self, task: Task[Any], ids: Sequence[Sequence[int]]) -> list[Item]:
+        """The items of texts that are sent as ids of the vocabulary. Errors: BertcliError."""
+        if task.prompt:
+            raise BertcliError("This model puts a prompt before each text, which is not possible with ids: send texts.")
+        tokenizer = self.model.tokenizer
+        items = [Item(index, Text(""), tokenizer.of_ids(one, task.limit)) for index, one in enumerate(ids)]
+        for item in items:
+            if not item.tokens.ids and not task.may_be_empty:
+                raise BertcliError(f"The text at index {item.index} has no ids: send at least one.")
+            task.check(item)
+        return items
+
+    def check(self) -> None:
+        """Compute a text, and measure how fast. Errors: BertcliError for damaged weights, or a model without a task."""
+        use = self.main_use
+        word = self.model.tokenizer.mask_token if use == "fill-mask" else "text"
+        long_text = f"A {word}.{WARM_WORDS}"
+        # In a pair the second text is the one that is cut, or read in windows.
+        reads_pairs = use in ("rank", "late", "answer")
+        text = Text("Which one?", long_text) if reads_pairs else Text(long_text)
+        task = self.plan(use, **(LABELS if "entities" in self.uses else {}))
+        window = task.window([text], 0)
+        # The first time it reads the weights from the disk.
+        task.compute(window)
+        seconds: list[float] = []
+        # Twice, since one of them may be disturbed.
+        for _ in range(2):
+            begun = perf_counter()
+            task.compute(window)
+            seconds.append(perf_counter() - begun)
+        self.speed.guess(sum(map(task.cost, window.items)), min(seconds))

@@ -1,0 +1,280 @@
+"""The figures are those of the reference libraries on the same numbers: `tests/reference/record_evaluate.py`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bertcli.files.search import similarities
+from bertcli.wings.evaluate import metrics
+from bertcli.wings.evaluate.bootstrap import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
+from bertcli.wings.evaluate.comparison import bonett_price, holm, mcnemar, sentence
+from bertcli.wings.evaluate.evaluators.answers import exact_match, f1
+from bertcli.wings.evaluate.evaluators.classification import (
+    LIKELY,
+    label_details,
+    multi_label_figures,
+    single_label_details,
+    single_label_figures,
+)
+from bertcli.wings.evaluate.evaluators.ranking import in_order
+from bertcli.wings.evaluate.evaluators.similarity import pair_figures
+from bertcli.wings.evaluate.evaluators.tagging import count_by_type, entities, figures, type_details
+
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "evaluate.json").read_text(encoding="utf-8"))
+Case = dict[str, Any]
+
+
+def once(count: int) -> metrics.Numbers:
+    """Counts of one draw with every item once."""
+    return np.ones((1, count))
+
+
+def close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", RECORDED["correlations"])
+def test_correlations_are_those_of_scipy(case: Case) -> None:
+    x, y = np.array(case["x"]), np.array(case["y"])
+    close(metrics.spearman(x, y, once(len(x))), case["spearman"])  # None is NaN: one of them does not vary
+    close(metrics.pearson(x, y, once(len(x))), case["pearson"])
+
+
+@pytest.mark.parametrize("case", RECORDED["binary"])
+def test_pairs_are_judged_as_scikit_learn_and_sentence_transformers_do(case: Case) -> None:
+    scores, labels = np.array(case.pop("scores")), np.array(case.pop("labels"), float)
+    found = pair_figures((), once(len(scores)), labels, scores)
+    for name, value in case.items():
+        close(found[name], value)
+
+
+@pytest.mark.parametrize("case", RECORDED["classification"])
+def test_labels_are_judged_as_by_scikit_learn(case: Case) -> None:
+    probabilities, true = np.array(case["probabilities"]), np.array(case["true"])
+    names = [str(i) for i in range(probabilities.shape[1])]
+    arrays = [probabilities, *(metrics.one_hot(labels, len(names)) for labels in (probabilities.argmax(axis=1), true))]
+    found = single_label_figures(names, once(len(true)), *arrays)
+    details = single_label_details(names, *arrays)
+    for name, value in case["figures"].items():
+        close(found[name], value)
+    for row in details.labels:
+        expected = [values[int(row["label"])] for values in case["by_label"]]
+        close([row["precision"], row["recall"], row["f1"], row["support"]], expected)
+    occurring = [int(row["label"]) for row in details.labels]
+    assert details.confusion == np.array(case["confusion"])[np.ix_(occurring, occurring)].tolist()
+
+
+@pytest.mark.parametrize("case", RECORDED["several"])
+def test_several_labels_at_once_are_judged_as_by_scikit_learn(case: Case) -> None:
+    p, true = np.array(case["probabilities"]), np.array(case["true"], float)
+    names = [str(i) for i in range(p.shape[1])]
+    arrays = p, np.asarray(p > LIKELY, float), true
+    found = multi_label_figures(names, once(len(p)), *arrays)
+    assert found.keys() == case["figures"].keys()
+    for name, value in case["figures"].items():
+        close(found[name], value)
+    rows = label_details(names, *arrays).labels
+    assert [row["label"] for row in rows] == ["0", "1", "2", "3", "4"], "the last is never true and never found"
+    for row in rows:
+        expected = [values[int(row["label"])] for values in case["by_label"]]
+        close([row["precision"], row["recall"], row["f1"], row["support"]], expected)
+
+
+# Not through `evaluate`, which takes tags from a model: nervaluate's and seqeval's cases are tags that no model gives.
+@pytest.mark.parametrize("case", RECORDED["entities"])
+def test_entities_are_those_of_nervaluate_where_tags_are_as_they_should_be(case: Case) -> None:
+    true, said = ([entities(tags.split(), "IOB2") for tags in case[side]] for side in ("true", "said"))
+    both, types = [a & b for a, b in zip(true, said, strict=True)], ["LOC", "ORG", "PER"]
+    arrays = [count_by_type(some, types) for some in (both, said, true)]
+    found = figures(types, once(len(true)), *arrays)
+    close([found["precision"][0], found["recall"][0], found["f1"][0]], case["found"][""])
+    for row in type_details(types, *arrays).labels:
+        close([row["precision"], row["recall"], row["f1"]], case["found"][row["label"]])
+
+
+def test_vectors_are_compared_as_by_sentence_transformers() -> None:
+    case = RECORDED["similarities"]
+    x, y = np.array(case["x"], np.float32), np.array(case["y"], np.float32)
+    for how, expected in case["found"].items():
+        np.testing.assert_allclose(similarities(x, y, how), expected, rtol=0, atol=1e-6)
+        one = similarities(x[:, None], y[:3, None], how)[:, 0, 0]
+        np.testing.assert_allclose(one, np.diagonal(expected), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", RECORDED["tags"], ids=lambda case: case["scheme"])
+def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
+    true, said = ([entities(tags.split(), case["scheme"]) for tags in case[side]] for side in ("true", "said"))
+    types = ["LOC", "PER"]
+    both = [a & b for a, b in zip(true, said, strict=True)]
+    arrays = (count_by_type(some, types) for some in (both, said, true))
+    found = figures(types, once(len(true)), *arrays)
+    close([found["precision"][0], found["recall"][0], found["f1"][0]], case["micro"])
+    close(found["macro_f1"][0], case["macro"][2])
+    close([found[f"f1:{kind}"][0] for kind in types], case["None"][2])
+
+
+def test_last_and_unit_are_end_and_single() -> None:
+    for tags in ("B-PER L-PER O U-LOC", "B-PER E-PER O S-LOC"):
+        assert entities(tags.split(), "BIOES") == {("PER", 0, 2), ("LOC", 3, 4)}
+
+
+def test_rankings_are_judged_as_by_trec_eval() -> None:
+    case = RECORDED["rankings"]
+    names = {"ndcg_cut": "ndcg", "map_cut": "map", "recall": "recall", "P": "precision"}
+    for query, expected in case["found"].items():
+        gains = case["qrels"][query]
+        order = [gains.get(id, 0) for id, _ in in_order(case["run"][query])]
+        found = metrics.ranking([order], [[*gains.values()]], (1, 3, 10, 100))
+        for name, value in expected.items():
+            measure, _, k = name.rpartition("_")
+            close(found["mrr@100" if name == "recip_rank" else f"{names[measure]}@{k}"], value)
+
+
+@pytest.mark.parametrize("case", RECORDED["reranking"])
+def test_reranked_candidates_are_judged_as_by_sentence_transformers(case: Case) -> None:
+    scores = {f"{i:03d}": score for i, score in enumerate(case["scores"])}
+    order = [case["relevant"][int(id)] for id, _ in in_order(scores)]
+    found = metrics.ranking([order], [case["relevant"]], (10, 100))
+    for name, value in case["found"].items():
+        close(found[name], value)
+
+
+@pytest.mark.parametrize("case", RECORDED["answers"], ids=lambda case: repr(case["answer"]))
+def test_answers_are_judged_as_by_squad_s_script(case: Case) -> None:
+    close(exact_match(case["answer"], case["truth"]), case["exact"])
+    close(f1(case["answer"], case["truth"]), case["f1"])
+
+
+# ------------------------------------------------------------------------------------- own definitions, and intervals
+
+
+def test_calibration_error_is_the_mean_gap_of_fifteen_bins() -> None:
+    confidence, right = np.array([0.95, 0.95, 0.61, 0.61]), np.array([1.0, 0.0, 1.0, 1.0])
+    close(metrics.ece(confidence, right, once(4)), (2 * 0.45 + 2 * 0.39) / 4)
+    at_the_edge = np.array([1 / 15, 1 / 15 + 1e-9])  # a bin holds its upper end
+    items, *_ = metrics.calibration(at_the_edge, right[:2], once(2))
+    assert items[0, :2].tolist() == [1, 1]
+
+
+def test_accuracy_at_coverage_takes_the_most_confident_and_shares_ties() -> None:
+    confidence, right = np.array([0.9, 0.8, 0.8, 0.7, 0.6]), np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+    found = metrics.covered_accuracy(confidence, right, once(5), (20, 40, 60))
+    close(np.concatenate(found), [1, (1 + 0.5) / 2, 2 / 3])
+
+
+def test_a_figure_of_a_draw_is_that_of_its_items_written_out() -> None:
+    random = np.random.default_rng(1)
+    x, y = random.normal(size=30).round(1), random.normal(size=30).round(1)
+    labels = (random.random(30) < 0.4).astype(float)
+    counts = random.integers(0, 4, size=(5, 30)).astype(float)
+    for row in counts:
+        some = np.repeat(np.arange(30), row.astype(int))
+        alone = once(len(some))
+        for figure in (metrics.spearman, metrics.pearson):
+            close(figure(x, y, row[None]), figure(x[some], y[some], alone))
+        true, chosen = metrics.one_hot(labels.astype(int), 2), metrics.one_hot((y < 0).astype(int), 2)
+        for figures_from, *arrays in (
+            (pair_figures, labels, x),
+            (single_label_figures, np.stack([y, -y], 1), chosen, true),
+        ):
+            of_counts = figures_from((), row[None], *arrays)
+            of_items = figures_from((), alone, *(array[some] for array in arrays))
+            for name in of_items.keys() - {"best_f1_threshold"}:  # half-way to an item that is not in the draw
+                close(of_counts[name], of_items[name])
+
+
+def test_draws_are_the_same_each_time_and_have_as_many_items() -> None:
+    first, again = (np.concatenate([*Resampling(7).draws()]) for _ in range(2))
+    assert first.shape == (DRAWS, 7)
+    assert (first == again).all()
+    assert (first.sum(axis=1) == 7).all()
+    assert abs(first.mean() - 1) < 1e-12
+    assert first.max() > 3
+
+
+def test_clusters_are_drawn_as_a_whole() -> None:
+    clusters = np.array([5, 5, 5, 2, 2, 9])
+    drawn = np.concatenate([*Resampling(6, clusters).draws()])
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+    assert (drawn[:, 3] == drawn[:, 4]).all()
+    assert (drawn[:, [0, 3, 5]].sum(axis=1) == 3).all(), "as many clusters as there are"
+    left_out = Resampling(6, clusters).leaving_out()
+    assert sorted(left_out.sum(axis=1).tolist()) == [3, 4, 5], "one cluster at a time"
+
+
+@pytest.mark.parametrize("case", RECORDED["wilson"])
+def test_the_interval_of_a_share_is_wilson_s(case: Case) -> None:
+    close(wilson(Share(case["right"], case["of"])), case["interval"])
+
+
+@pytest.mark.parametrize("case", RECORDED["mcnemar"])
+def test_paired_shares_are_tested_as_scipy_does(case: Case) -> None:
+    close(mcnemar(case["better"], case["worse"]), case["p"])
+
+
+def test_a_share_is_never_certain() -> None:
+    values = np.ones(3)
+    resampling = Resampling(3)
+    figures = estimate(
+        lambda counts: {"share": metrics.mean(values, counts)}, FigureFacts({"share": values}), resampling, "texts"
+    )
+    record = figures["share"].record
+    assert (record["value"], record["high"], record["n"]) == (1, 1, 3)
+    assert record["low"] == pytest.approx(0.4385, abs=1e-4)
+
+
+def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:
+    values = np.random.default_rng(3).normal(size=400)
+    figures = estimate(
+        lambda counts: {"mean": metrics.mean(values, counts)}, FigureFacts({"mean": values}), Resampling(400), "texts"
+    )
+    record = figures["mean"].record
+    reach = 1.966 * values.std(ddof=1) / 20
+    assert record["low"] == pytest.approx(values.mean() - reach, abs=0.015)
+    assert record["high"] == pytest.approx(values.mean() + reach, abs=0.015)
+
+
+def figure(value: float, low: float | None = None, high: float | None = None) -> Figure:
+    return Figure(value, np.full(DRAWS, value), 9, low, high)
+
+
+def compared(a: str, b: str, value: float, reach: float, metric: str = "accuracy") -> Case:
+    return {
+        "metric": metric, "a": a, "b": b, "value": value, "low": value - reach, "high": value + reach, "p": 0.0123,
+        "test": "permutation", "smallest": 0.0341,
+    }  # fmt: skip
+
+
+def test_which_of_two_is_better_is_said_by_the_interval() -> None:
+    assert sentence(compared("old", "new", 0.2, 0.1), 9, "texts") == (
+        "new is better: +0.200 accuracy [+0.100, +0.300], p = 0.012 (permutation)."
+    )
+    assert sentence(compared("new", "old", -0.2, 0.1), 9, "texts") == (
+        "new is better: +0.200 accuracy [+0.100, +0.300], p = 0.012 (permutation)."
+    )
+    for less in ("loss", "perplexity", "pseudo_perplexity", "log_loss", "brier", "ece"):
+        assert sentence(compared("old", "new", 0.2, 0.1, less), 9, "texts").startswith(
+            f"old is better: -0.200 {less} [-0.300, -0.100]"
+        )
+    assert sentence(compared("old", "new", 0.02, 0.1, "ndcg@10"), 200, "queries") == (
+        "old and new: no difference that 200 queries can show (one of 0.034 ndcg@10 would have been seen): "
+        "+0.020 ndcg@10 [-0.080, +0.120], p = 0.012 (permutation)."
+    )
+
+
+def test_models_that_hardly_differ_have_an_interval_all_the_same() -> None:
+    """Bonett and Price 2012: shares with one item more in each of four cells."""
+    low, high, error = bonett_price(0, 0, 40)
+    assert [low, high] == pytest.approx([-0.0660, 0.0660], abs=1e-4)
+    assert error == pytest.approx(np.sqrt(2 / 42 / 42))
+    low, high, _ = bonett_price(12, 0, 120)
+    assert low < 0.1 < high
+
+
+def test_several_comparisons_are_corrected_as_holm_does() -> None:
+    some: list[Case] = [{"metric": "f1", "p": p} for p in (0.04, 0.01, 0.03)]
+    holm(some)
+    assert [one["p_holm"] for one in some] == pytest.approx([0.06, 0.03, 0.06])

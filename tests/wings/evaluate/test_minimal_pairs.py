@@ -1,0 +1,114 @@
+"""`bertcli evaluate --task minimal-pairs`, and what `score --pairs` answers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.terminal import bertcli
+from wings.evaluate.test_tasks import judged
+
+import bertcli as library
+
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "pairs.json").read_text(encoding="utf-8"))
+PAIRS = """better,worse,kind
+The cat sits on the mat.,The cat sit on the mat.,agreement
+He was reading.,He were reading.,agreement
+It rained.,It rained.,same
+"""
+TASK = ("--task", "minimal-pairs")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    file = tmp_path / "pairs.csv"
+    file.write_text(PAIRS)
+    return file
+
+
+def test_pairs_are_summed_up_for_all_and_by_group(pairs: Path) -> None:
+    record = judged(pairs, *TASK, "--by", "kind")
+    assert (record["task"], record["count"]) == ("minimal-pairs", 3)
+    (model,) = record["models"]
+    sides = library.load().score([*("The cat sits on the mat.", "He was reading."), "The cat sit on the mat."])
+    assert [*model["metrics"]] == ["preferred", "mean_difference"]
+    assert model["metrics"]["preferred"]["value"] == pytest.approx(2.5 / 3), "equal ones half"
+    low, high = model["metrics"]["preferred"]["low"], model["metrics"]["preferred"]["high"]
+    assert 0.2 < low < 0.83 < high < 1
+    assert model["by"]["agreement"]["preferred"]["value"] == 1
+    assert model["by"]["agreement"]["preferred"]["low"] == pytest.approx(0.3424, abs=1e-4), "Wilson's, of 2 of 2"
+    assert model["by"]["same"]["preferred"]["low"] is None
+    assert "fewer than two pairs" in model["by"]["same"]["preferred"]["reason"]
+    first = -sum(token["log_prob"] for token in sides[0]["tokens"])
+    other = -sum(token["log_prob"] for token in sides[2]["tokens"])
+    worst = {entry["text"]: entry["found"] for entry in model["worst"]}
+    assert worst == {}, "no pair in which the second is likelier"
+    gain = other - first
+    assert model["by"]["agreement"]["mean_difference"]["value"] > min(gain, 0)
+
+
+@pytest.mark.parametrize("metric", ["pll", "within-word", "shared"])
+def test_scores_are_those_of_minicons_and_crows_pairs(made: Made, tmp_path: Path, metric: str) -> None:
+    rows = [{"better": a, "worse": b} for a, b in RECORDED["pairs"]]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    record = judged(file, *TASK, "--metric", metric, "-m", made(head="mlm"))
+    figures = record["models"][0]["metrics"]
+    gains = np.array([first - second for first, second in RECORDED[metric]])
+    assert figures["mean_difference"]["value"] == pytest.approx(gains.mean(), abs=2e-5)
+    preferred = np.where(np.abs(gains) < 1e-6, 0.5, gains > 0)
+    assert figures["preferred"]["value"] == pytest.approx(preferred.mean())
+
+
+def test_the_table_and_the_page_say_what_the_figures_do_not_show(pairs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "pairs.html"
+    left = bertcli("evaluate", pairs, *TASK, "--by", "kind", "-o", page)
+    caution = "not what a model built on this one will do"
+    assert caution in left.out
+    assert caution in page.read_text()
+
+
+def test_two_models_are_compared(pairs: Path) -> None:
+    record = judged(pairs, *TASK, "-m", "bert-mini-mlm", "-m", "bert-mini-mlm")
+    assert [one["metric"] for one in record["differences"]] == ["preferred", "mean_difference"]
+
+
+def test_other_columns_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("a,b\nThe cat sits.,The cat sit.\nHe was.,He were.\n")
+    assert judged(file, *TASK, "--column", "a", "--pair-column", "b")["count"] == 2
+    assert "does not have the fields of minimal-pairs" in bertcli("evaluate", file, *TASK).error
+
+
+def test_a_model_without_the_head_is_refused(pairs: Path) -> None:
+    assert "masked-language-model head" in bertcli("evaluate", pairs, *TASK, "-m", "bert-mini-sentence").error
+
+
+WITHDRAWN: list[tuple[tuple[str, ...], str]] = [
+    (("--pairs",), "bertcli evaluate FILE --task minimal-pairs --column better --pair-column worse"),
+    (
+        ("--pairs", "--by", "kind", "--metric", "shared", "-m", "x"),
+        "--column better --pair-column worse --by kind -m x --metric shared",
+    ),
+    (("--by", "kind"), "--column better --pair-column worse --by kind"),
+]
+
+
+@pytest.mark.parametrize(("options", "command"), WITHDRAWN)
+def test_score_pairs_answers_with_the_command_that_does_it_now(
+    pairs: Path, options: tuple[str, ...], command: str
+) -> None:
+    columns = ("--column", "better", "--pair-column", "worse")
+    left = bertcli("score", "-i", pairs, *columns, *options)
+    assert left.status == 2
+    assert left.out == ""
+    message = " ".join(left.err.replace("│", " ").split()).replace(" ", "")
+    assert command.replace("FILE", str(pairs)).replace(" ", "") in message
+
+
+def test_neither_help_nor_records_of_score_name_pairs(pairs: Path) -> None:
+    assert "--pairs" not in bertcli("score", "--help").out
+    records: list[Any] = bertcli("score", "It rained.", "--within-word", "--format", "jsonl").records
+    assert "loss" in records[0]

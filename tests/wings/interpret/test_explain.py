@@ -1,0 +1,177 @@
+"""What words contribute: equal to passes of transformers run one by one, and to our own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+from bertcli.wings.interpret.compute.explain import Explanation
+from bertcli.wings.interpret.compute.explain import draw as explain_page
+
+GOLDEN = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))
+NEAR = 1e-5
+
+
+def near(found: Explanation, golden: dict[str, Any], by: str) -> None:
+    """The same words with the same contributions to the same value."""
+    assert found.value == pytest.approx(golden["value"], abs=NEAR)
+    places = [(word.side, word.start, word.end) for word in found.words]
+    assert places == [(word["side"], word["start"], word["end"]) for word in golden["words"]]
+    np.testing.assert_allclose(
+        [word.contribution for word in found.words], [word[by] for word in golden["words"]], atol=NEAR
+    )
+
+
+@pytest.mark.parametrize("by", ["mask", "delete"])
+def test_explain_labels_are_passes_of_transformers(by: Any, made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    for label, name in enumerate(model.config.labels):
+        found = bertcli.explain(model, TEXTS, label=name, method=by)
+        for one, golden in zip(found, GOLDEN["labels"], strict=True):
+            near(one, golden[label], by)
+            assert one.target == name
+    (one,) = bertcli.explain(model, *([text] for text in PAIR), label="LABEL_1", method=by)
+    near(one, GOLDEN["pair"], by)
+
+
+@pytest.mark.parametrize("by", ["mask", "delete"])
+def test_explain_words_and_cosines_are_passes_of_transformers(by: Any, made: Made) -> None:
+    near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", method=by)[0], GOLDEN["word"], by)
+    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], versus=OTHER, method=by)[0], GOLDEN["cosine"], by)
+
+
+def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    for one, record in zip(bertcli.explain(model, TEXTS), model.classify(TEXTS), strict=True):
+        best = record["labels"][0]
+        assert one.target == best["label"]
+        assert one.value == pytest.approx(np.log(best["score"] / (1 - best["score"])), abs=1e-5)
+    model = bertcli.load(made(**MASKS))
+    (one,) = bertcli.explain(model, MASKED)
+    best = model.fill_mask([MASKED])[0]["masks"][0]["predictions"][0]
+    assert one.target == best["token_str"]
+    assert one.value == pytest.approx(np.log(best["score"]), abs=1e-5)
+
+
+def test_explain_a_regression_and_a_single_label_by_their_own_output(made: Made) -> None:
+    for problem, value in (("regression", None), (None, "LABEL_0")):
+        model = bertcli.load(made(head="classifier", num_labels=1, seed=5, config={"problem_type": problem}))
+        (one,) = bertcli.explain(model, "The cat sat.")
+        (record,) = model.classify(["The cat sat."], activation="none")
+        assert one.value == pytest.approx(record["labels"][0]["score"], abs=1e-6)
+        assert ("log-odds" in one.meaning) == (value is not None)
+
+
+def changed_words(model: Model, text: str, found: Explanation) -> list[float]:
+    """The contributions by a pass of classify for each text with [MASK] for a word."""
+    texts = [text, *(f"{text[: word.start]}[MASK]{text[word.end :]}" for word in found.words)]
+    records = model.classify(texts)
+    scores = [next(one["score"] for one in record["labels"] if one["label"] == found.target) for record in records]
+    odds = [np.log(score / (1 - score)) for score in scores]
+    return [odds[0] - one for one in odds[1:]]
+
+
+def test_explain_equals_passes_one_by_one_whatever_the_batch(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    text = "The good king drank hot tea and sat on the red mat."  # every word is one piece, as [MASK] is
+    for batch_tokens in (None, 1, 40):
+        (found,) = bertcli.explain(model, text, batch_tokens=batch_tokens)
+        np.testing.assert_allclose([w.contribution for w in found.words], changed_words(model, text, found), atol=2e-5)
+
+
+def test_explain_words_are_the_texts_own_characters(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    for one in bertcli.explain(model, [*TEXTS, "中国 naïve  İ’s [SEP] end [MASK]"]):
+        assert all(one.text[word.start : word.end] == word.word for word in one.words)
+        assert [word.start for word in one.words] == sorted(word.start for word in one.words)
+        assert not {"[SEP]", "[MASK]", "SEP", "MASK"} & {word.word for word in one.words}
+
+
+def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) -> None:
+    folder = made(**VECTORS)
+    plain = bertcli.load(folder)
+    cosine = plain.encode(["query: " + OTHER, "query: Paris is red"], normalize=True)
+    copy = tmp_path / "prompted"
+    copy.mkdir()
+    for file in folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    (copy / "modules.json").write_text(
+        '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},'
+        '{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]'
+    )
+    (copy / "1_Pooling").mkdir()
+    (copy / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_mean_tokens": true, "word_embedding_dimension": 32}'
+    )
+    (copy / "config_sentence_transformers.json").write_text(
+        '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
+    )
+    model = bertcli.load(copy)
+    (found,) = bertcli.explain(model, "Paris is red", versus=OTHER)
+    assert found.value == pytest.approx(float(cosine[0] @ cosine[1]), abs=1e-5)
+    words = [("Paris", 0), ("is", 6), ("red", 9)]
+    assert [(word.word, word.start) for word in found.words] == words
+    (paired,) = bertcli.explain(model, "Paris is red", "Paris is red", versus=OTHER)
+    assert [(word.word, word.start) for word in paired.words] == words * 2
+    assert [word.side for word in paired.words] == [0] * 3 + [1] * 3
+
+
+def test_explain_says_what_it_cannot_do(made: Made) -> None:
+    labels, masks = bertcli.load(made(**LABELS)), bertcli.load(made(**MASKS))
+    cases: tuple[tuple[Model, str, dict[str, Any], str], ...] = (
+        (labels, "x", {"label": "none"}, "no label 'none'"),
+        (labels, "x [MASK]", {"word": "tea"}, "needs a masked-language-model head"),
+        (masks, "x", {}, "needs a classifier head"),
+        (masks, "x", {"word": "tea"}, r"has 0 \[MASK\]"),
+        (masks, "[MASK] [MASK]", {}, r"has 2 \[MASK\]"),
+        (masks, "[MASK]", {"word": "unbelievably"}, "not one piece"),
+        (masks, "x", {"word": "tea", "versus": "y"}, "one result"),
+        (labels, "x", {"method": "magic"}, "no method 'magic'; choose from mask, delete"),
+    )
+    for model, text, options, message in cases:
+        with pytest.raises(BertcliError, match=message):
+            bertcli.explain(model, text, **options)
+    with pytest.raises(BertcliError, match="not a model"):
+        bertcli.explain("base", "x")  # type: ignore[arg-type]
+
+
+def test_explain_records_and_shares(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    one = bertcli.explain(model, TEXTS[0])[0]
+    assert list(one.record) == ["index", "text", "target", "value", "words"]
+    assert list(one.record["words"][0]) == ["word", "start", "end", "contribution"]
+    assert sum(map(abs, one.shares)) == pytest.approx(1)
+    assert max(map(abs, one.shades)) == 1
+    pair = bertcli.explain(model, [PAIR[0]], PAIR[1])[0]
+    assert pair.record["text_pair"] == PAIR[1]
+    assert {word["side"] for word in pair.record["words"]} == {0, 1}
+
+
+def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    found = bertcli.explain(model, ["<b>cat</b> &amp; </script>dog", PAIR[0]], [None, PAIR[1]])
+    text = explain_page(found, "M<b>")
+    assert '<p class="about">M&lt;b&gt;' in text
+    assert "<b>" not in text
+    assert "<script" not in text
+    assert text.count("<mark") == sum(2 + len(one.words) for one in found)  # and what either color means
+    for one in found:
+        scores = {said["label"]: said["score"] for said in model.classify([one.text], [one.text_pair])[0]["labels"]}
+        assert one.probability == pytest.approx(scores[one.target], abs=1e-6)
+        assert f"a probability of {one.probability:.1%}</p>" in text
+        assert f">for {one.target}</mark>" in text
+        for word in one.words:
+            assert f'title="{word.contribution:+z.4f}"' in text
+
+
+def test_explain_a_text_without_words(made: Made) -> None:
+    (one,) = bertcli.explain(bertcli.load(made(**LABELS)), "")
+    assert one.words == ()
+    assert one.shares == []

@@ -1,0 +1,197 @@
+"""What attention heads do: equal to transformers' attentions, and to passes with a hook that silences a head."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.static_models import write_static
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
+
+import bertcli
+from bertcli.analysis.texts import tokens_of
+from bertcli.engine.packing import pack
+from bertcli.errors import BertcliError
+from bertcli.tracing.dispatch import Array, watching
+from bertcli.wings.interpret.compute.heads import draw as heads_page
+from bertcli.wings.interpret.compute.heads import measures, silencing
+from bertcli.wings.interpret.compute.parts import HEADS, PartWatcher
+
+SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
+MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))
+GOLDEN = RECORDED["heads"]
+
+
+def test_heads_are_the_attentions_of_transformers(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, ablate=True, label="LABEL_0")
+    most_first = sorted(GOLDEN, key=lambda one: -abs(one["change"]))
+    assert [(row.layer, row.head) for row in found.heads] == [(1 + one["layer"], 1 + one["head"]) for one in most_first]
+    for row, golden in zip(found.record["heads"], most_first, strict=True):
+        assert list(row) == ["layer", "head", *MEASURES, "change"]
+        for name in (*MEASURES, "change"):
+            assert row[name] == pytest.approx(golden[name], abs=1e-5), name
+
+
+def test_heads_without_ablation_have_no_change(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS)
+    assert {row.change for row in found.heads} == {None}
+    with pytest.raises(BertcliError, match="--ablate"):
+        bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, label="LABEL_0")
+
+
+@pytest.mark.parametrize("textbook", [False, True])
+def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made: Made) -> None:
+    model = (
+        bertcli.variant("textbook", heads="mlm", weights=1, sizes=SMALL)
+        if textbook
+        else bertcli.load(made(head="mlm", seed=9, sizes={"num_hidden_layers": 3}))
+    )
+    network, heads = model.network, model.config.num_attention_heads
+    ids = np.arange(1, 8)[None]
+    tokens = type("Sentence", (), {"ids": ids[0].tolist(), "segments": [0] * 7})()
+    states = list(network.states(pack([tokens])))
+    for layer in (0, 1, len(states) - 2):
+        for head in (0, heads - 1):
+            with watching(PartWatcher(network, silencing(layer, [head]), layer, states[layer])):
+                resumed = network(pack([tokens]))
+
+            def silence(kind: str, number: int, array: Array, at: tuple[int, int] = (layer, head)) -> None:
+                if kind == HEADS and number == at[0]:
+                    array[:, at[1]] = 0
+
+            with watching(PartWatcher(network, silence)):
+                whole = network(pack([tokens]))
+            np.testing.assert_allclose(resumed, whole, atol=1e-6)
+            assert np.abs(whole - states[-1]).max() > 1e-4
+
+
+def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    one, other = (bertcli.heads(model, TEXTS[0], ablate=True, batch_tokens=tokens).heads for tokens in (1, 10_000))
+    assert len(one) > 2
+    assert [(row.layer, row.head) for row in one] == [(row.layer, row.head) for row in other]
+    for row, same in zip(one, other, strict=True):
+        assert row.change == pytest.approx(same.change, abs=1e-5)
+
+
+def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    for options in ({}, {"word": "tea"}, {"versus": "Paris"}):
+        found = bertcli.heads(model, MASKED, ablate=True, **options)  # type: ignore[arg-type]
+        assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
+        assert found.meaning
+
+
+def test_heads_are_those_that_change_most_or_stand_in_layers(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    found = bertcli.heads(model, TEXTS, ablate=True)
+    assert bertcli.heads(model, TEXTS, ablate=True, top_k=2).heads == found.heads[:2]
+    assert [(row.layer, row.head) for row in bertcli.heads(model, TEXTS).heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    with pytest.raises(BertcliError, match="top_k is 0; it must be at least 1"):
+        bertcli.heads(model, TEXTS, top_k=0)
+
+
+@given(size=st.integers(1, 7), seed=st.integers(0, 99))
+def test_heads_measures_are_sums_over_queries(size: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    weights = random.random((3, size, size))
+    weights[0] = np.eye(size)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    special = random.random(size) < 0.4
+    entropy, distance, on_special, itself, following, before = measures(weights.astype(np.float32), special)
+    assert (entropy[0], distance[0], itself[0]) == (0, 0, size)
+    a = weights.astype(np.float32)
+    places = range(size)
+    assert distance[1] == pytest.approx(sum(a[1, i, j] * abs(i - j) for i in places for j in places), abs=1e-5)
+    assert entropy[1] == pytest.approx(-sum(a[1, i, j] * np.log(a[1, i, j]) for i in places for j in places), abs=1e-5)
+    assert on_special[1] == pytest.approx(a[1][:, special].sum(), abs=1e-5)
+    assert following[1] == pytest.approx(sum(a[1, i, i + 1] for i in range(size - 1)), abs=1e-5)
+    assert before[1] == pytest.approx(sum(a[1, i + 1, i] for i in range(size - 1)), abs=1e-5)
+
+
+def test_heads_say_what_they_cannot_do(made: Made, tmp_path: Path) -> None:
+    write_static(tmp_path, "root")
+    with pytest.raises(BertcliError, match="has no attention heads"):
+        bertcli.heads(bertcli.load(tmp_path), "a")
+    with pytest.raises(BertcliError, match="at least one"):
+        bertcli.heads(bertcli.load(made(**LABELS)), [])
+
+
+def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    for found in (
+        bertcli.heads(model, TEXTS),
+        bertcli.heads(model, TEXTS, ablate=True),
+        bertcli.heads(model, "a", top_k=1),
+    ):
+        text = heads_page(found)
+        assert text.count("<mark") == text.count("<canvas") == len(found.heads)
+        numbers = [head["distance"] if found.meaning is None else head["change"] for head in found.heads]
+        shares = {f"{abs(number) / max(map(abs, numbers)):.3f}" for number in numbers}
+        assert set(re.findall(r'--shade: ([0-9.]+)"', text)) == shares
+        shown = [f"{number:.1f}" if found.meaning is None else f"{number:+z.3f}" for number in numbers]
+        assert sorted(re.findall(r"<mark [^>]*>([^<]+)</mark>", text)) == sorted(shown)
+        assert ("mean distance" in text) == (found.meaning is None)
+        assert ("change of the result without the head" in text) == (found.meaning is not None)
+        data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+        drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(found.weights.shape)
+        assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))
+        np.testing.assert_allclose(drawn / 255, found.weights, atol=1 / 510)
+    assert "set to zero" in heads_page(bertcli.heads(model, TEXTS, ablate=True))
+
+
+def test_heads_rollout_is_the_product_of_transformers_attentions(made: Made) -> None:
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0], rollout=True)
+    assert found.rollout is not None
+    np.testing.assert_allclose(found.record["rollout"], RECORDED["rollout"]["rollout"], atol=1e-6)
+    np.testing.assert_allclose(found.rollout.mean, RECORDED["rollout"]["mean"], atol=1e-6)
+    np.testing.assert_allclose(found.rollout.layers.sum(axis=1), 1, atol=1e-6)
+    assert "rollout" not in bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0]).record
+    assert len(found.record["heads"]) == 4
+
+
+def test_heads_rollout_shows_the_mask_or_the_token_asked_about(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    place = tokens_of(model, MASKED).ids.index(model.tokenizer.mask_id)
+    for asked, shown in ((None, place), (2, 2)):
+        found = bertcli.heads(model, MASKED, rollout=True, token=asked)
+        assert found.rollout is not None
+        assert found.rollout.token == shown
+        lines = found.document().lines
+        assert [line["rollout"] for line in lines] == found.record["rollout"][shown]
+        assert [line["mean"] for line in lines] == found.rollout.mean[shown].tolist()
+        assert f"What token {shown}, " in found.document().below[0]
+        cells = [row[1] for row in found.document().rows]
+        assert cells == [f"{share:.1%}" for share in found.record["rollout"][shown]]
+    assert bertcli.heads(model, "Paris", rollout=True).rollout.token == 0  # type: ignore[union-attr]
+
+
+def test_heads_rollout_says_what_it_cannot_do(made: Made) -> None:
+    model = bertcli.load(made(**LABELS))
+    with pytest.raises(BertcliError, match="one text"):
+        bertcli.heads(model, TEXTS, rollout=True)
+    with pytest.raises(BertcliError, match="There is no token 99: the text has"):
+        bertcli.heads(model, "Paris", rollout=True, token=99)
+    with pytest.raises(BertcliError, match="--rollout"):
+        bertcli.heads(model, "Paris", token=1)
+
+
+def test_heads_page_has_the_rollout_as_a_picture(made: Made) -> None:
+    long = "the king drank hot tea " * 40
+    found = bertcli.heads(bertcli.load(made(**MASKS, sizes={"max_position_embeddings": 256})), long, rollout=True)
+    assert found.rollout is not None
+    page = heads_page(found)
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(-1, 128, 128)
+    assert len(drawn) == 4 + 2
+    assert len(data["tokens"]) == 128 < len(found.pieces)
+    np.testing.assert_array_equal(drawn[4], np.round(255 * found.rollout.layers[:128, :128]).astype(np.uint8))
+    np.testing.assert_array_equal(drawn[5], np.round(255 * found.rollout.mean[:128, :128]).astype(np.uint8))
+    assert 'title="Rollout"' in page
+    assert page.count("<canvas>") == 6

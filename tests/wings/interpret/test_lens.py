@@ -1,0 +1,93 @@
+"""What each layer would predict: equal to transformers' hidden states through its own head."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Made
+from reference.view_cases import LABELS, MASKED, MASKS
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.wings.interpret.compute.lens import MOST_TABLES
+from bertcli.wings.interpret.compute.lens import draw as lens_page
+
+GOLDEN = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))["lens"]
+
+
+def test_lens_layers_are_those_of_transformers(made: Made) -> None:
+    (found,) = bertcli.lens(bertcli.load(made(**MASKS)), MASKED)
+    (mask,) = found.masks
+    assert [layer.layer for layer in mask.layers] == [0, 1, 2]
+    for layer, golden in zip(mask.layers, GOLDEN, strict=True):
+        assert [one.token for one in layer.predictions] == golden["best"]
+        assert [one.score for one in layer.predictions] == pytest.approx(golden["scores"], abs=1e-5)
+        assert layer.rank == golden["rank"]
+        assert (layer.score, layer.kl) == pytest.approx((golden["score"], golden["kl"]), abs=1e-5)
+
+
+def test_lens_last_layer_is_what_fill_mask_says(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    text = "The [MASK] poured a [MASK] of tea."
+    (found,) = bertcli.lens(model, text, top_k=4)
+    for mask, expected in zip(found.masks, model.fill_mask([text], top_k=4)[0]["masks"], strict=True):
+        last = mask.layers[-1]
+        assert mask.position == expected["position"]
+        assert [one.token_str for one in last.predictions] == [one["token_str"] for one in expected["predictions"]]
+        np.testing.assert_allclose(
+            [one.score for one in last.predictions], [one["score"] for one in expected["predictions"]], rtol=1e-5
+        )
+        assert (last.rank, last.kl) == (1, 0.0)
+        assert last.score == last.predictions[0].score
+
+
+def test_lens_all_tokens_are_looked_at_in_blocks(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = bertcli.load(made(**MASKS))
+    (found,) = bertcli.lens(model, MASKED, all_tokens=True)
+    tokens = model.tokenizer.encode([MASKED])[0]
+    assert [(one.position, one.token_str) for one in found.masks] == list(enumerate(tokens.pieces))
+    monkeypatch.setattr("bertcli.wings.interpret.compute.lens.NUMBERS_TOGETHER", 1)
+    (again,) = bertcli.lens(model, MASKED, all_tokens=True)
+    for one, other in zip(found.masks, again.masks, strict=True):
+        for layer, same in zip(one.layers, other.layers, strict=True):
+            assert layer.rank == same.rank
+            assert layer.kl == pytest.approx(same.kl, abs=1e-5)
+
+
+def test_lens_records(made: Made) -> None:
+    record = bertcli.lens(bertcli.load(made(**MASKS)), [MASKED, "[MASK]"])[1].record
+    assert list(record) == ["index", "text", "masks"]
+    assert record["index"] == 1
+    assert list(record["masks"][0]) == ["position", "layers"]
+    assert list(record["masks"][0]["layers"][0]) == ["layer", "predictions", "rank", "score", "kl"]
+    assert list(record["masks"][0]["layers"][0]["predictions"][0]) == ["token", "token_str", "score"]
+    json.dumps(record, allow_nan=False)
+
+
+def test_lens_says_what_it_cannot_do(made: Made) -> None:
+    with pytest.raises(BertcliError, match=r"lens needs a masked-language-model head .* its heads: pooler, classifier"):
+        bertcli.lens(bertcli.load(made(**LABELS)), MASKED)
+    with pytest.raises(BertcliError, match=r"no \[MASK\] in 'Paris'.*--all"):
+        bertcli.lens(bertcli.load(made(**MASKS)), "Paris")
+    with pytest.raises(BertcliError, match="top_k"):
+        bertcli.lens(bertcli.load(made(**MASKS)), MASKED, top_k=0)
+
+
+def test_lens_pages_show_tables_or_a_grid(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    masks, tokens = bertcli.lens(model, MASKED), bertcli.lens(model, MASKED, all_tokens=True)
+    assert len(tokens[0].masks) > MOST_TABLES
+    text = lens_page(masks)
+    assert text.count("<table") == 1
+    assert text.count("<mark") == 3 * 3
+    assert "rank and score are" in text
+    text = lens_page(tokens)
+    assert text.count("<mark") == 3 * len(tokens[0].masks)
+    assert "rank and score are" not in text
+    # More tokens than layers: tokens go down.
+    names = [f"{one.position} {one.token_str}" for one in tokens[0].masks]
+    assert re.findall(r'scope="row">(?:<wbr>)?([^<]+)<', text) == names
+    assert re.findall(r'scope="col">([^<]+)<', text) == ["Token", "embeddings", "layer 1", "layer 2"]
+    assert "<script" not in text

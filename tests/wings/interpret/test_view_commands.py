@@ -1,0 +1,301 @@
+"""explain, lens, heads and diff as commands: tables, records, files, colors, statuses."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.terminal import bertcli
+from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
+from safetensors.numpy import load_file, save_file
+
+import bertcli as library
+from bertcli.capabilities import commands
+from bertcli.cli.help import USED
+from bertcli.wings.interpret.registry import compute, view_spec, view_specs
+
+
+def test_explain_command_shows_the_text_and_a_table(made: Made) -> None:
+    done = bertcli("explain", "-m", made(**LABELS), TEXTS[2])
+    (found,) = library.explain(library.load(made(**LABELS)), TEXTS[2])
+    first, empty, heading = done.out.splitlines()[:3]
+    plain = first
+    for word in found.words:
+        assert f"{word.word}({word.contribution:+.2f})" in first
+        plain = plain.replace(f"({word.contribution:+.2f})", "", 1)
+    assert (plain, empty) == (TEXTS[2], "")
+    assert heading.split() == ["Word", "Contribution", "Share"]
+    assert done.out.splitlines()[-1].startswith(f"the log-odds of {found.target}: ")
+
+
+def test_explain_command_colors_words_where_it_may(made: Made) -> None:
+    environment = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    done = bertcli("explain", "-m", made(**LABELS), TEXTS[0], terminal=True, environment=environment)
+    text = done.out.splitlines()[0]
+    assert "\x1b[" in text
+    assert "(+" not in text
+    assert "\x1b[" not in bertcli("explain", "-m", made(**LABELS), "\x1b[31mred").out
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl"])
+@pytest.mark.parametrize("name", ["explain", "lens"])
+def test_view_records_go_to_stdout_or_a_file(name: str, format: str, made: Made, tmp_path: Path) -> None:
+    model = library.load(made(**MASKS))
+    texts = [MASKED, "The [MASK] sat."]
+    view = library.explain if name == "explain" else library.lens
+    expected = [one.record for one in view(model, texts)]
+    done = bertcli(name, "-m", made(**MASKS), *texts, "--format", format)
+    assert (json.loads(done.out) if format == "json" else done.records) == expected
+    file = tmp_path / f"records.{format}"
+    assert bertcli(name, "-m", made(**MASKS), *texts, "-o", file).out == ""
+    assert file.read_text(encoding="utf-8") == done.out
+
+
+@pytest.mark.parametrize("name", ["explain", "lens"])
+def test_view_commands_count_the_texts_of_a_file(
+    name: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    totals = []
+
+    def counted(items: Any, task: str, unit: str, total: int | None) -> Any:
+        totals.append((unit, total))
+        return items
+
+    monkeypatch.setattr("bertcli.report.progress.counted", counted)
+    file = tmp_path / "texts.txt"
+    file.write_text(f"{MASKED}\n" * 3, encoding="utf-8")
+    assert bertcli(name, "-m", made(**MASKS), "-i", file, "-o", tmp_path / "o.json").status == 0
+    assert totals == [("texts", 3)]
+
+
+def test_lens_command_shows_a_row_for_each_layer(made: Made) -> None:
+    lines = bertcli("lens", "-m", made(**MASKS), MASKED, "--top-k", "2").out.splitlines()
+    assert lines[0] == MASKED
+    assert lines[2].split() == ["State", "Prediction", "1", "Prediction", "2", "Rank", "Score", "KL"]
+    assert [line.split("  ")[0].strip() for line in lines[4:7]] == ["embeddings", "after layer 1", "after layer 2"]
+    everything = bertcli("lens", "-m", made(**MASKS), TEXTS[2], "--all").out
+    assert "0 [CLS]" in everything
+
+
+def test_heads_command_sorts_and_cuts(made: Made) -> None:
+    done = bertcli("heads", "-m", made(**LABELS), *TEXTS, "--ablate", "--top-k", "2", "--format", "json")
+    expected = library.heads(library.load(made(**LABELS)), TEXTS, ablate=True, top_k=2)
+    assert json.loads(done.out) == expected.record
+    assert len(bertcli("heads", "-m", made(**LABELS), *TEXTS, "--format", "csv").out.splitlines()) == 1 + 4
+
+
+def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
+    one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
+    same = bertcli("diff", one, "--versus", one, TEXTS[2], "--check")
+    assert (same.status, same.err) == (0, "")
+    differs = bertcli("diff", one, "--versus", other, TEXTS[2], "--check")
+    assert differs.status == 1
+    assert differs.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
+    assert "embeddings.token" in differs.out
+    assert bertcli("diff", one, "--versus", other, TEXTS[2]).status == 0
+    assert bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "--tolerance", "100").status == 0
+    record = json.loads(bertcli("diff", one, "--versus", other, TEXTS[2], "--format", "json").out)
+    assert record["first"] == "embeddings.token"
+    file = tmp_path / "diff.json"
+    assert bertcli("diff", one, "--versus", other, TEXTS[2], "-o", file).out == ""
+    assert json.loads(file.read_text(encoding="utf-8")) == record
+
+
+def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "arrays.npz"
+    assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "--save", file).status == 0
+    assert bertcli("diff", made(**VECTORS), "--versus", file, TEXTS[0], "--check", "--tolerance", "1e-6").status == 0
+    with np.load(file) as stored:
+        np.savez(tmp_path / "other.npz", unknown=stored["embeddings.token"])
+    done = bertcli("diff", made(**VECTORS), "--versus", tmp_path / "other.npz", TEXTS[0])
+    assert "Known names are those of its trace (embeddings.token, " in done.error
+
+
+def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path) -> None:
+    model = made(**VECTORS)
+    for name in ("arrays.npz", "arrays.safetensors"):
+        file = tmp_path / name
+        assert bertcli("trace", "-m", model, TEXTS[0], "--save", file).status == 0
+        assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
+        done = bertcli("diff", model, "--versus", file, TEXTS[1])
+        assert (done.status, done.out) == (2, "")
+        assert "those of another" in done.err
+        assert bertcli("trace", "-m", model, "--seq-len", "7", "--batch-size", "2", "--save", file).status == 0
+        assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
+        other = bertcli("diff", made(**{**VECTORS, "seed": 404}), "--versus", file, "--check")
+        assert other.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
+
+
+@pytest.mark.parametrize("text", [(), (TEXTS[2],)])
+def test_diff_command_checks_that_both_have_the_same(text: tuple[str, ...], made: Made) -> None:
+    one, other = made(head="pretraining", seed=31), made(head="mlm", seed=31)
+    done = bertcli("diff", one, "--versus", other, *text, "--check")
+    assert done.status == 1
+    assert done.err.startswith(f"Error: Only in {one}: ")
+    assert "pooler.dense" in done.err
+    assert "nsp.output" in done.err
+    assert "Only in" in done.out
+    assert bertcli("diff", one, "--versus", other, *text, "--check", "--common").status == 0
+    assert bertcli("diff", one, "--versus", other, *text, "--common").status == 2
+    assert bertcli("diff", one, "--versus", one, *text, "--check").status == 0
+    changed = made(head="mlm", seed=32)
+    assert "tolerance" in bertcli("diff", one, "--versus", changed, *text, "--check", "--common").err
+
+
+def test_diff_command_without_a_text_shows_weights_and_digests(made: Made, tmp_path: Path) -> None:
+    one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
+    record = json.loads(bertcli("diff", one, "--versus", other, "--format", "json").out)
+    assert record == library.diff(library.load(one), library.load(other)).record
+    lines = bertcli("diff", one, "--versus", other).out.splitlines()
+    assert lines[0].split() == ["Weight", "Max", "abs", "Max", "rel"]
+    assert len(lines) == 2 + len(record["weights"]) + 4
+    for digest in record["digests"]:
+        assert sum(line.endswith(digest) for line in lines) == 1
+    page = tmp_path / "weights.html"
+    assert bertcli("diff", one, "--versus", other, "-o", page).out == ""
+    assert record["digests"][1] in page.read_text(encoding="utf-8")
+    assert bertcli("diff", one, "--versus", other, stdin="").out.splitlines() == lines
+
+
+@pytest.mark.parametrize("ending", ["html", "HTML"])
+def test_view_pages_are_files_and_nothing_is_printed(ending: str, made: Made, tmp_path: Path) -> None:
+    commands = (
+        ("explain", "-m", made(**LABELS), TEXTS[0]),
+        ("lens", "-m", made(**MASKS), MASKED),
+        ("heads", "-m", made(**LABELS), TEXTS[0], "--ablate"),
+        ("diff", made(**VECTORS), "--versus", made(**{**VECTORS, "seed": 404}), TEXTS[0]),
+    )
+    for command in commands:
+        file = tmp_path / f"{command[0]}.{ending}"
+        done = bertcli(*command, "-o", file)
+        assert (done.status, done.out) == (0, "")
+        assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def page_of(file: Path, *command: str | Path) -> str:
+    assert bertcli(*command, "-o", file).status == 0
+    return file.read_text(encoding="utf-8")
+
+
+def test_pages_of_heat_maps_put_tokens_down_where_there_are_more_tokens_than_layers(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    texts = "The king of Rome drinks hot [MASK].", "The king of Paris drinks hot [MASK]."
+    patched = page_of(file, "patch", "-m", "bert-mini-mlm", *texts)
+    assert patched.count('<th scope="col">Token of B</th>') == 3
+    assert '<th scope="row">4 paris</th><td><mark class="for" style="--shade: 1.000" title=' in patched
+    assert '<th scope="row">A (clean)</th>' in patched
+    looked = page_of(file, "lens", "-m", "bert-mini-mlm", "--all", texts[0])
+    assert '<th scope="col">Token</th><th scope="col">embeddings</th><th scope="col">layer 1</th>' in looked
+    assert "Share of tokens whose best prediction" in looked
+    looked = page_of(file, "lens", "-m", "bert-mini-mlm", "--all", "tea tea")
+    assert '<th scope="col">Layer</th><th scope="col">0 [CLS]</th>' in looked
+
+
+def test_page_of_heads_opens_the_head_that_was_named(tmp_path: Path) -> None:
+    file = tmp_path / "heads.html"
+    page = page_of(file, "heads", "-m", "bert-mini-mlm", "hot tea", "--layer", "3.2")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["chosen"] == [2, 1]
+    page = page_of(file, "heads", "-m", "bert-mini-mlm", "hot tea")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["chosen"] == [0, 0]
+
+
+def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
+    labels, masks = made(**LABELS), made(**MASKS)
+    assert "needs a classifier head" in bertcli("explain", "-m", masks, "x").error
+    assert "Invalid value for --label, --word:" in bertcli("explain", "x", "--label", "a", "--word", "b").err
+    assert "Invalid value for --label:" in bertcli("heads", "x", "--label", "a").err
+    assert "its heads: pooler, classifier" in bertcli("lens", "-m", labels, MASKED).error
+    assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.svg").error
+    assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.png").error
+    assert bertcli("explain", "-m", labels, "x", "--label", "a", "--word", "b").status == 2
+    assert bertcli("heads", "-m", labels, "x", "--label", "LABEL_0").status == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_view_commands_have_their_bundled_models() -> None:
+    assert "bert-mini-sentiment" in bertcli("explain", "I loved it.").err
+    assert "bert-mini-mlm" in bertcli("explain", "A cup of [MASK].").err
+    assert "bert-mini-sentiment" in bertcli("explain", "A [MASK] film.", "--label", "positive").err
+    assert "bert-mini-sentence" in bertcli("explain", "A cup.", "--versus", "tea").err
+    assert "bert-mini-mlm" in bertcli("heads", "A cup.").err
+    assert "bert-mini-sentiment" in bertcli("heads", "A cup.", "--ablate").err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "Missing argument 'MODEL'."),
+        (["some-model"], "give the other model, too: diff MODEL --versus OTHER."),
+        (["some-model", "other-model", "a text"], "diff MODEL --versus OTHER."),
+    ],
+)
+def test_diff_command_without_two_models_is_wrong_usage(given: list[str], message: str) -> None:
+    done = bertcli("diff", *given)
+    assert (done.status, done.out) == (2, "")
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", done.err).split())
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("explain", "tea", "--by", "delete"), "--by: it is called --method now"),
+        (("explain", "tea", "--by=delete"), "--by: it is called --method now"),
+        (("explain", "tea", "--with", "coffee"), "--with: it is called --versus now."),
+        (("patch", "tea", "coffee", "--with", "water"), "--with: it is called --versus now."),
+    ],
+)
+def test_old_names_answer_with_the_new_ones(command: tuple[str, ...], message: str) -> None:
+    done = bertcli(*command)
+    assert done.status == 2
+    assert message in done.err
+
+
+def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
+    lines = bertcli("heads", "-m", made(**LABELS), TEXTS[0]).out.splitlines()
+    assert [line.split()[:2] for line in lines[2:6]] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
+    records = json.loads(bertcli("heads", "-m", made(**LABELS), TEXTS[0], "--format", "json").out)["heads"]
+    assert [(one["layer"], one["head"]) for one in records] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def test_every_view_is_its_spec_and_its_work() -> None:
+    names = [spec.name for spec in view_specs()]
+    assert names[:6] == ["explain", "lens", "heads", "patch", "probe", "diff"]
+    for spec in view_specs():
+        work = compute(spec)
+        assert callable(work.measure)
+        assert callable(work.draw)
+        assert view_spec(spec.name) is not None
+        assert bertcli(spec.name, "--help").status == 0
+        assert spec.name in library.__all__, f"bertcli.{spec.name} for Python: add it to bertcli/__init__.py"
+        assert spec.name in USED, f"the options of {spec.name} -h: add them to USED in bertcli/cli/help.py"
+    listed = {name for name, _ in commands(library.load("bert-mini-mlm"))}
+    missing = {spec.name for spec in view_specs()} - listed
+    assert not missing, f"an example for `bertcli info`: add one for {missing} to bertcli/capabilities.py"
+    for module in ("options", "registry", "compute", "nothing"):
+        assert view_spec(module) is None
+
+
+def test_cut_texts_agree_with_the_number_of_lost_tokens() -> None:
+    for length, words in ((5, "cut to 5 tokens; 1 was lost."), (4, "cut to 4 tokens; 2 were lost.")):
+        assert words in bertcli("heads", "A cup of tea", "--max-length", str(length)).err
+
+
+def test_view_commands_name_an_unknown_piece_that_is_predicted(made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(made(head="mlm"), folder)
+    unknown = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines().index("[UNK]")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["cls.predictions.bias"][unknown] = 90.0
+    save_file(tensors, folder / "model.safetensors")
+    told = bertcli("explain", "-m", folder, "the cat sat on [MASK].")
+    assert told.status == 0, told.err
+    assert "[UNK]" in told.out
+    assert "None" not in told.out + told.err
+    asked = bertcli("explain", "-m", folder, "the cat sat on [MASK].", "--word", "\N{SNOWMAN}")
+    assert "is not one piece of the vocabulary" in asked.error

@@ -1,0 +1,33 @@
+"""Every op has an ONNX rule, which takes what the op takes."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from bertcli.engine import kernels
+from bertcli.network import ops, position_ops
+from bertcli.tracing.dispatch import Op
+from bertcli.wings.onnx import rules
+from bertcli.wings.onnx.graph import Graph, OnnxValue
+
+OPS: list[Op[Any]] = [one for one in (vars(ops) | vars(position_ops)).values() if isinstance(one, Op)]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_onnx_rules_take_what_their_op_takes(op: Op[Any]) -> None:
+    taken = list(inspect.signature(getattr(rules, op.name)).parameters.values())
+    wanted = [one for name, one in inspect.signature(op.compute).parameters.items() if name != "into"]
+    assert [(one.name, one.default) for one in taken] == [(one.name, one.default) for one in wanted]
+
+
+@pytest.mark.parametrize("opset", [18, 20])
+@pytest.mark.parametrize("name", sorted(kernels.ACTIVATIONS))
+def test_onnx_rules_know_every_activation(name: str, opset: int) -> None:
+    graph = Graph({}, opset)
+    assert rules.activated(OnnxValue(graph, "x"), name).name == graph.nodes[-1].output
+
+
+def test_onnx_rules_refuse_an_activation_they_do_not_know() -> None:
+    with pytest.raises(RuntimeError, match="mish"):
+        rules.activated(OnnxValue(Graph({}, 20), "x"), "mish")

@@ -1,0 +1,557 @@
+"""bertcli search -i: lines, paragraphs and rows of files are found, with file and line."""
+
+import gzip
+import json
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Made
+from helpers.bge_m3 import DOCUMENTS, QUERIES, write_bge_m3
+from helpers.late_folders import FOLDERS, write_late
+from helpers.modular import write_router
+from helpers.terminal import bertcli
+
+import bertcli as library
+from bertcli.files.read.passages import passages_in
+from bertcli.files.texts import Texts
+from bertcli.folder.hub import sample
+from bertcli.tasks.running.run import results
+from bertcli.wings.search import files as search_files
+from bertcli.wings.search.bm25 import Keywords
+from bertcli.wings.search.index import write_index
+
+NOTES = "A dog ran home.\n\nInterest rates rose.\nThe puppy went back to its house.\n"
+MANUAL = """\
+# Kettle
+
+Boil water before
+the first use.
+
+## Reset
+
+### Factory settings
+
+Hold the red button
+for ten seconds.
+
+```sh
+# not a heading
+
+kettle --reset
+```
+## Warranty ##
+Two years.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with files of every kind."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "deep").mkdir(parents=True)
+    (tmp_path / "notes.txt").write_text(NOTES, encoding="utf-8")
+    (tmp_path / "docs" / "deep" / "manual.md").write_text(MANUAL, encoding="utf-8")
+    (tmp_path / "docs" / "picture.png").write_bytes(b"\x89PNG")
+    (tmp_path / "menu.csv").write_text('price,dish\n2,"Hot tea,\nwith milk"\n5,Fried fish\n', encoding="utf-8")
+    (tmp_path / "menu.jsonl").write_text('{"dish": "Hot tea"}\n{"dish": "Fried fish"}\n', encoding="utf-8")
+    return tmp_path
+
+
+def hits(*arguments: str | Path) -> list[dict[str, Any]]:
+    """The records of a search that succeeds."""
+    result = bertcli("search", *arguments, "--format", "jsonl")
+    assert result.status == 0, result.err
+    return result.records
+
+
+def test_search_files_scores_are_the_cosines_of_encode(folder: Path) -> None:
+    found = hits("a walk with the dog", "-i", "notes.txt")
+    model = library.load("bert-mini-sentence")
+    texts = [line for line in NOTES.splitlines() if line]
+    query, *vectors = model.encode(["a walk with the dog", *texts])
+    cosines = {
+        text: float(query @ vector / np.linalg.norm(query) / np.linalg.norm(vector))
+        for text, vector in zip(texts, vectors, strict=True)
+    }
+    assert [hit["text"] for hit in found] == sorted(texts, key=lambda text: -cosines[text])
+    assert [hit["score"] for hit in found] == pytest.approx(sorted(cosines.values(), reverse=True), abs=1e-5)
+    assert [hit["line"] for hit in found] == [1, 4, 3]
+    assert [*found[0]] == ["query", "file", "line", "score", "text"]
+    assert {hit["file"] for hit in found} == {"notes.txt"}
+
+
+def test_search_files_prints_file_line_score_text(folder: Path) -> None:
+    result = bertcli("search", "a walk with the dog", "-i", "notes.txt", "--top-k", "2")
+    assert result.out == (
+        "notes.txt:1: 0.5554 A dog ran home.\nnotes.txt:4: 0.4423 The puppy went back to its house.\n"
+    )
+    assert "Note: 3 texts of 1 file encoded in " in result.err
+    assert "--index FILE keeps the vectors" in result.err
+
+
+def test_search_files_paragraphs_have_headings_as_context(folder: Path) -> None:
+    file = "docs/deep/manual.md"
+    found = [(one.line, one.last, one.context, one.text) for one in passages_in(file)]
+    assert found == [
+        (3, 4, "Kettle", "Boil water before\nthe first use."),
+        (6, 6, "Kettle", "Reset"),
+        (10, 11, "Kettle > Reset > Factory settings", "Hold the red button\nfor ten seconds."),
+        (13, 17, "Kettle > Reset > Factory settings", "```sh\n# not a heading\n\nkettle --reset\n```"),
+        (19, 19, "Kettle > Warranty", "Two years."),
+    ]
+    (best, *_) = hits("warranty", "-i", "docs/**/*.md")
+    assert (best["file"], best["line"], best["text"]) == (file, 19, "Two years.")  # the word is in its heading alone
+
+
+def test_search_files_rows_have_their_line_and_column(folder: Path) -> None:
+    found = hits("hot tea", "-i", "menu.csv", "-i", "menu.jsonl", "--column", "dish")
+    assert {(hit["file"], hit["line"], hit["text"]) for hit in found} == {
+        ("menu.csv", 2, "Hot tea,\nwith milk"),
+        ("menu.csv", 4, "Fried fish"),
+        ("menu.jsonl", 1, "Hot tea"),
+        ("menu.jsonl", 2, "Fried fish"),
+    }
+    assert found[0]["text"] == "Hot tea"
+    error = bertcli("search", "tea", "-i", "menu.csv").error
+    assert "menu.csv, line 1: there is no field 'text'; fields are 'price', 'dish'" in error
+
+
+def test_search_files_pattern_passes_over_other_endings(folder: Path) -> None:
+    result = bertcli("search", "button", "-i", "docs/**", "--format", "jsonl")
+    assert {hit["file"] for hit in result.records} == {"docs/deep/manual.md"}
+    assert "1 file of another ending is left out" in result.err
+    assert "docs/picture.png: search reads .txt, .md" in bertcli("search", "a", "-i", "docs/picture.png").error
+    assert "No file matches none/*.md." in bertcli("search", "a", "-i", "none/*.md").error
+    assert "docs/picture.png: search reads" in bertcli("search", "a", "-i", "docs/pict*").error
+    assert "Cannot read none.txt" in bertcli("search", "a", "-i", "none.txt").error
+
+
+def test_search_files_reads_gzips_and_pipes(folder: Path) -> None:
+    Path("notes.txt.gz").write_bytes(gzip.compress(NOTES.encode()))
+    packed = hits("dog", "-i", "notes.txt.gz")
+    piped = bertcli("search", "dog", "-i", "-", "--format", "jsonl", stdin=NOTES).records
+    plain = hits("dog", "-i", "notes.txt")
+    assert [hit["line"] for hit in packed] == [hit["line"] for hit in piped] == [hit["line"] for hit in plain]
+    assert {hit["file"] for hit in piped} == {"-"}
+    assert bertcli("search", "dog", "-i", "-", "--context", "1", stdin=NOTES).status == 2
+    assert "has no index" in bertcli("search", "dog", "-i", "-", "--index", "x", stdin=NOTES).error
+
+
+def test_search_files_without_text_or_with_broken_text_is_one_line(folder: Path) -> None:
+    Path("empty.txt").write_bytes(b"")
+    Path("blank.md").write_bytes(b"\n  \n")
+    assert "There is no text in empty.txt to search." in bertcli("search", "dog", "-i", "empty.txt").error
+    assert "no text in these 2 files" in bertcli("search", "dog", "-i", "empty.txt", "-i", "blank.md").error
+    assert len(hits("dog", "-i", "empty.txt", "-i", "notes.txt")) == 3
+    for name in ("bad.txt", "bad.md"):
+        Path(name).write_bytes(b"fine\n\xff\n")
+        assert f"{name}, line 2: not UTF-8 (byte 1 is 0xff)" in bertcli("search", "dog", "-i", name).error
+
+
+def test_search_files_says_when_nothing_is_near(folder: Path) -> None:
+    far = bertcli("search", "zq gargle wombat", "-i", "notes.txt")
+    assert far.status == 0
+    assert far.out.count("\n") == 3  # in the order of relevance all the same
+    assert "Note: nothing is near to 'zq gargle wombat': the best similarity is 0." in far.err
+    near = bertcli("search", "a walk with the dog", "-i", "notes.txt")
+    assert "nothing is near" not in near.err
+
+
+def test_search_files_with_matches_prints_names(folder: Path) -> None:
+    both = ("-i", "notes.txt", "-i", "menu.jsonl", "--column", "dish", "-l")
+    assert bertcli("search", "the dog ran home", *both).out == "notes.txt\n"
+    assert bertcli("search", "zq gargle wombat", *both).out == ""
+    Path("dogs.txt").write_text("The dog ran home.\n" * 20, encoding="utf-8")
+    assert bertcli("search", "the dog ran home", "-i", "dogs.txt", *both).out == "dogs.txt\nnotes.txt\n"
+    assert bertcli("search", "the dog ran home", "-i", "dogs.txt", *both, "--top-k", "1").out == "dogs.txt\n"
+    (record,) = hits("the dog ran home", *both)
+    assert (record["file"], [*record]) == ("notes.txt", ["query", "file", "score"])
+
+
+def test_search_files_warns_of_a_pattern_that_the_shell_resolved(folder: Path) -> None:
+    result = bertcli("search", "dog", "-i", "menu.csv", "notes.txt", "--column", "dish")
+    assert "Warning: 'notes.txt' is taken as a query; to search in it, write -i before it" in result.err
+    assert result.out.startswith("dog\n")  # each query, above its hits
+    assert "\n\nnotes.txt\n" in result.out
+
+
+def test_search_files_prints_lines_around_a_hit(folder: Path) -> None:
+    result = bertcli("search", "hold the red button", "-i", "docs/deep/manual.md", "--top-k", "1", "--context", "2")
+    before, blank, hit, after, more = result.out.splitlines()
+    file = "docs/deep/manual.md"
+    assert (before, blank) == (f"{file}-8- ### Factory settings", f"{file}-9- ")
+    assert hit.startswith(f"{file}:10: ")
+    assert hit.endswith(" Hold the red button for ten seconds.")
+    assert (after, more) == (f"{file}-12- ", f"{file}-13- ```sh")
+
+
+def test_search_files_cuts_long_texts_into_parts(made: Made, folder: Path) -> None:
+    paragraphs = [" ".join(["the dog"] * 60), "Paris is a city.\n" + "a cup of tea\n" * 40]
+    Path("long.md").write_text("\n\n".join(paragraphs), encoding="utf-8")
+    (first, second) = hits("-m", made(seed=7), "tea", "-i", "long.md", "--max-length", "16", "--top-k", "5")
+    assert {len(str(hit["text"]).split()) <= 16 for hit in (first, second)} == {True}
+    found = {hit["line"] for hit in (first, second)}
+    assert 1 in found
+    assert max(found) >= 3
+
+
+def test_search_files_shades_words_on_a_terminal(folder: Path) -> None:
+    color = {"TERM": "xterm-256color", "COLUMNS": "80", "FORCE_COLOR": "1"}
+    shaded = bertcli("search", "the dog", "-i", "notes.txt", "--top-k", "1", terminal=True, environment=color).out
+    assert "\x1b[" in shaded.partition("dog")[0]
+    plain = bertcli("search", "the dog", "-i", "notes.txt", "--top-k", "1").out
+    assert "\x1b" not in plain
+
+
+def test_search_files_into_files(folder: Path) -> None:
+    result = bertcli("search", "dog", "tea", "-i", "notes.txt", "-o", "hits.csv")
+    assert (result.status, result.out) == (0, "")
+    header, *rows = Path("hits.csv").read_text(encoding="utf-8").splitlines()
+    assert header == "query,file,line,score,text"
+    assert [row.partition(",")[0] for row in rows] == ["dog"] * 3 + ["tea"] * 3
+    assert bertcli("search", "dog", "-i", "notes.txt", "-o", "notes.txt").status != 0
+    assert "the texts are read from it" in bertcli("search", "dog", "-i", "notes.txt", "--index", "notes.txt").error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-i", "notes.txt", "--in", "v.npy"),
+        ("-i", "notes.txt", "--texts", "notes.txt"),
+        ("--in", "v.npy", "--index", "x"),
+        ("--in", "v.npy", "--hybrid"),
+        (),
+    ],
+)
+def test_search_files_and_vectors_exclude_each_other(arguments: tuple[str, ...], folder: Path) -> None:
+    assert bertcli("search", "dog", *arguments).status == 2
+
+
+def test_search_files_into_head_ends_quietly(folder: Path) -> None:
+    Path("many.txt").write_text("".join(f"dog number {i}\n" for i in range(300)), encoding="utf-8")
+    command = f"{sys.executable} -m bertcli search dog -i many.txt --top-k 300 | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout.count("\n") == 1
+    assert all(line.startswith("Note: ") for line in done.stderr.splitlines())
+
+
+# -------------------------------------------------------------------------------------------------------------- index
+
+
+def test_search_files_index_computes_only_what_changed(folder: Path) -> None:
+    search = ("search", "dog", "-i", "*.txt", "--index", "notes.index", "--format", "jsonl")
+    Path("other.txt").write_text("Tea is hot.\nRain falls.\n", encoding="utf-8")
+    fresh = bertcli("search", "dog", "-i", "*.txt", "--format", "jsonl")
+    first = bertcli(*search)
+    assert "5 texts of 2 files encoded in" in first.err
+    kept = Path("notes.index").read_bytes()
+    again = bertcli(*search)
+    assert "encoded" not in again.err
+    assert Path("notes.index").read_bytes() == kept
+    assert fresh.out == first.out == again.out
+    Path("notes.txt").write_text("A cat.\n" + NOTES, encoding="utf-8")
+    changed = bertcli(*search)
+    assert "4 texts of 1 file encoded in" in changed.err
+    assert changed.records[0]["line"] == 2
+    Path("other.txt").rename("third.txt")
+    assert "encoded" not in bertcli(*search).err  # the same bytes by another name
+    part = ("search", "dog", "-i", "notes.txt", "--index", "notes.index")
+    bertcli(*part)
+    assert "encoded" not in bertcli(*search).err  # files that were not asked for are kept
+    Path("third.txt").unlink()
+    Path("notes.txt").write_text("A cat.\n", encoding="utf-8")
+    bertcli(*search)
+    assert len(Path("notes.index").read_bytes()) < len(kept) / 2  # older states of files are not
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_search_files_index_reads_a_renamed_file_as_its_new_ending_says(folder: Path) -> None:
+    """The same bytes are three lines of a .txt file, and two rows of a .csv file below their header."""
+    search = ("search", "dog", "--top-k", "9", "--format", "jsonl")
+    Path("kept.txt").write_text("text\na dog barks\na cat sleeps\n", encoding="utf-8")
+    assert len(bertcli(*search, "-i", "kept.txt", "--index", "kept.index").records) == 3
+    Path("kept.txt").rename("kept.csv")
+    found = bertcli(*search, "-i", "kept.csv", "--index", "kept.index").records
+    assert [(record["line"], record["text"]) for record in found] == [(2, "a dog barks"), (3, "a cat sleeps")]
+
+
+def test_search_files_index_of_one_column_is_made_anew_for_another(made: Made, folder: Path) -> None:
+    Path("kept.csv").write_text("said,meant\nthe cat sat,a dog\nhot tea,the cat sat\n", encoding="utf-8")
+    search = ("search", "cat", "-i", "kept.csv", "-m", made(seed=7), "--format", "jsonl")
+    for column in ("said", "meant"):
+        found = bertcli(*search, "--column", column, "--index", "kept.index")
+        assert "2 texts of 1 file encoded in" in found.err
+        assert found.out == bertcli(*search, "--column", column).out
+
+
+def test_search_files_index_of_another_model_or_way_is_one_line(made: Made, folder: Path) -> None:
+    search = ("search", "dog", "-i", "notes.txt", "--index", "notes.index")
+    assert bertcli(*search).status == 0
+    kept = Path("notes.index").read_bytes()
+    assert "was made by another model, bert-mini-sentence" in bertcli(*search, "-m", made(seed=7)).error
+    assert "was made with pooling 'mean', and this command has 'cls'" in bertcli(*search, "--pooling", "cls").error
+    assert Path("notes.index").read_bytes() == kept
+
+
+def test_search_files_index_of_a_model_whose_last_weights_changed_is_refused(folder: Path) -> None:
+    shutil.copytree(sample("bert-mini-sentence"), "mini")
+    search = ("search", "dog", "-i", "notes.txt", "--index", "notes.index", "-m", "mini")
+    assert bertcli(*search).status == 0
+    weights = Path("mini/model.safetensors")
+    data = bytearray(weights.read_bytes())
+    data[-2_000_000:-4] = data[-1_999_996:]  # as if the last layers had been trained further
+    weights.write_bytes(data)
+    assert "notes.index was made by another model, mini" in bertcli(*search).error
+
+
+def test_search_files_damaged_index_is_one_line_and_stays(folder: Path) -> None:
+    search = ("search", "dog", "-i", "notes.txt", "--index", "notes.index")
+    assert bertcli(*search).status == 0
+    whole = Path("notes.index").read_bytes()
+    nan = np.full(256, np.nan, np.float32).tobytes()
+    length = 8 + int.from_bytes(whole[:8], "little")
+    forged = [
+        b"",
+        b"no index",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        whole.replace(b"search index 1", b"search index 9"),
+        whole.replace(b'\\"parts\\": 3', b'\\"parts\\": 2'),
+        whole[:length] + nan + whole[length + len(nan) :],
+        whole[:-4] + (999).to_bytes(4, "little"),
+    ]
+    for data in forged:
+        assert data != whole
+        Path("notes.index").write_bytes(data)
+        assert "notes.index is damaged" in bertcli(*search).error
+        assert Path("notes.index").read_bytes() == data
+
+
+# ---------------------------------------------------------------------------------------------- keywords and rerankers
+
+
+def test_search_files_bm25_is_the_formula() -> None:
+    texts = ["the dog and the cat", "a dog", "tea"]
+    scores = Keywords(texts).bm25("The DOG, fish")
+    mean = (5 + 2 + 1) / 3
+
+    def term(often: int, length: int, having: int) -> float:
+        idf = math.log(1 + (3 - having + 0.5) / (having + 0.5))
+        return idf * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * length / mean))
+
+    assert scores == pytest.approx([term(2, 5, 1) + term(1, 5, 2), term(1, 2, 2), 0.0], abs=1e-12)
+
+
+def test_search_files_hybrid_fuses_two_rankings(folder: Path) -> None:
+    Path("codes.txt").write_text("Error E4711 again\nThe machine has failed\nIt is broken\nA fine day\n", "utf-8")
+    query = "the machine is broken E4711"
+    by_similarity = [hit["text"] for hit in hits(query, "-i", "codes.txt")]
+    bm25 = dict(zip(by_similarity, Keywords(by_similarity).bm25(query), strict=True))
+    by_keywords = sorted((text for text in bm25 if bm25[text]), key=lambda text: -bm25[text])
+    expected = {text: 1 / (60 + rank) for rank, text in enumerate(by_similarity, 1)}
+    for rank, text in enumerate(by_keywords, 1):
+        expected[text] += 1 / (60 + rank)
+    found = {hit["text"]: hit["score"] for hit in hits(query, "-i", "codes.txt", "--hybrid")}
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert 0 < len(by_keywords) < 4
+
+
+def test_search_files_rerank_orders_as_rank(made: Made, folder: Path) -> None:
+    reranker = made(head="classifier", num_labels=1, seed=3)
+    lines = [line for line in NOTES.splitlines() if line]
+    found = hits("the dog", "-i", "notes.txt", "--rerank", reranker)
+    ranked = bertcli("rank", "-m", reranker, "the dog", *lines, "--format", "jsonl").records
+    assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
+    assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)
+    assert len(hits("the dog", "-i", "notes.txt", "--rerank", reranker, "--top-k", "1")) == 1
+    assert "needs" in bertcli("search", "dog", "-i", "notes.txt", "--rerank", "bert-mini-mlm").error
+
+
+def test_search_files_prompts_are_those_of_query_and_document(made: Made, folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "prompted"
+    shutil.copytree(made(seed=7), model)
+    prompts = {"query": "the cat ", "document": "the dog "}
+    (model / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}), encoding="utf-8")
+    (best, *_) = hits("-m", model, "tea", "-i", "notes.txt", "--top-k", "1")
+    opened = library.load(model)
+    query = opened.encode(["tea"], prompt_name="query")[0]
+    document = opened.encode([str(best["text"])], prompt_name="document")[0]
+    cosine = float(query @ document / np.linalg.norm(query) / np.linalg.norm(document))
+    assert best["score"] == pytest.approx(cosine, abs=1e-5)
+
+
+def test_search_files_late_interaction_reranks_and_gives_no_single_vector(folder: Path) -> None:
+    Path("late").mkdir()
+    late = write_late(folder / "late", next(iter(FOLDERS)))
+    error = bertcli("search", "-m", late, "dog", "-i", "notes.txt").error
+    assert "has a vector for each token (late interaction): rank documents with it" in error
+    lines = [line for line in NOTES.splitlines() if line]
+    found = hits("the dog", "-i", "notes.txt", "--rerank", late)
+    ranked = bertcli("rank", "-m", late, "the dog", *lines, "--format", "jsonl").records
+    assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
+    assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)
+
+
+# --------------------------------------------------------------------------------------------------- sparse vectors
+
+
+def product(query: dict[str, Any], document: dict[str, Any]) -> float:
+    """The product of two records of encode --sparse."""
+    weights: dict[int, float] = dict(zip(query["indices"], query["values"], strict=True))
+    entries = zip(document["indices"], document["values"], strict=True)
+    return float(sum(weights.get(index, 0.0) * value for index, value in entries))
+
+
+def test_search_files_by_sparse_vectors_of_bge_m3(folder: Path) -> None:
+    model = write_bge_m3(folder / "bge-m3")
+    lines = [*DOCUMENTS, "coffee in Paris"]
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    search = ("-m", model, QUERIES[1], "-i", "texts.txt", "--sparse")
+    query, *documents = bertcli("encode", "-m", model, "--sparse", QUERIES[1], *lines, "--format", "jsonl").records
+    expected = {line: product(query, document) for line, document in zip(lines, documents, strict=True)}
+    found = {hit["text"]: hit["score"] for hit in hits(*search)}
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert [*found][:-1] == sorted(lines, key=lambda line: -expected[line])[:-1]
+    assert len({*expected.values()}) == len(lines) - 1  # nothing is shared with <unk>
+    assert {hit["text"]: hit["score"] for hit in hits(*search[:-1])} != pytest.approx(expected, abs=1e-2)
+
+
+def test_search_files_by_sparse_vectors_of_a_router_rank_as_rank(folder: Path) -> None:
+    model = write_router(folder / "router")
+    lines = [line for line in NOTES.splitlines() if line]
+    found = hits("-m", model, "the dog", "-i", "notes.txt", "--sparse")
+    ranked = bertcli("rank", "-m", model, "the dog", *lines, "--format", "jsonl").records
+    assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
+    assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)
+    assert "add --sparse" in bertcli("search", "-m", model, "dog", "-i", "notes.txt").error
+
+
+def test_search_files_index_of_sparse_vectors(folder: Path) -> None:
+    model = write_bge_m3(folder / "bge-m3")
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in DOCUMENTS), encoding="utf-8")
+    search = ("search", "-m", model, QUERIES[1], "-i", "*.txt", "--index", "sparse.index", "--format", "jsonl")
+    first = bertcli(*search, "--sparse")
+    assert "6 texts of 2 files encoded in" in first.err
+    kept = Path("sparse.index").read_bytes()
+    again = bertcli(*search, "--sparse")
+    assert "encoded" not in again.err
+    assert again.out == first.out
+    Path("sparse.index").write_bytes(kept[:-4] + (999).to_bytes(4, "little"))
+    assert "sparse.index is damaged" in bertcli(*search, "--sparse").error
+    Path("sparse.index").write_bytes(kept)
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in reversed(DOCUMENTS)), encoding="utf-8")
+    changed = bertcli(*search, "--sparse")
+    assert "3 texts of 1 file encoded in" in changed.err
+    assert sorted(hit["score"] for hit in changed.records) == sorted(hit["score"] for hit in first.records)
+    assert "sparse.index holds sparse vectors: give --sparse" in bertcli(*search).error
+    dense = (*search[:-3], "dense.index")
+    assert bertcli(*dense).status == 0
+    assert "dense.index holds dense vectors: leave out --sparse" in bertcli(*dense, "--sparse").error
+
+
+def test_search_files_by_sparse_vectors_refuses_what_is_of_dense_ones(folder: Path) -> None:
+    search = ("search", "dog", "-i", "notes.txt", "--sparse", "-m", write_bge_m3(folder / "bge-m3"))
+    assert "made as the model specifies: leave out --pooling." in bertcli(*search, "--pooling", "cls").error
+    assert "needs" in bertcli("search", "dog", "-i", "notes.txt", "--sparse", "-m", "bert-mini-sentence").error
+    done = bertcli("search", "dog", "--in", "v.npy", "--sparse")
+    assert (done.status, "--sparse" in done.err) == (2, True)
+
+
+def test_search_files_says_when_no_word_is_shared(folder: Path) -> None:
+    model = write_bge_m3(folder / "bge-m3")
+    Path("texts.txt").write_text("the tea\n", encoding="utf-8")
+    done = bertcli("search", "-m", model, "coffee", "-i", "texts.txt", "--sparse")
+    assert "nothing is near to 'coffee': the best similarity is 0.00" in done.err
+
+
+# ------------------------------------------------------------------------------------------- interrupted, and watched
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit(143)])
+def test_search_files_index_keeps_what_was_done_before_an_interruption(
+    error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("other.txt").write_text("Tea is hot.\nRain falls.\n", encoding="utf-8")
+    Path("third.txt").write_text("A boat.\n", encoding="utf-8")
+    search = ("search", "dog", "-i", "third.txt", "--index", "notes.index", "--format", "jsonl")
+    assert bertcli(*search).status == 0
+    both = (*search[:2], "-i", "notes.txt", "-i", "other.txt", *search[2:])
+    real = results
+
+    def interrupted(task: Any, texts: Any) -> Iterator[Any]:
+        """The first file, and a text of the second: then the error."""
+        yield from real(task, Texts([*texts][:4]))
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(search_files, "results", interrupted)
+        assert bertcli(*both).status in (130, 143)
+    done = bertcli(*both)
+    assert "2 texts of 1 file encoded in" in done.err  # of other.txt alone
+    Path("notes.index").unlink()
+    fresh = bertcli(*both).records
+    assert [hit["text"] for hit in fresh] == [hit["text"] for hit in done.records]
+    assert [hit["score"] for hit in fresh] == pytest.approx([hit["score"] for hit in done.records], abs=1e-6)
+
+
+def test_search_files_index_is_written_while_the_work_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_files, "BETWEEN_WRITES", -1.0)
+    written: list[int] = []
+    real = write_index
+
+    def write(file: str, made: Any, entries: dict[str, Any], vectors: Any) -> None:
+        written.append(len(entries))
+        real(file, made, entries, vectors)
+
+    monkeypatch.setattr(search_files, "write_index", write)
+    Path("other.txt").write_text("Tea is hot.\n", encoding="utf-8")
+    assert bertcli("search", "dog", "-i", "*.txt", "--index", "notes.index").status == 0
+    assert written == [1, 2, 2]
+
+
+def test_search_files_shows_a_bar_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float | None] = []
+
+    def bar(blocks: Any, task: str, reached: Any, unit: str) -> Iterator[Any]:
+        for block in blocks:
+            shares.append(reached(block)[1])
+            yield block
+
+    monkeypatch.setattr(search_files, "progress", bar)
+    assert bertcli("search", "dog", "-i", "notes.txt", terminal=True).status == 0
+    assert shares[-1] == 1.0
+    shares.clear()
+    assert bertcli("search", "dog", "-i", "notes.txt").status == 0
+    assert shares == []
+
+
+# ----------------------------------------------------------------------------------------------------- from Python
+
+
+def test_search_files_from_python_finds_as_the_command(folder: Path, made: Made) -> None:
+    files = ("-i", "*.txt", "-i", "menu.csv", "--column", "dish")
+    model = made(seed=7)
+    expected = hits("-m", model, "the dog", "tea", *files, "--top-k", "3")
+    found = library.search_files(["the dog", "tea"], ["*.txt", "menu.csv"], model=model, column="dish", top_k=3)
+    assert found == expected
+    one = library.search_files("tea", Path("notes.txt"), model=library.load(model), index=Path("n.index"), hybrid=True)
+    assert one == hits("-m", model, "tea", "-i", "notes.txt", "--index", "n.index", "--hybrid")
+    reranker = made(head="classifier", num_labels=1, seed=3)
+    assert library.search_files("tea", "notes.txt", model=model, rerank=reranker) == hits(
+        "-m", model, "tea", "-i", "notes.txt", "--rerank", reranker
+    )
+    bge = write_bge_m3(folder / "bge-m3")
+    assert library.search_files("tea", "notes.txt", model=bge, sparse=True) == hits(
+        "-m", bge, "tea", "-i", "notes.txt", "--sparse"
+    )
+    with pytest.raises(TypeError, match=r"search_files\(\) has no option 'poling'. Did you mean pooling\?"):
+        library.search_files("tea", "notes.txt", poling="cls")
+    with pytest.raises(library.BertcliError, match="search reads"):
+        library.search_files("tea", "docs/picture.png")

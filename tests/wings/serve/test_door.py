@@ -1,0 +1,262 @@
+"""Who may ask: hosts, origins, keys; and what an answer forbids a browser."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import Made
+from helpers.served import Running, serving
+from helpers.terminal import bertcli as run
+from reference import task_cases as cases
+
+import bertcli
+from bertcli.folder.hub import sample
+from bertcli.model import Model
+from bertcli.wings.serve.service import Limits
+
+
+@pytest.fixture(scope="module")
+def sentence() -> Model:
+    return bertcli.load("bert-mini-sentence")
+
+
+@pytest.fixture(scope="module")
+def running(sentence: Model) -> Iterator[Running]:
+    limits = Limits(quiet=True, hosts=("box.example", "fe80::1"), cors=("https://friend.example",))
+    with serving([sentence], limits) as server:
+        yield server
+
+
+def port_of(running: Running) -> int:
+    port = urlsplit(running.url).port
+    assert port is not None
+    return port
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:{port}", 200),
+        ("LOCALHOST", 200),
+        ("localhost.:{port}", 200),
+        ("127.0.0.1:{port}", 200),
+        ("[::1]:{port}", 200),
+        ("box.example:{port}", 200),
+        ("[fe80::1]", 200),
+        ("attacker.example:{port}", 421),
+        ("attacker.example", 421),
+        ("localhost.attacker.example", 421),
+        ("127.0.0.1.attacker.example", 421),
+        ("10.1.2.3:{port}", 421),
+        ("[::1", 421),
+        ("", 421),
+    ],
+)
+def test_a_host_that_is_not_this_server_gets_nothing(running: Running, host: str, status: int) -> None:
+    named = {"Host": host.format(port=port_of(running))}
+    for path, body in (("/embed", {"inputs": "a"}), ("/info", None), ("/", None), ("/health", None)):
+        answer = running.ask(path, body, named)
+        assert answer.status == status, path
+    if status == 421:
+        refused = running.ask("/v1/embeddings", {"input": "a"}, named)
+        assert refused.body["error"]["code"] == "wrong_host"
+        assert "--allowed-host" in refused.body["error"]["message"]
+
+
+def test_any_host_may_be_allowed_and_an_old_client_names_none(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, hosts=("*",))) as running:
+        assert running.ask("/embed", {"inputs": "a"}, {"Host": "what.ever"}).status == 200
+    with serving([sentence]) as running, socket.create_connection(("127.0.0.1", port_of(running))) as old:
+        old.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        assert old.recv(100).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://127.0.0.1:{port}", 200),
+        ("https://127.0.0.1:{port}", 200),  # behind a proxy that speaks TLS
+        ("https://friend.example", 200),
+        ("https://other.example", 403),
+        ("http://127.0.0.1:1", 403),
+        ("null", 403),
+    ],
+)
+def test_pages_of_another_origin_may_not_ask(running: Running, origin: str, status: int) -> None:
+    sent = {"Origin": origin.format(port=port_of(running))}
+    assert running.ask("/embed", {"inputs": "a"}, sent).status == status
+    assert running.ask("/pass?text=a", None, sent).status == status
+    assert running.ask("/health", None, sent).status == 200
+    if status == 403:
+        refused = running.ask("/v1/embeddings", {"input": "a"}, sent)
+        assert refused.body["error"]["code"] == "wrong_origin"
+
+
+def test_a_link_on_another_page_draws_no_pass(running: Running) -> None:
+    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+        assert running.ask("/pass?text=a", None, {"Sec-Fetch-Site": site}).status == status
+
+
+def test_answers_say_what_a_browser_may_do_with_them(running: Running) -> None:
+    asked = [("/", None), ("/pass?text=a", None), ("/embed", {"inputs": "a"}), ("/embed", {"inputs": 5}), ("/no", None)]
+    for path, body in asked:
+        headers = running.ask(path, body).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["content-security-policy"].endswith("; frame-ancestors 'none'")
+    page = running.ask("/")
+    policy = page.headers["content-security-policy"].removesuffix("; frame-ancestors 'none'")
+    assert policy.startswith("default-src 'none'; ")
+    assert "sha256-" in policy
+    assert f'content="{policy}"'.replace("'", "&#39;") in page.body or f'content="{policy}"' in page.body
+
+
+def test_with_a_key_nothing_is_said_of_the_models_without_it(sentence: Model) -> None:
+    with serving([sentence], Limits(quiet=True, api_key="secret")) as running:
+        page = running.ask("/")
+        assert page.status == 200
+        assert "bert-mini-sentence" not in page.body
+        for path in ("/info", "/openapi.json", "/metrics", "/v1/models", "/pass?text=a"):
+            refused = running.ask(path)
+            assert refused.status == 401
+            assert "bert-mini-sentence" not in str(refused.body)
+        assert running.ask("/info", None, {"x-api-key": "secret"}).body["model_id"] == "bert-mini-sentence"
+    with serving([sentence]) as running:
+        assert "bert-mini-sentence" in running.ask("/").body
+
+
+@pytest.mark.parametrize("key", ["", "  "])
+def test_an_empty_key_starts_no_server(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    by_option = run("serve", "--api-key", key)
+    monkeypatch.setenv("BERTCLI_API_KEY", key)
+    for result in (by_option, run("serve")):
+        assert result.status == 2
+        assert "the key is empty" in result.err
+
+
+def test_help_says_what_to_install() -> None:
+    assert "pip install 'bertcli[serve]'" in run("serve", "--help").out
+
+
+# ------------------------------------------------------------------------------------------------- the model's name
+
+
+def test_an_unknown_name_means_no_model_where_several_fit(sentence: Model, tmp_path: Path, made: Made) -> None:
+    other = bertcli.load(made(head="pretraining", seed=7))
+    another = tmp_path / "bert-mini-sentence"
+    another.symlink_to(sentence.path)  # type: ignore[arg-type]
+    named_alike = bertcli.load(another)
+    with serving([sentence, named_alike, other]) as running:
+        refused = running.ask("/v1/embeddings", {"input": "a", "model": "bert-mini-sentense"})
+        error = refused.body["error"]
+        assert (refused.status, error["code"], error["param"]) == (404, "model_not_found", "model")
+        assert "bert-mini-sentense" in error["message"]
+        assert f"bert-mini-sentence, {named_alike.name}." in error["message"]
+        assert running.given("/v1/embeddings", {"input": "a"})["model"] == "bert-mini-sentence"
+        for name in (sentence.name, named_alike.name):
+            assert running.given("/v1/embeddings", {"input": "a", "model": name})["model"] == name
+        for path, body in (("/embed", {"inputs": "a"}), ("/api/embed", {"input": "a"}), ("/models/x", {"inputs": "a"})):
+            assert running.ask(path, {**body, "model": "x"}).status == 404
+        assert running.ask("/pass?text=a&model=x").status == 404
+        assert running.ask("/fill-mask", {"inputs": "a [MASK]", "model": "x"}).status == 200  # only one has that head
+
+
+def test_two_models_whose_names_end_alike_are_not_confused(sentence: Model, tmp_path: Path) -> None:
+    folders = [tmp_path / part / "mini" for part in "ab"]
+    for folder in folders:
+        folder.parent.mkdir()
+        folder.symlink_to(sentence.path)  # type: ignore[arg-type]
+    with serving([bertcli.load(folder) for folder in folders]) as running:
+        assert running.ask("/embed", {"inputs": "a", "model": "mini"}).status == 404
+        assert running.ask("/embed", {"inputs": "a", "model": str(folders[1])}).status == 200
+
+
+def test_any_name_is_welcome_where_one_model_fits(sentence: Model, made: Made) -> None:
+    with serving([sentence, bertcli.load(made(**cases.RANKER))]) as running:
+        assert running.given("/v1/embeddings", {"input": "a", "model": "gpt"})["model"] == sentence.name
+        ranked = running.given("/v1/rerank", {"query": "a", "documents": ["b"], "model": "rerank-v3.5"})
+        assert ranked["model"] != sentence.name
+
+
+def test_a_name_nearly_of_another_model_that_can_do_it_is_a_mistake(sentence: Model, made: Made) -> None:
+    """An embedder answers to any name, but not to one nearly that of a model for masks, which has vectors, too."""
+    models = [sentence, bertcli.load("bert-mini-mlm"), bertcli.load(made(**cases.RANKER))]
+    with serving(models) as running:
+        for path, body in (("/v1/embeddings", {"input": "a"}), ("/embed", {"inputs": "a"})):
+            refused = running.ask(path, {**body, "model": "bert-mini-mln"})
+            assert refused.status == 404
+            assert "did you mean bert-mini-mlm?" in str(refused.body)
+            assert running.ask(path, {**body, "model": "bert-mini-mlm"}).status == 200
+            for name in ("text-embedding-3-small", "bert-mini-sentense"):
+                assert running.ask(path, {**body, "model": name}).status == 200
+        ranked = {"query": "a", "documents": ["b"], "model": "bert-mini-sentense"}
+        assert running.ask("/v1/rerank", ranked).status == 200  # one model was made for it
+
+
+def test_a_name_nearly_of_another_model_is_a_mistake_whatever_its_capitals(sentence: Model, tmp_path: Path) -> None:
+    folder = tmp_path / "BERT-Mini-MLM"
+    folder.symlink_to(sample("bert-mini-mlm"))
+    with serving([sentence, bertcli.load(folder)]) as running:
+        for name in ("bert-mini-mlm", "BERT-Mini-MLN", "org/bert-mini-mln"):
+            refused = running.ask("/embed", {"inputs": "a", "model": name})
+            assert refused.status == 404
+            assert "BERT-Mini-MLM?" in str(refused.body)
+
+
+# ------------------------------------------------------------------------------------------- what costs is counted
+
+
+@pytest.fixture(scope="module")
+def several(made: Made) -> Iterator[Running]:
+    names = ("bert-mini-mlm", "bert-mini-sentence", made(**cases.INFERENCE), made(**cases.TAGGER), made(**cases.READER))
+    limits = Limits(quiet=True, max_candidates=10, max_predictions=500, max_request_tokens=20_000)
+    with serving([bertcli.load(name) for name in names], limits) as server:
+        yield server
+
+
+LABELS = [f"label{number}" for number in range(100_000)]
+MASKS = "[MASK] " * 60
+EXPENSIVE = {
+    "candidates": ("/zero-shot", {"inputs": "a", "parameters": {"candidate_labels": LABELS}}, "100,000", "10"),
+    "a text of candidates": ("/zero-shot", {"inputs": "a", "parameters": {"candidates": "a,b" * 50}}, "51", "10"),
+    "targets": ("/fill-mask", {"inputs": "a [MASK]", "parameters": {"targets": LABELS[:11]}}, "11", "10"),
+    "predictions": ("/fill-mask", {"inputs": MASKS, "parameters": {"top_k": 8192}}, "491,520", "500"),
+    "long predictions": ("/fill-mask", {"inputs": f"[MASK] {'a' * 100_000}", "parameters": {"top_k": 5}}, "505", "500"),
+    "answers": ("/answer", {
+        "inputs": {"question": "Who?", "context": "Ann did."}, "parameters": {"top_k": 501},
+    }, "501", "500"),
+    "windows": ("/tag", {"inputs": "a b " * 5000, "parameters": {"max_length": 24, "stride": 20}}, "", "20,000"),
+    "every token masked": ("/score", {"inputs": ["the dog ran home " * 40] * 2}, "0", "20,000"),
+    "all beginnings": ("/fill-mask", {"inputs": MASKS, "parameters": {"joint": True}}, "", "20,000"),
+    "a long text for each label": (
+        "/zero-shot", {"inputs": "a" * 100_000, "parameters": {"candidates": "a,b,c,d,e,f,g"}}, "21,", "20,000",
+    ),
+    "vectors of tokens": ("/embed_all", {"inputs": ["the dog ran home " * 80]}, "768", "500"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", EXPENSIVE)
+def test_what_costs_too_much_is_refused_with_the_limit(several: Running, what: str) -> None:
+    path, body, counted, limit = EXPENSIVE[what]
+    refused = several.ask(path, body)
+    assert refused.status == 422, refused
+    assert refused.body["error_type"].startswith("too_many_")
+    assert counted in refused.body["error"]
+    assert f"more than {limit} (--max-" in refused.body["error"]
+
+
+def test_what_is_within_the_limits_is_answered(several: Running) -> None:
+    ten = {"inputs": "a", "parameters": {"candidate_labels": LABELS[:10]}}
+    assert len(several.given("/zero-shot", ten)["labels"]) == 10
+    assert len(several.given("/fill-mask", {"inputs": "a [MASK]", "parameters": {"top_k": 500}})) == 500
+
+
+def test_options_of_the_command_are_the_limits(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bertcli", "serve", "--help"], capture_output=True, text=True, check=True
+    )
+    for name in ("--max-candidates", "--max-predictions", "--max-request-tokens", "--allowed-host"):
+        assert name in done.stdout

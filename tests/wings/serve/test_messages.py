@@ -1,0 +1,128 @@
+"""Messages of the server: each says what is wrong, where, and what to do; read here as a client gets them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from helpers.served import Running, serving
+
+import bertcli
+from bertcli.wings.serve.service import Limits
+
+LONG_NAME = "/" + "x" * 500
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    limits = Limits(quiet=True, max_inputs=2, max_candidates=2, max_request_tokens=600, max_predictions=50)
+    models = [bertcli.load("bert-mini-sentence"), bertcli.load("bert-mini-mlm")]
+    with serving(models, limits) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/nope", None, 404, "There is no route '/nope': GET /openapi.json lists the routes."),
+        ("/embed", None, 405, "The route '/embed' does not take this method: use POST."),
+        ("/embed", {"inputs": ""}, 400, "The input is empty: send at least one text."),
+        ("/embed", {}, 422, "inputs is missing."),
+        ("/embed", [1], 422, "The body must be a JSON object, not [1]."),
+        ("/embed", b'{"inputs": NaN}', 400, "The body is not JSON: NaN is not a number."),
+        ("/embed", b'{"inputs": 1, "inputs": 2}', 400, "The body is not JSON: a name comes twice in an object."),
+        (
+            "/embed",
+            b'{"inputs": "\\ud800"}',
+            422,
+            "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character: remove it.",
+        ),
+        (
+            "/embed",
+            {"inputs": "a", "dimensions": 1.5},
+            422,
+            "dimensions must be a whole number of at least 1, not 1.5.",
+        ),
+        ("/embed", {"inputs": ["a"] * 3}, 422, "There are 3 texts, more than 2 (--max-inputs): send fewer at once."),
+        (
+            "/embed",
+            {"inputs": [[1, 2]]},
+            422,
+            "The input is token ids, and this server takes texts (LangChain: check_embedding_ctx_length=False). "
+            "If the ids are of this model's own vocabulary, start the server with --token-ids.",
+        ),
+        (
+            "/fill-mask",
+            {"inputs": "[MASK]", "parameters": {"targets": ["a", "b", "c"]}},
+            422,
+            "There are 3 candidates or targets, more than 2 (--max-candidates): send fewer.",
+        ),
+        (
+            "/fill-mask",
+            {"inputs": "[MASK] " * 3, "parameters": {"top_k": 20}},
+            422,
+            "The answer would have at least 60 predictions, more than 50 (--max-predictions): ask for fewer.",
+        ),
+        (
+            "/score",
+            {"inputs": "a " * 40},
+            422,
+            "The request takes 1,764 tokens to compute, more than 600 (--max-request-tokens): "
+            "send fewer or shorter texts.",
+        ),
+        (
+            "/tokenize",
+            {"inputs": "a", "prompt_name": "query"},
+            422,
+            "prompt_name: the model has no prompt 'query'; it has none.",
+        ),
+        ("/decode", {"ids": [-1]}, 422, "ids must be from 0 to 8191."),
+        ("/v1/models/x", None, 404, "The model 'x' is not served: GET /v1/models lists the models."),
+        (
+            "/pipeline/translation/bert-mini-mlm",
+            {"inputs": "a"},
+            404,
+            "There is no task 'translation': use one of feature-extraction, sentence-similarity, text-classification, "
+            "zero-shot-classification, fill-mask, token-classification, question-answering, text-ranking.",
+        ),
+        (
+            "/embed",
+            {"inputs": "a", "model": "bert-mini-mln"},
+            404,
+            "The model 'bert-mini-mln' is not served; did you mean bert-mini-mlm?",
+        ),
+        (
+            "/tokenize",
+            {"inputs": "a", "model": "x"},
+            404,
+            "The model 'x' is not served. Name one that fits this route: bert-mini-sentence, bert-mini-mlm.",
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_and_what_to_do(
+    running: Running, path: str, body: Any, status: int, message: str
+) -> None:
+    answer = running.ask(path, body)
+    error = answer.body["error"]
+    assert (answer.status, error if isinstance(error, str) else error["message"]) == (status, message)
+
+
+def test_what_a_client_sent_is_quoted_in_one_short_line(running: Running) -> None:
+    for path in (LONG_NAME, "/no%0Aroute"):
+        message = running.ask(path).body["error"]
+        assert len(message) < 200
+        assert "\n" not in message
+
+
+def test_a_host_and_an_origin_are_named_with_the_option_that_allows_them(running: Running) -> None:
+    host = running.ask("/embed", {"inputs": "a"}, {"Host": "box.example"})
+    assert host.body["error"] == (
+        "The host 'box.example' is not a name of this server. "
+        "If it should be, start the server with --allowed-host box.example."
+    )
+    origin = running.ask("/embed", {"inputs": "a"}, {"Origin": "https://a.example"})
+    assert origin.body["error"] == (
+        "Pages of the origin 'https://a.example' may not send requests to this server. "
+        "To allow them, start it with --cors https://a.example."
+    )
+    link = running.ask("/pass?text=a", None, {"Sec-Fetch-Site": "cross-site"})
+    assert link.body["error"].endswith("start it with --cors ORIGIN.")

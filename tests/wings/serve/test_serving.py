@@ -1,0 +1,239 @@
+"""`bertcli serve` as a process: what it says, how it begins, and how it ends."""
+
+import json
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from helpers.terminal import bertcli as run
+
+import bertcli
+
+LONG = "the dog ran home and " * 60
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+    """A process that serves at a free port, its address, and the lines it has written on stderr so far."""
+    command = [sys.executable, "-m", "bertcli", "serve", "--port", "0", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines: list[str] = []
+    assert process.stderr
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith("Serving"):
+            break
+    address = re.search(r"http://\S+", lines[-1])
+    assert address, lines
+    rest = process.stderr
+    reading = threading.Thread(target=lambda: lines.extend(rest))
+    reading.start()
+    try:
+        yield process, address[0], lines
+    finally:
+        process.kill()
+        process.wait()
+        reading.join()
+        for stream in (process.stdout, process.stderr):
+            assert stream
+            stream.close()
+
+
+def ask(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_models_of_one_name_are_announced_by_their_paths(tmp_path: Path) -> None:
+    bundled = Path(bertcli.load("bert-mini-mlm").path or "")
+    names = [str(tmp_path / folder / "model") for folder in ("a", "b")]
+    for name in names:
+        Path(name).parent.mkdir()
+        Path(name).symlink_to(bundled)
+    with started("-m", names[0], "-m", names[1], "--engine", "numpy") as (_, url, lines):
+        ask(f"{url}/v1/models")  # the second line is there by then
+        while len(lines) < 2:
+            time.sleep(0.01)
+    assert lines[:2] == [f"Serving {name} (fill-mask) at {url}\n" for name in names]
+
+
+def test_what_it_says_and_gives() -> None:
+    with started("-m", "bert-mini-sentence", "-m", "bert-mini-mlm", "--engine", "numpy") as (process, url, lines):
+        texts = ["A dog ran home.", LONG * 5]
+        data = ask(f"{url}/v1/embeddings", {"input": texts})["data"]
+        expected = bertcli.load("bert-mini-sentence").encode(texts, truncation="silent")
+        np.testing.assert_allclose([one["embedding"] for one in data], expected, atol=1e-6)
+        assert ask(f"{url}/fill-mask", {"inputs": "A cup of hot [MASK]."})[0]["token_str"] == "water"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stdout
+        assert process.stdout.read() == ""
+    assert lines[0] == f"Serving bert-mini-sentence (embedding, 256, mean) at {url}\n"
+    assert lines[1].startswith("Serving bert-mini-mlm (fill-mask) at ")
+    assert re.fullmatch(r"POST /v1/embeddings 200 2 texts 263 tokens [\d.]+ ms\n", lines[2])
+    assert re.fullmatch(r"POST /fill-mask 200 1 text \d+ tokens [\d.]+ ms\n", lines[3])
+
+
+def test_onnx_runtime_computes_where_it_is_installed_and_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for cache, said in ((tmp_path / "cache", ""), (tmp_path / "file", "Note: NumPy computes bert-mini-sentence: ")):
+        monkeypatch.setenv("BERTCLI_CACHE", str(cache))
+        with started("--quiet", "-m", "bert-mini-sentence") as (process, url, lines):
+            (found,) = ask(f"{url}/embed", {"inputs": "a"})
+            process.terminate()
+            assert process.wait(30) == 0
+        *notes, serving = lines
+        assert "".join(notes).startswith(said), notes
+        assert (len(notes), serving.split()[0]) == (bool(said), "Serving")
+        np.testing.assert_allclose(found, bertcli.load("bert-mini-sentence").encode("a")[0], atol=1e-5)
+    assert [*(tmp_path / "cache").rglob("model.onnx")]
+
+
+def test_what_was_accepted_is_answered_at_the_end() -> None:
+    with started("--quiet", "--batch-tokens", "512") as (process, url, _), ThreadPoolExecutor(8) as clients:
+        body = {"inputs": [LONG] * 24}
+        asked = [clients.submit(ask, f"{url}/embed", body) for _ in range(8)]
+        waiting = 0
+        while waiting < 3:  # accepted, and not yet computed
+            with urllib.request.urlopen(f"{url}/metrics") as answer:
+                waiting = int(re.findall(r"^te_queue_size (\d+)", answer.read().decode(), re.MULTILINE)[0])
+        process.terminate()
+        assert process.wait(60) == 0
+        answered = [one.result() for one in asked if one.exception() is None]
+        for one in asked:  # what was not accepted any more
+            assert isinstance(one.exception(), urllib.error.URLError | ConnectionError | None)
+    assert len(answered) >= waiting
+    assert all(len(rows) == 24 for rows in answered)
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    with (
+        started("--quiet", "--batch-tokens", "64", "--timeout", "900") as (process, url, _),
+        ThreadPoolExecutor(1) as clients,
+    ):
+        asked = clients.submit(ask, f"{url}/embed", {"inputs": [LONG] * 1500})
+        time.sleep(0.5)
+        process.terminate()
+        time.sleep(0.3)
+        process.terminate()
+        assert process.wait(10) == 130
+        assert isinstance(asked.exception(), urllib.error.URLError | ConnectionError)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "key"),
+    [
+        ("/v1/embeddings", {"input": [LONG] * 1500}, "message"),
+        ("/score", {"inputs": [LONG] * 3}, None),
+        ("/embed", {"inputs": ["a"] * 3}, None),
+    ],
+    ids=["many texts", "one text that costs much", "nothing"],
+)
+def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -> None:
+    """What is not done within --drain is answered in the route's own error shape, and the process is gone soon."""
+    models = ("-m", "bert-mini-sentence", "-m", "bert-mini-mlm")
+    options = ("--quiet", "--drain", "1", "--timeout", "900", "--threads", "1")
+    with started(*models, *options) as (process, url, lines), ThreadPoolExecutor(1) as clients:
+        asked = clients.submit(ask, url + path, body)
+        time.sleep(0.7)
+        begun = time.monotonic()
+        process.terminate()
+        assert process.wait(30) == 0
+        assert time.monotonic() - begun < 3.0
+        error = asked.exception()
+        if "a" in str(body)[:15]:
+            assert len(asked.result()) == 3
+        else:
+            assert isinstance(error, urllib.error.HTTPError)
+            with error:
+                answer = json.load(error)["error"]
+            assert (error.code, error.headers["content-type"]) == (503, "application/json"), answer
+            assert (answer[key] if key else answer) == "The server is shutting down: send the request again later."
+    assert "Traceback" not in "".join(lines)
+
+
+def test_a_client_that_never_reads_does_not_keep_it() -> None:
+    with started("--quiet", "--drain", "1") as (process, url, lines):
+        port = int(url.rpartition(":")[2])
+        data = json.dumps({"inputs": ["a"] * 2000}).encode()
+        with socket.create_connection(("127.0.0.1", port)) as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            head = f"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n"
+            deaf.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + data)
+            time.sleep(2.0)
+            begun = time.monotonic()
+            process.terminate()
+            assert process.wait(30) == 0
+            assert time.monotonic() - begun < 3.0
+    assert "Traceback" not in "".join(lines)
+
+
+def test_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()  # as a server that was killed leaves it
+    command = [sys.executable, "-m", "bertcli", "serve", "--quiet", "--uds", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        line = next(line for line in process.stderr if line.startswith("Serving"))
+        assert line.endswith(f" at unix:{path}\n")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+            answer = client.post("http://any.example/embed", json={"inputs": "tea"})
+            assert (answer.status_code, len(answer.json()[0])) == (200, 256)
+            taken = run("serve", "--uds", str(path), "--quiet").error
+            assert "Cannot listen at" in taken
+        process.terminate()
+        assert process.wait(30) == 0
+        assert not path.exists()
+
+
+def test_an_address_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        error = run("serve", "--port", str(port), "--quiet").error
+    assert error.startswith(f"Error: Cannot listen at 127.0.0.1, port {port} (")
+    assert "--port" in error
+
+
+def test_a_port_that_there_is_not() -> None:
+    result = run("serve", "--port", "99999")
+    assert result.status == 2
+    assert "99999 is no port: choose 1 to 65535" in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-m", "no/such-model", "--offline"], ["-m", "bert-mini-sentence", "-m", "/nope"]]
+)
+def test_a_model_that_cannot_be_opened(arguments: list[str]) -> None:
+    assert run("serve", *arguments).error.startswith("Error: ")
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertcli.wings.serve.command.find_spec", lambda name: None)
+    assert "pip install 'bertcli[serve]'" in run("serve").error
+
+
+def test_no_other_command_loads_what_serving_needs() -> None:
+    code = "import sys; from bertcli.cli import main; sys.argv = ['bertcli', 'tokenize', 'a']; main()"
+    check = "import atexit, sys; atexit.register(lambda: print({'uvicorn', 'starlette'} & {*sys.modules}));"
+    done = subprocess.run([sys.executable, "-c", check + code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
