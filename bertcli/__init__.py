@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bertcli.analysis.trace import trace
     from bertcli.columns import Columns
     from bertcli.errors import BertcliError
-    from bertcli.files.merge import merge
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
     from bertcli.wings.interpret.compute.diff import diff
@@ -33,14 +32,14 @@ choose_threads()
 
 __all__ = [
     "BertConfig", "BertcliError", "Columns", "Model", "__version__", "diff", "explain", "functional", "heads", "lens",
-    "load", "merge", "params", "patch", "probe", "search", "search_files", "trace", "variant",
+    "load", "params", "patch", "probe", "search", "search_files", "trace", "variant",
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
     **dict.fromkeys(("diff", "explain", "heads", "lens", "patch", "probe"), "bertcli.wings.interpret.compute.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "Columns": "bertcli.columns", "merge": "bertcli.files.merge",
+    "Columns": "bertcli.columns",
     "search": "bertcli.wings.search.stored", "search_files": "bertcli.wings.search.files",
 }  # fmt: skip
 _WITHDRAWN = {"Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag"}  # classes of 0.7

@@ -1,4 +1,4 @@
-"""What the commands do, from Python: search, merge, tokenize, neighbors, export; and how objects show themselves."""
+"""What the commands do, from Python: search, tokenize, neighbors, export; and how objects show themselves."""
 
 import json
 from pathlib import Path
@@ -47,17 +47,6 @@ def test_library_search_refuses_in_a_line(made: Made, vectors: Path) -> None:
         library.search("dog", vectors, poling="cls")
     with pytest.raises(library.BertcliError, match="top_k is 0"):
         library.search("dog", vectors, top_k=0)
-
-
-def test_library_merges_shards(made: Made, tmp_path: Path) -> None:
-    source = tmp_path / "in.txt"
-    source.write_text("".join(f"{text}\n" for text in TEXTS * 9))
-    command = ["encode", "-m", str(made()), "-i", str(source), "--batch-tokens", "40", "-o"]
-    for shard in ("0/2", "1/2"):
-        assert bertcli(*command, tmp_path / "v.npy", "--shard", shard).status == 0
-    assert bertcli(*command, tmp_path / "whole.npy").status == 0
-    assert library.merge([str(tmp_path / "v-*-of-00002.npy")], str(tmp_path / "merged.npy")) == 2
-    assert (tmp_path / "merged.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 def test_library_tokenizes_and_finds_neighbors_as_the_commands(made: Made) -> None:

@@ -33,7 +33,6 @@ NUMBERS = re.compile(rb"[\d.,e+-]+")  # of which the page of a pass holds measur
 # When a record was made, and the digest of a file of texts, whose lines end otherwise.
 VARYING = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?|\b[0-9a-f]{8,32}\b")
 VARYING_BYTES = re.compile(VARYING.pattern.encode())
-LEFT_ALONE = (".shard",)  # notes that hold the digest of the texts' file, whose lines end otherwise
 
 
 class System:
@@ -85,13 +84,13 @@ class System:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """What lies in the folder, but for inputs, the cache and the notes of shards."""
+        """What lies in the folder, but for inputs and the cache."""
         found = (path for path in self.folder.rglob("*") if path.is_file())
         names = {path.relative_to(self.folder).as_posix(): path for path in found}
         return {
             name: NUMBERS.sub(b"", path.read_bytes()) if name == "pass.html" else path.read_bytes()
             for name, path in names.items()
-            if not name.startswith(("texts.", "cache")) and not name.endswith(LEFT_ALONE)
+            if not name.startswith(("texts.", "cache"))
         }
 
 
@@ -148,11 +147,9 @@ FIRST_RUNS = {
         ["encode", "-i", "texts.csv", "-o", "v.npy", "--dtype", "float16"],
         ["search", "tea", "--in", "v.npy", "--format", "json"],
     ],
-    "shards": [
-        ["encode", "-i", "texts.txt", "-o", "v.npy", "--shard", "0/2", "--resume"],
-        ["encode", "-i", "texts.txt", "-o", "v.npy", "--shard", "1/2"],
-        ["merge", "v-*-of-00002.npy", "-o", "v.npy"],
-        ["merge", "v-*-of-00002.npy", "-o", "v.npy"],
+    "encode --resume": [
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
+        ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
     ],
     "workers": [["encode", "-i", "texts.txt", "-o", "v.npy", "--workers", "2", "--batch-tokens", "8"]],
     "run": [

@@ -50,7 +50,6 @@ COMMANDS: dict[str, dict[str, str]] = {
         "evaluate": "Measure a model on labelled texts, with confidence intervals; compare two models.",
         "serve": "Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.",
         "export": "Write a model as an ONNX file, without PyTorch.",
-        "merge": "Join the files that the shards of a run wrote.",
     },
     "Guide": {"guide": "Show the manual, one topic a page."},
 }

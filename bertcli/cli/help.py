@@ -55,7 +55,6 @@ USED: dict[str, tuple[str, ...]] = {
                  "--dtype", "--run", "-o", "--format"),
     "serve": ("-m", "--host", "--port", "--api-key", "--cors", "--truncation", "--quiet"),
     "export": ("-m", "-o", "--dtype", "--int8"),
-    "merge": ("-o",),
     "guide": (),
 }  # fmt: skip
 

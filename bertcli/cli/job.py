@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -19,7 +19,6 @@ from bertcli.cli.options import (
     OutputOptions,
     ThreadOptions,
     by_name,
-    given_options,
     name_of,
     refuse,
     wrong,
@@ -77,41 +76,29 @@ class Job:
             what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
             raise wrong("--model", what)
         texts = self.read(task_options.keep_going, options.get("--id-column"))
-        texts.shard = self.long.shard
         check_output(self.output.output, endings)
         self._refuse_long_run(texts, endings)
-        job = self._with_shard_file()
-        file = job.output.output
+        file = self.output.output
         task_options = replace(task_options, workers=task_options.workers or "auto")
         prompt_name = getattr(task_options, "prompt_name", None)
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine, prompt_name)
         if file is not None:
             begun_with = _engine_of_run(file) if self.long.resume else None
             model = model.with_one_engine(begun_with)
-        return CommandRun(command, task_options, {**by_name(task_options), **options}, job, texts, model)
+        return CommandRun(command, task_options, {**by_name(task_options), **options}, self, texts, model)
 
     def _refuse_long_run(self, texts: "Texts", endings: tuple[str, ...]) -> None:
-        """Refuse --resume and --shard where they cannot work. Wrong usage is a typer.BadParameter."""
-        if self.output.output is None and self.long.resume:
+        """Refuse --resume where it cannot work. Wrong usage is a typer.BadParameter."""
+        if not self.long.resume:
+            return
+        if self.output.output is None:
             raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
-        for name in given_options(self.long):
-            if files_of(texts) is None:
-                raise BertcliError(
-                    f"A pipe cannot be read a second time, so {name} needs the texts in a file (--input)."
-                )
-            if self.ending == PAGE:
-                works = ", ".join(endings[:-1])
-                why = f"a {PAGE} page is written at the end, so {name} does not go with it; it works with {works}."
-                raise wrong(name, why)
-
-    def _with_shard_file(self) -> Self:
-        """Return the job with the shard's file in place of the whole output's; this job without --shard."""
-        if self.output.output is None or not self.long.shard:
-            return self
-        from bertcli.files.merge import shard_file
-
-        file = shard_file(self.output.output, *self.long.shard)
-        return replace(self, output=replace(self.output, output=file))
+        if files_of(texts) is None:
+            raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
+        if self.ending == PAGE:
+            works = ", ".join(endings[:-1])
+            why = f"a {PAGE} page is written at the end, so --resume does not go with it; it works with {works}."
+            raise wrong("--resume", why)
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
         return read_texts(self.texts, self.output, id_column, keep_going)
@@ -218,10 +205,6 @@ class CommandRun(Generic[W]):
             written = not segments.complete
         if written:
             say_written(str(self.job.output.output))
-        if self.texts.shard and fingerprint:
-            from bertcli.files.merge import write_note
-
-            write_note(str(self.job.output.output), self.texts.shard, fingerprint())
         return progress
 
     @contextmanager
@@ -267,7 +250,6 @@ class CommandRun(Generic[W]):
             **by_name(job.engine),
             "--engine": self.model.engine.name,  # the chosen one, where auto was asked for
             **self.options,
-            "--shard": self.texts.shard and "{}/{}".format(*self.texts.shard),
             "--input": None,  # files may be renamed
             "input": digest(files),
             "model": digest(model_files),

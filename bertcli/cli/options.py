@@ -14,8 +14,6 @@ from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
-# Shards have five digits in their names.
-MANY = 100_000
 
 
 def argument(
@@ -70,14 +68,6 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
 def id_column_option() -> Any:
     """The option that names the field of ids."""
     return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
-
-
-def _shard(text: str) -> tuple[int, int]:
-    """Parse I/N of --shard."""
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) < MANY):
-        raise ValueError(f"give I/N with 0 ≤ I < N, such as 0/7 to 6/7, not {text}.")
-    return int(number), int(count)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,16 +143,9 @@ class OutputOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LongOptions:
-    """Resuming a long run, and dividing it into shards."""
+    """Resuming a long run."""
 
     resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
-    shard: tuple[int, int] | None = option(
-        None,
-        "I/N",
-        "Compute only part I of N of the texts, counted from 0; bertcli merge joins the parts.",
-        panel="Work",
-        read=_shard,
-    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

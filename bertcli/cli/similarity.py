@@ -33,7 +33,7 @@ class ComparedOptions(EncodeOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparedJob(Job):
-    """The texts and the model of a run that has no shards and is not resumed."""
+    """The texts and the model of a run that is not resumed."""
 
     long: LongOptions = field(default=LongOptions(), init=False)
 

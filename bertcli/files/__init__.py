@@ -4,7 +4,6 @@ formats           the table of formats: a class for each, by the ending of a fil
 texts             `Text` and `Texts`, the input of a task
 read/, write/     texts, rows, passages and vectors from files; records and vectors into files, with --resume
 arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables by pyarrow
-merge             one file from the files of all shards
 search            the rows of a file of vectors that are nearest to a query
 search_index      the file of `search --index`
 sparse_rows       sparse vectors of many texts

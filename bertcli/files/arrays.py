@@ -6,7 +6,7 @@ Which arrays a file of vectors has is decided in write/vector_writer.py; weights
 import json
 import math
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,8 +20,6 @@ from bertcli.weights.tensors import StoredTensor, open_file
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
 UNPACKED = 1 << 30  # bytes: the limit of a compressed array, since a small file could fill the memory
-# Arrays that say where the rows of each text begin in another array, and where the last ones end.
-ENDS = ("offsets", "indptr")
 ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at multiples of this, as the package writes them
 
 
@@ -133,30 +131,3 @@ def _tensor(tensor: StoredTensor) -> NDArray[Any]:
     if tensor.dtype not in TRUSTED_TYPES:
         raise ValueError(f"numbers of the type {tensor.dtype} are not read")
     return tensor.array
-
-
-# ------------------------------------------------------------------------------------------------------------- joining
-
-
-def joined(files: Sequence[Readers]) -> list[FileArray]:
-    """Join the arrays of the files of all shards."""
-    return [_joined(name, [readers[name] for readers in files]) for name in files[0]]
-
-
-def _joined(name: str, readers: Sequence[Callable[[], Any]]) -> FileArray:
-    """Join an array of all shards; one shard at a time is in memory."""
-    first = readers[0]()
-    dtype = first.dtype.str
-    if not first.ndim:
-        # A setting, such as the name of the model: the same in all shards.
-        return FileArray(name, dtype, (), [first])
-    if name == "shape":
-        # Of a sparse matrix: the texts of all shards, and the size of the vocabulary.
-        texts = sum(int(read()[0]) for read in readers)
-        return FileArray(name, dtype, (2,), [np.array([texts, first[1]])])
-    rows = sum(read().shape[0] for read in readers)
-    if name in ENDS:
-        # Each shard counts from 0, and has one end more than texts.
-        texts = rows - len(readers)
-        return FileArray(name, dtype, (texts + 1,), ends_of(np.diff(read()) for read in readers))
-    return FileArray(name, dtype, (rows, *first.shape[1:]), (read() for read in readers))

@@ -1,4 +1,4 @@
-"""The table of file formats: a class for each, with its endings, and how it is read, written, joined.
+"""The table of file formats: a class for each, with its endings, and how it is read and written.
 
 To add a format, add a class here and in FORMATS. arrays.py, parquet.py, `read/` and `write/` do the work; they are
 imported late, because `--help` only needs the endings.
@@ -55,10 +55,6 @@ class Format:
 
     def check(self, file: str) -> None:
         """Raise BertcliError if the package that reads and writes this format is missing."""
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        """Join the files that the shards of a run have written, in order."""
-        raise NotImplementedError
 
 
 class TextFormat(Format):
@@ -143,11 +139,6 @@ class Json(RecordFormat):
 
         write_array(stream, lines)
 
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.write.json_and_csv import join_arrays
-
-        join_arrays(stream, files)
-
 
 class JsonLines(LineFormat, RecordFormat):
     """A record on every line."""
@@ -157,11 +148,6 @@ class JsonLines(LineFormat, RecordFormat):
 
     def write_records(self, stream: Stream, lines: Iterable[bytes]) -> None:
         stream.writelines(lines)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        for file in files:
-            with open(file, "rb") as lines:
-                stream.writelines(lines)
 
 
 class Csv(LineFormat, RowFormat):
@@ -174,14 +160,6 @@ class Csv(LineFormat, RowFormat):
         from bertcli.files.write.json_and_csv import write_separated
 
         write_separated(stream, segments.lines(), [*columns], self.delimiter)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        """Join files, and keep only the header of the first."""
-        for number, file in enumerate(files):
-            with open(file, "rb") as lines:
-                if number:
-                    next(lines, None)
-                stream.writelines(lines)
 
 
 class Tsv(Csv):
@@ -213,11 +191,6 @@ class ArrayFormat(VectorFormat):
         from bertcli.files.read.vector_reader import in_arrays
 
         return in_arrays(path, self.open_arrays)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.arrays import joined
-
-        self.write_arrays(stream, joined([self.open_arrays(Path(file)) for file in files]))
 
 
 class Npy(ArrayFormat):
@@ -318,11 +291,6 @@ class Parquet(TextFormat, RowFormat, VectorFormat):
         from bertcli.files.parquet import open_vectors
 
         return open_vectors(path, self.table)
-
-    def join(self, stream: Stream, files: Sequence[str]) -> None:
-        from bertcli.files.parquet import concatenate
-
-        concatenate(stream, files, self.table, self.writer)
 
 
 FORMATS: tuple[Format, ...] = (

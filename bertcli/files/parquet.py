@@ -281,17 +281,6 @@ def write_table(
     _write(open_writer(stream, schema), arrow, schema, tables())
 
 
-def concatenate(stream: IO[bytes], files: Sequence[str], open_table: OpenTable, open_writer: OpenWriter) -> None:
-    """Write the rows of a run's files one after the other, with the same row groups as a single run would make."""
-    arrow, _ = pyarrow(files[0])
-    with ExitStack() as stack:
-        tables = [open_table(stack.enter_context(open(name, "rb"))) for name in files]
-        schema = _as_written(arrow, tables[0].schema)
-        batches = (batch for table in tables for batch in table.batches(ROWS_WRITTEN))
-        as_tables = (arrow.Table.from_batches([batch]) for batch in batches)
-        _write(open_writer(stream, schema), arrow, schema, as_tables)
-
-
 def _write(opened_writer: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
     """Write tables in row groups of ROWS_WRITTEN rows, however the tables are cut."""
     with opened_writer as writer:
@@ -316,19 +305,6 @@ def _schema(arrow: Any, columns: Mapping[str, type], vectors: Sequence[VectorCol
             arrow_type = arrow.list_(arrow_type, vector.size)
         fields.append((vector.name, arrow_type))
     return arrow.schema(fields)
-
-
-def _as_written(arrow: Any, schema: Any) -> Any:
-    """Restore the schema that a table had before it was written: Parquet renames the items of lists."""
-    fields = []
-    for field in schema:
-        arrow_type = field.type
-        if arrow.types.is_fixed_size_list(arrow_type):
-            arrow_type = arrow.list_(arrow_type.value_type, arrow_type.list_size)
-        elif arrow.types.is_list(arrow_type):
-            arrow_type = arrow.list_(arrow_type.value_type)
-        fields.append((field.name, arrow_type))
-    return arrow.schema(fields, schema.metadata)
 
 
 def _text(value: Value) -> str | None:

@@ -96,8 +96,6 @@ class Texts:
     read        the number of texts that have been read
     empty       how many of them are empty, and `first_empty`: the first of these, by its number
     change      a function that is applied to each text
-    shard       (I, N) for part I of N contiguous parts of equal numbers of texts. Windows are cut as without shards, so
-                that results are the same bytes; the texts are therefore read twice
     """
 
     rows: Iterable[Text]
@@ -107,14 +105,13 @@ class Texts:
     at_hand: bool = False
     count: int | None = None
     with_ids: bool = False
-    shard: tuple[int, int] | None = None
     change: Callable[[Text], Text] = lambda text: text
     read: int = field(default=0, init=False)
     empty: int = field(default=0, init=False)
     first_empty: tuple[int, Text] | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[Text]:
-        self.read, self.empty, self.first_empty = 0, 0, None  # texts of a shard are read twice
+        self.read, self.empty, self.first_empty = 0, 0, None
         for index, text in enumerate(map(self.change, self.rows)):
             self.read = index + 1
             if not text.error and self.is_empty(text):
@@ -135,10 +132,6 @@ class Texts:
             count = f"{self.empty:,} of {number_of(self.read, 'text')}"
             first = text.location or f"text {index}"
             logger.info("%s %s.", count, f"is empty: {first}" if self.empty == 1 else f"are empty; the first: {first}")
-
-    def may_part(self, before: Text, after: Text) -> bool:
-        """True if a shard may end between two texts."""
-        return True
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
         """Group texts in lists of about `tokens` tokens, doubling up to `span` times that; shorter if a pipe pauses.

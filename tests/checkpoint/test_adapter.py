@@ -167,12 +167,10 @@ def test_names_of_labels_are_the_base_s_where_an_adapter_has_as_many(
 def test_a_run_knows_its_adapter(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
     (tmp_path / "in.txt").write_text("tea\n" * 5)
-    for number, adapted in enumerate((("--adapter", adapter), ())):
-        words: list[Any] = ["encode", "-m", base, *adapted, "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy"]
-        assert run(*words, "--shard", f"{number}/2").status == 0
-    shards = sorted(tmp_path.glob("v*.npy"))
-    assert len(shards) == 2
-    assert "the model has changed" in run("merge", *shards, "-o", tmp_path / "all.npy").error
+    words: list[Any] = ["encode", "-m", base, "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy", "--resume"]
+    assert run(*words, "--adapter", adapter).status == 0
+    assert "v.npy is complete" in run(*words, "--adapter", adapter).err
+    assert "v.npy is complete" not in run(*words).err
     file = tmp_path / "vectors.npz"
     assert run("encode", "-m", base, "--adapter", adapter, "tea", "-o", file).status == 0
     assert run("search", "-m", base, "--adapter", adapter, "tea", "--in", file).status == 0

@@ -66,7 +66,7 @@ def test_an_argument_too_many_is_answered_with_its_option(arguments: tuple[str, 
     assert answer in message(*arguments)
 
 
-@pytest.mark.parametrize("command", ["diff", "merge", "trace"])
+@pytest.mark.parametrize("command", ["diff", "export", "trace"])
 def test_usage_is_the_same_in_a_message_and_in_help(command: str) -> None:
     usage = bertcli(command, "--help").out.splitlines()[0]
     assert bertcli(command, "--no-such-option").err.splitlines()[0] == usage
@@ -96,13 +96,10 @@ def test_a_trace_that_is_no_page_is_printed() -> None:
     assert "the ending must be .html. For a file of the table: --format json > FILE" in error
 
 
-def test_a_missing_classifier_and_a_missing_shard_say_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_classifier_says_what_to_do(tmp_path: Path) -> None:
     error = bertcli("classify", "-m", SAMPLE, "--classifier", tmp_path / "no.safetensors", "x").error
     assert "There is no classifier" in error
     assert "probe --save" in error
-    (tmp_path / "v-00000-of-00002.npy").write_bytes(b"")
-    error = bertcli("merge", tmp_path / "v.npy", "-o", tmp_path / "all.npy").error
-    assert f"give '{tmp_path / 'v-*-of-*.npy'}'" in error
 
 
 def test_a_text_longer_than_any_path_is_a_text() -> None:

@@ -282,7 +282,7 @@ def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> Non
 
 
 NEEDS_MORE = re.compile(
-    r" -m | -i |--in |--config|\||my-|\.svg|doctor|merge|serve|evaluate"
+    r" -m | -i |--in |--config|\||my-|\.svg|doctor|serve|evaluate"
 )  # than what is bundled, or do not end
 
 

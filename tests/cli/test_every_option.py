@@ -221,7 +221,7 @@ EXEMPT = {
     "--model --revision --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
-    "--output --format --resume --shard --keep-going --save --plot --dtype":
+    "--output --format --resume --keep-going --save --plot --dtype":
         "test_every_output.py, test_resume.py, test_shards.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
     "--in --texts --index": "test_search_command.py, test_search_files.py",
     "--labels --nested": "test_gliner.py",
@@ -230,7 +230,7 @@ EXEMPT = {
 }  # fmt: skip
 EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}
 # These print no result of a model, or have tests of each option: in tests/wings, test_export_command.
-OTHER_COMMANDS = {"info", "doctor", "guide", "merge", "export", "serve", "evaluate"}
+OTHER_COMMANDS = {"info", "doctor", "guide", "export", "serve", "evaluate"}
 ELSEWHERE = {
     *(("similarity", name) for name in ("--normalize", "--no-normalize")),  # cosines are the same
     ("tag", "--multi-label"),  # test_gliner.py

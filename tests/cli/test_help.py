@@ -125,7 +125,6 @@ OTHER_WORDS = {
     "evaluate": "eval test benchmark",
     "serve": "server api",
     "export": "onnx convert quantize",
-    "merge": "join",
     "guide": "docs manual man",
 }
 
@@ -156,7 +155,7 @@ def test_help_answers_an_old_name_with_the_new_one(command: str, option: str) ->
 
 def test_help_of_similarity_and_search_offers_what_works() -> None:
     options = options_of()
-    assert not {"--resume", "--shard", "--keep-going"} & {*options["similarity"]}
+    assert not {"--resume", "--keep-going"} & {*options["similarity"]}
     assert not {"--chunk", "--keep-going"} & {*options["search"]}
     assert not {"--text-pair", "--pair-column"} & {*options["diff"]}
     for command in ("similarity", "search"):

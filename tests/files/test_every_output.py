@@ -181,12 +181,11 @@ DOORS = [
          option="--plot"),
 ]  # fmt: skip
 WITHOUT_A_TEST_HERE = {
-    "merge",
     "export",
     "doctor",
     "evaluate",
     "info",
-}  # but in test_merge, test_export_command and so on
+}  # but in test_export_command and so on
 FORMATS = [(door, format) for door in DOORS for format in door.formats]
 FILES = [(door, ending) for door in DOORS for ending in door.endings]
 

@@ -40,7 +40,6 @@ WRITING: list[tuple[list[str], str]] = [
     (["similarity", TEXT, "tea", "-o"], "out.json"),
     (["similarity", TEXT, "tea", "-o"], "out.npy"),
     (["search", "tea", "--in", "vectors.npy", "-o"], "out.csv"),
-    (["merge", "sharded-*-of-00001.npy", "-o"], "out.npy"),
     (["export", "--no-check", "-o"], "out.onnx"),
     (["evaluate", "labelled.csv", "-m", "CLASSIFIER", "-o"], "out.html"),
     (["rank", "tea", "hot tea", "-m", "RANKER", "-o"], "out.csv"),
@@ -58,12 +57,11 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with texts, their vectors, and the only shard of these."""
+    """A folder with texts and their vectors."""
     folder = tmp_path_factory.mktemp("inputs")
     texts = folder / "labelled.csv"
     texts.write_text(LABELLED, encoding="utf-8")
     assert bertcli("encode", "-i", texts, "-o", folder / "vectors.npy").status == 0
-    assert bertcli("encode", "-i", texts, "-o", folder / "sharded.npy", "--shard", "0/1").status == 0
     return folder
 
 

@@ -160,7 +160,7 @@ def test_rank_keeps_equal_documents_in_the_order_given(ranker: Model) -> None:
 
 
 @pytest.mark.any_kernel
-def test_rank_keeps_equal_documents_in_order_across_windows_and_shards(made: Made, tmp_path: Path) -> None:
+def test_rank_keeps_equal_documents_in_order_across_windows(made: Made, tmp_path: Path) -> None:
     """One document among others that are longer and shorter, far apart: each window sorts its texts by length."""
     others = ["tea", "the river " * 9, *cases.DOCUMENTS[:1]]
     documents = [text for i in range(60) for text in (others[i % 3], "She sold hot tea.")]

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 
@@ -14,20 +14,6 @@ def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
         stream.write(between + line.removesuffix(b"\n"))
         between = b",\n"
     stream.write(b"[]\n" if between == b"[\n" else b"\n]\n")
-
-
-def join_arrays(stream: IO[bytes], files: Sequence[str]) -> None:
-    """Join JSON arrays in files that `write_array` has written."""
-    write_array(stream, _records_in(files))
-
-
-def _records_in(files: Sequence[str]) -> Iterator[bytes]:
-    """Yield the records of such files, a line each; the first and the last line of a file are brackets."""
-    for file in files:
-        with open(file, "rb") as lines:
-            for line in lines:
-                if line not in (b"[\n", b"]\n", b"[]\n"):
-                    yield line.rstrip(b",\n")
 
 
 def write_separated(stream: IO[bytes], rows: Iterable[bytes], columns: Sequence[str], delimiter: str) -> None:

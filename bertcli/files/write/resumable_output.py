@@ -6,7 +6,7 @@
     .v.npy.parts/process           its process id
 
 Every file is written under a temporary name, synced and renamed: a file under its final name is complete, and a resumed
-run begins after the segments that it finds. (A shard is something else: the texts of `--shard`.) The result is written
+run begins after the segments that it finds. The result is written
 in the same way; if it is a link, its target is replaced. The user's cache folder (`finished/`) notes the run of each
 result, so that --resume of a finished run has nothing to do.
 """

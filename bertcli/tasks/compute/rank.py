@@ -93,7 +93,7 @@ class ByQuery(Texts):
     """
 
     def __init__(self, pairs: Texts) -> None:
-        super().__init__(pairs, pairs.waiting, pairs.files, pairs.share, pairs.at_hand, shard=pairs.shard)
+        super().__init__(pairs, pairs.waiting, pairs.files, pairs.share, pairs.at_hand)
 
     def __iter__(self) -> Iterator[Text]:
         """The pairs; a row that cannot be read counts as one of the query before it."""
@@ -116,10 +116,6 @@ class ByQuery(Texts):
     def is_empty(self, text: Text) -> bool:
         """True if the document is empty."""
         return text.pair is not None and not text.pair.strip()
-
-    def may_part(self, before: Text, after: Text) -> bool:
-        """Between queries."""
-        return before.text != after.text
 
     def grouped(self, tokens: int, span: int) -> Iterator[list[Text]]:
         waiting_texts: list[Text] = []

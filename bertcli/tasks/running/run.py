@@ -99,28 +99,18 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
             elif texts.at_hand and thread_count() > 1 and (following := next(groups, None)) is not None:
                 with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
                     rest = chain([following], groups)
-                    for read, window in _in_order(rest, lambda group: pool.submit(_read, task, group), most=2):
-                        yield _result(task, read, window)
+                    for window in _in_order(rest, lambda group: pool.submit(_read, task, group), most=2):
+                        yield task.compute(window)
 
 
-def _read(task: Task[R], group: Group) -> tuple[Group, Window]:
+def _read(task: Task[R], group: Group) -> Window:
     """Tokenize a group of texts to a window."""
-    return group, task.window(group.texts, group.first)
-
-
-def _result(task: Task[R], group: Group, window: Window) -> R:
-    """Compute a window, and keep the results of the texts in its group that are requested (shards)."""
-    result = task.compute(window)
-    if len(group.requested) < len(group.texts):
-        from bertcli.tasks.running.shards import only_texts
-
-        return only_texts(result, window, group.requested)
-    return result
+    return task.window(group.texts, group.first)
 
 
 def _of_group(task: Task[R], group: Group) -> R:
     """Tokenize and compute a group."""
-    return _result(task, *_read(task, group))
+    return task.compute(_read(task, group))
 
 
 def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | Exception, None, None]:
@@ -128,16 +118,11 @@ def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | E
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    grouped = partial(texts.grouped, task.read_options.batch_tokens or BATCH_TOKENS, task.batches_per_window)
+    grouped = texts.grouped(task.read_options.batch_tokens or BATCH_TOKENS, task.batches_per_window)
     try:
-        if texts.shard:
-            from bertcli.tasks.running.shards import part_of
-
-            yield from islice(part_of(texts, grouped, *texts.shard), start.windows, None)
-            return
         first = start.texts
-        for group in islice(grouped(), start.windows, None):
-            yield Group(group, first, range(first, first + len(group)))
+        for group in islice(grouped, start.windows, None):
+            yield Group(group, first)
             first += len(group)
     except Exception as error:
         yield error

@@ -42,11 +42,10 @@ START = Progress()
 
 
 class Group(NamedTuple):
-    """Consecutive texts that are computed together. requested: the indices of those whose results are needed."""
+    """Consecutive texts that are computed together. first: the index of the first of them."""
 
     texts: list[Text]
     first: int
-    requested: range
 
 
 class Window(NamedTuple):

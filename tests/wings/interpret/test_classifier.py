@@ -201,17 +201,15 @@ def test_a_file_with_a_mask_is_classified_not_filled(mini: Path) -> None:
     assert json.loads(left.out)[0]["target"] in ("negative", "positive")
 
 
-def test_a_run_is_not_joined_with_one_of_another_classifier(mini: Path, tmp_path: Path) -> None:
+def test_a_run_is_not_resumed_with_another_classifier(mini: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "out.jsonl", tmp_path / "other.safetensors"
-    run = ("classify", "-i", DATA, "-m", HELD_MODEL, "-o", file, "--shard")
+    run = ("classify", "-i", DATA, "-m", HELD_MODEL, "-o", file, "--resume", "--classifier")
     bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", other, "--layer", "3")
-    assert bertcli(*run, "0/2", "--classifier", mini).status == 0
-    assert bertcli(*run, "1/2", "--classifier", other).status == 0
-    shards = sorted(tmp_path.glob("out*.jsonl"))
-    assert "the model has changed" in bertcli("merge", *shards, "-o", file).error
-    assert bertcli(*run, "1/2", "--classifier", mini).status == 0
-    assert bertcli("merge", *shards, "-o", file).status == 0
-    assert file.read_text().count("\n") == 40
+    assert bertcli(*run, mini).status == 0
+    complete = f"{file} is complete"
+    assert complete in bertcli(*run, mini).err
+    assert complete not in bertcli(*run, other).err
+    assert complete in bertcli(*run, other).err
 
 
 def test_the_server_takes_it(mini: Path) -> None:

@@ -207,22 +207,6 @@ def test_auto_is_float32_on_the_processor(made: Made) -> None:
 # ------------------------------------------------------------------------------------------------- the command
 
 
-def test_a_file_comes_from_one_engine_which_its_run_names(
-    made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """So parts of auto and of the engine that it chose are one run, and a part of another is not."""
-    measured(monkeypatch, SLOW, {SHORT: 0.001, LONGER: 0.010, BATCH: 0.010, LONG: 0.2})
-    folder, texts = made(), tmp_path / "texts.txt"
-    texts.write_text("\n".join(TEXTS))
-    run = ("encode", "-m", folder, "-i", texts, "-o", tmp_path / "out.jsonl", "--shard")
-    assert bertcli(*run, "0/2", "--engine", "auto").status == 0
-    assert bertcli(*run, "1/2", "--engine", "numpy").status == 0
-    parts = sorted(tmp_path.glob("out-*.jsonl"))
-    assert "--engine was onnx and is now numpy" in bertcli("merge", *parts, "-o", tmp_path / "out.jsonl").error
-    assert bertcli(*run, "1/2", "--engine", "onnx").status == 0
-    assert bertcli("merge", *parts, "-o", tmp_path / "out.jsonl").status == 0
-
-
 def test_a_run_that_is_resumed_keeps_its_engine(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Though by now the other one would be chosen."""
     from bertcli.files.write import resumable_output

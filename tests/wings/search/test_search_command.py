@@ -280,21 +280,13 @@ OTHERWISE = (
 )
 
 
-@pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("ending", ["npy", "npz", "safetensors", "parquet"])
-def test_search_makes_a_query_as_the_vectors_were_made(
-    ending: str, merged: bool, model: Path, corpus: Path, tmp_path: Path
-) -> None:
+def test_search_makes_a_query_as_the_vectors_were_made(ending: str, model: Path, corpus: Path, tmp_path: Path) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     file = tmp_path / f"v.{ending}"
     encode = ("encode", "-m", model, "-i", corpus, *MADE_WITH, "-o", file, "--batch-tokens", "8")
-    if merged:
-        for number in range(2):
-            assert bertcli(*encode, "--shard", f"{number}/2").status == 0
-        assert bertcli("merge", f"{tmp_path}/v-*", "-o", file).status == 0
-    else:
-        assert bertcli(*encode, "--prompt", "").status == 0
+    assert bertcli(*encode, "--prompt", "").status == 0
     search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
     for more in ((), MADE_WITH, ("--pooling", "cls"), ("--layer", "1,0")):
         done = bertcli(*search, *more)
