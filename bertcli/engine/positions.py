@@ -17,8 +17,7 @@ from bertcli.engine.kernels import product
 from bertcli.tracing.dispatch import Array, Integers
 
 PADDING = 16  # numbers: a line of the cache
-# T5's buckets, for each direction: distances below EXACT have one each, those from FARTHEST on share the last.
-EXACT, FARTHEST, BUCKETS = 8, 128, 16
+FARTHEST = 128  # distances from here on share T5's last bucket of a direction
 
 
 def counted(ids: Integers, offsets: Integers, padding: int) -> Integers:
@@ -48,16 +47,19 @@ def _is_run(positions: Integers) -> bool:
     return bool((np.diff(positions) == 1).all())
 
 
-def t5_bucket(distance: Integers) -> Integers:
-    """T5's bucket for each distance query - key: 16 in each direction, the wider the farther away.
+def t5_bucket(distance: Integers, buckets: int) -> Integers:
+    """T5's bucket for each distance query - key: half of the `buckets` for each direction.
 
-    The logarithms are float32, as in the published code.
+    In a direction, near distances have half of its buckets, one each; the others are the wider the farther away. The
+    logarithms are float32, as in the published code.
     """
+    directed = buckets // 2
+    near = directed // 2
     far = np.abs(distance)
-    scale = np.float32(log(FARTHEST / EXACT))
-    wide = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(EXACT)) / scale * np.float32(BUCKETS - EXACT)
-    of_direction = np.where(far < EXACT, far, np.minimum(EXACT + wide.astype(np.intp), BUCKETS - 1))
-    return np.where(distance < 0, BUCKETS, 0) + of_direction
+    scale = np.float32(log(FARTHEST / near))
+    wide = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(near)) / scale * np.float32(directed - near)
+    of_direction = np.where(far < near, far, np.minimum(near + wide.astype(np.intp), directed - 1))
+    return np.where(distance < 0, directed, 0) + of_direction
 
 
 def add_to_scores(scores: Array, terms: Array) -> Array:

@@ -313,6 +313,7 @@ FAMILY = Family(
         (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
         *FINE_TUNED,
     ),
+    without_lora=("encoder.rel_embeddings.weight",),
     ignored_prefixes=("lm_predictions.", "mask_predictions."),  # of the published base models
     hints={
         "mlm": "DeBERTa fills masks with cls.predictions.*; files with lm_predictions.* instead were trained for "

@@ -79,6 +79,7 @@ FAMILY = Family(
         (r"classifier\.dense\.(\w+)", r"pooler.dense.\1"),
         *FINE_TUNED,
     ),
+    without_lora=deberta.FAMILY.without_lora,
     ignored_prefixes=deberta.FAMILY.ignored_prefixes,
     hints=deberta.FAMILY.hints,
     variants={

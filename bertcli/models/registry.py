@@ -84,6 +84,10 @@ class Family:
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     ignored_prefixes: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
+    # Tensors whose modules peft changes (LoRA), or copies (modules_to_save), where no pass of its model sees it: the
+    # pass reads the base's weight, or another module's.
+    without_lora: tuple[str, ...] = ()
+    without_copies: tuple[str, ...] = ()
     zero_masked_embeddings: bool = False  # whether a token that is not attended to has no embedding in transformers
     custom_code: bool = False  # whether its models are published with code of their own, which does what ours does
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so

@@ -33,7 +33,7 @@ class SelfAttention(encoder.SelfAttention[Shared]):
     key: Linear = part(outputs="Q", inputs="H")
     value: Linear = part(outputs="Q", inputs="H")
     output: Linear = part(outputs="H", inputs="Q")
-    relative: Array | None = parameter("32 A", when="has_own_bias")
+    relative: Array | None = parameter("K A", when="has_own_bias")
     terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D), which is 1
 
     def forward(self, x: Array, context: Array, batch: Packed, shared: Shared) -> Array:
@@ -75,7 +75,7 @@ class Encoder(NormedLayers[Shared]):
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     norm: RMSNorm = part(features="H")
-    relative: Array | None = parameter("32 A", when="has_shared_bias")
+    relative: Array | None = parameter("K A", when="has_shared_bias")
 
     def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Shared]:
         """The batch, and for each group of its sentences positions, and the bias of every query and key."""
@@ -100,7 +100,8 @@ class T5Config(Config):
     vocab_size: int = count(32128, "V", needed=True)
     head_dim: int = count(64)
     rms_norm_eps: float = eps(1e-6)
-    relative_attention_num_buckets: int = choice(32)
+    # Below 4 no distance has a bucket of its own; from 512 on the last of these would lie beyond max_distance.
+    relative_attention_num_buckets: int = count(32, "K", least=4, most=511)
     relative_attention_max_distance: int = choice(128)
     is_gated: bool = False
     model_type: str = "t5"
@@ -169,7 +170,8 @@ FAMILY = Family(
     network=T5,
     prefixes=("transformer.",),  # of a token classifier
     names=(
-        (r"embeddings\.token", "shared.weight", "encoder.embed_tokens.weight"),
+        # As transformers reads them. MADLAD has only the decoder's table, which was tied to the encoder's.
+        (r"embeddings\.token", "encoder.embed_tokens.weight", "shared.weight", "decoder.embed_tokens.weight"),
         *layer_names(LAYER, "encoder.block"),
         (
             LAYER_PATH + r"feed_forward\.intermediate\.(\w+)",
@@ -181,7 +183,9 @@ FAMILY = Family(
         (r"encoder\.norm\.(\w+)", r"encoder.final_layer_norm.\1"),
         (r"token_classifier\.output\.(\w+)", r"classifier.\1"),
     ),
-    ignored_prefixes=("decoder.", "lm_head."),
+    ignored_prefixes=("decoder.", "lm_head.", "shared."),
+    without_lora=("shared.weight", "decoder.embed_tokens.weight"),
+    without_copies=("shared.weight", "decoder.embed_tokens.weight"),
     hints={"mlm": "T5 has no masks to fill: bertcli runs its encoder, for encode, similarity and search."},
     variants={
         "t5-small": T5Config.sized(6, 512, intermediate_size=2048),

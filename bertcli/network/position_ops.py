@@ -23,7 +23,11 @@ def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: in
 @op("bucket head, query, key -> head query key", work=1, beside=-1)
 def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
     """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
-    return positions.by_distance(lambda distance: table.T.take(positions.t5_bucket(distance), axis=1), queries, keys)
+
+    def of_distances(distance: Integers) -> Array:
+        return table.T.take(positions.t5_bucket(distance, len(table)), axis=1)
+
+    return positions.by_distance(of_distances, queries, keys)
 
 
 @op("batch head query key, head query key -> batch head query key", work=1, over="x")

@@ -75,6 +75,8 @@ class Adapter:
             names = [start + ending for ending in (bare, *older) for start in ("", prefix)]
             replaced = next((key for key in names if key in result), None)
             is_copy = any(f".{module}." in f".{name}" for module in self.saved)
+            if is_copy and bare in family.without_copies:
+                continue
             if is_copy and replaced is not None:
                 self.originals[replaced] = result[replaced]
             for key in names:
@@ -106,6 +108,8 @@ class Adapter:
     def changed(self, family: Family, path: str, array: Array, heads: int) -> Array:
         """Add the adapter's change to the parameter at a path; `heads` is the number of attention heads."""
         for tensor_slice in family.tensor_slices(path):
+            if tensor_slice.name in family.without_lora:
+                continue
             for key in (tensor_slice.name, *(prefix + tensor_slice.name for prefix in family.prefixes)):
                 if key in self.factors:
                     self.used.add(key)
@@ -122,7 +126,7 @@ class Adapter:
     def check(self, family: Family) -> None:
         """Raise BertcliError if the adapter changes weights that the network does not have."""
         # Weights of heads that were left out, or that bertcli does not run, do not matter.
-        not_loaded = (*family.ignored_prefixes, *(family.head_tensor_prefix(head) or " " for head in family.head_names))
+        not_loaded = (*family.ignored_prefixes, *family.without_lora, *(family.head_tensor_prefix(head) or " " for head in family.head_names))
         for key in self.factors.keys() - self.used:
             if not family.bare_name(key).startswith(not_loaded):
                 raise BertcliError(

@@ -2,12 +2,24 @@
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.adapters import CASES, COLUMNS, IDS, Lora, write_lora, write_numbers
+from helpers.adapters import (
+    CASES,
+    COLUMNS,
+    IDS,
+    KINDS_OF_CHANGE,
+    SOME_STATES,
+    TABLES,
+    Lora,
+    write_lora,
+    write_numbers,
+    write_table_lora,
+)
 from helpers.bin_files import convert
 from helpers.checkpoint_files import write_safetensors
 from helpers.terminal import bertcli as run
@@ -18,7 +30,9 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.network.module import parameters
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "adapters.json").read_text())
+REFERENCE = Path(__file__).parents[1] / "reference"
+RECORDED = json.loads((REFERENCE / "adapters.json").read_text())
+RECORDED_TABLES = json.loads((REFERENCE / "adapters_of_tables.json").read_text())
 
 
 DEBERTA_QUERY = "deberta.encoder.layer.0.attention.self.query_proj"
@@ -45,6 +59,15 @@ def test_an_adapter_gives_the_numbers_of_peft(tmp_path: Path, name: str, form: s
         (adapter / "model.safetensors").unlink(missing_ok=True)
     model = bertcli.load(base, adapter=adapter) if form == "option" else bertcli.load(adapter)
     np.testing.assert_allclose(computed(model, name), RECORDED[name], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", TABLES)
+def test_tables_are_saved_and_changed_as_peft_does(tmp_path: Path, family: str) -> None:
+    for table, change in product(TABLES[family], KINDS_OF_CHANGE):
+        _, adapter = write_table_lora(tmp_path / table / change, family, table, change)
+        states = bertcli.load(adapter).outputs(IDS).hidden[SOME_STATES]
+        expected = RECORDED_TABLES[family][f"{table} {change}"]
+        np.testing.assert_allclose(states, expected, rtol=0, atol=1e-5, err_msg=f"{table} {change}")
 
 
 SENTENCES = [" ".join(f"t{id}" if id != 9 else "[MASK]" for id in row) for row in IDS.tolist()]

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import bell, make
-from helpers.family_checkpoints import make_family
+from helpers.family_checkpoints import FAMILIES, make_family
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
@@ -187,4 +188,61 @@ def write_lora(folder: Path, name: str, **changes: Any) -> tuple[Path, Path]:
               "lora_alpha": 6, "target_modules": targets, "bias": "none", "inference_mode": True}  # fmt: skip
     written = {**config, **case.settings, **changes}
     (adapter / "adapter_config.json").write_text(json.dumps(written))
+    return base, adapter
+
+
+# The tables of each family, by the end of their modules' names in transformers; of T5's there are two names for one.
+TABLES = {
+    **dict.fromkeys(("bert", "albert", "electra"), ("word_embeddings", "position_embeddings", "token_type_embeddings")),
+    **dict.fromkeys(("roberta", "xlm-roberta"), ("word_embeddings", "position_embeddings", "token_type_embeddings")),
+    "ernie": ("word_embeddings", "position_embeddings", "token_type_embeddings", "task_type_embeddings"),
+    "distilbert": ("word_embeddings", "position_embeddings"),
+    "mpnet": ("word_embeddings", "position_embeddings", "relative_attention_bias"),
+    "modernbert": ("tok_embeddings",),
+    "nomic_bert": ("word_embeddings", "token_type_embeddings"),
+    "esm": ("word_embeddings",),
+    **dict.fromkeys(("deberta", "deberta-v2"), ("word_embeddings", "rel_embeddings")),
+    **dict.fromkeys(("eurobert", "gemma3_text", "qwen2", "qwen3"), ("embed_tokens",)),
+    **dict.fromkeys(("t5", "mt5", "umt5"), ("shared", "embed_tokens", "relative_attention_bias")),
+}
+KINDS_OF_CHANGE = ("saved", "targeted")  # modules_to_save, target_modules
+SOME_STATES = np.s_[:, ::2, ::8]  # that are recorded
+
+
+def write_table_lora(folder: Path, family: str, table: str, change: str) -> tuple[Path, Path]:
+    """The folders of a base and of an adapter that saves a table whole, or changes it; the base has no head."""
+    base, adapter = folder / "base", folder / "adapter"
+    prefix = "bert."
+    if family == "bert":
+        make(base, tokenizer="json")
+    else:
+        make_family(base, family)
+        prefix = FAMILIES[family].prefix
+    adapter.mkdir(parents=True)
+    tensors_of_base = load_file(base / "model.safetensors")
+    stored = {name.removeprefix(prefix): values.shape for name, values in tensors_of_base.items()}
+    if table == "embed_tokens" and "shared.weight" in stored:
+        stored["encoder.embed_tokens.weight"] = stored["shared.weight"]
+    tables = {name: shape for name, shape in stored.items() if name.endswith(f"{table}.weight")}
+    # peft wants a target beside what is saved: the first layer's first product.
+    linear = next(name for name in sorted(stored) if "0" in name and len(stored[name]) == 2 and name not in tables)
+    targets = [linear] if change == "saved" else [*tables]
+    tensors = {}
+    for name in targets:
+        outputs, inputs = stored[name]
+        stem = name.removesuffix(".weight")
+        first, second = ("lora_A.weight", "lora_B.weight")
+        if name in tables:
+            first, second = "lora_embedding_A", "lora_embedding_B"
+            inputs, outputs = outputs, inputs
+        tensors[f"{stem}.{first}"] = bell(stem + first, (2, inputs)) * 0.2
+        tensors[f"{stem}.{second}"] = bell(stem + second, (outputs, 2)) * 0.2
+    if change == "saved":
+        tensors |= {name: bell(name, shape) * 0.3 for name, shape in tables.items()}
+    written = {f"base_model.model.{name}": ("F32", values.astype(np.float32)) for name, values in tensors.items()}
+    write_safetensors(adapter / "adapter_model.safetensors", written)
+    config = {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "base_model_name_or_path": str(base), "r": 2,
+              "lora_alpha": 6, "target_modules": [name.removesuffix(".weight") for name in targets], "bias": "none",
+              "modules_to_save": [table] if change == "saved" else None}  # fmt: skip
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
     return base, adapter

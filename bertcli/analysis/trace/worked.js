@@ -52,7 +52,7 @@ class Pass {
       const values = decoded(record.base64), size = values.length / record.shape[0];
       const places = record.rows && new Map(record.rows.map((row, i) => [row, i]));
       const place = i => places ? places.get(i) : i;
-      return {at: i => {
+      return {rows: record.shape[0], at: i => {
         const found = place(i);
         return found === undefined || found >= record.shape[0] ? null : values.subarray(found * size, (found + 1) * size);
       }};
@@ -207,13 +207,14 @@ const looked = (cell, path, row, what) => {
   const value = cell.looked(path, row)[cell.feature];
   return lines([[`${what}, row ${row}, column ${cell.feature}`, value]]);
 };
-// The place of a distance between tokens in MPNet's table of biases, and in DeBERTa's of positions, with the rounding of
+// The place of a distance between tokens in MPNet's and T5's tables of biases, and in DeBERTa's of positions, with the rounding of
 // the published code (positions.py).
 const single = Math.fround;
-function bucketT5(distance) {
-  const far = Math.abs(distance), scale = single(Math.log(16));
-  const wide = single(single(single(Math.log(single(Math.max(far, 1) / 8))) / scale) * 8);
-  return (distance < 0 ? 16 : 0) + (far < 8 ? far : Math.min(8 + Math.trunc(wide), 15));
+function bucketT5(distance, buckets) {
+  const directed = Math.floor(buckets / 2), near = Math.floor(directed / 2);
+  const far = Math.abs(distance), scale = single(Math.log(128 / near));
+  const wide = single(single(single(Math.log(single(Math.max(far, 1) / near))) / scale) * (directed - near));
+  return (distance < 0 ? directed : 0) + (far < near ? far : Math.min(near + Math.trunc(wide), directed - 1));
 }
 function bucketDeberta(distance, buckets, table, farthest) {
   let bucket = distance;
@@ -363,8 +364,9 @@ const RULES = {
       [unseen ? "not seen: −∞" : "seen: as it is", unseen ? -Infinity : cell.number(0)]]);
   },
   relative_bias: cell => {
-    const distance = cell.row - cell.column, bucket = bucketT5(distance);
-    return lines([[`T at distance ${distance} (bucket ${bucket}), head ${cell.head + 1}`, cell.looked(cell.parameterFromEnd(0), bucket)[cell.head]]]);
+    const path = cell.parameterFromEnd(0), table = cell.pass.table(path), distance = cell.row - cell.column;
+    const bucket = table ? bucketT5(distance, table.rows) : 0;
+    return lines([[`T at distance ${distance} (bucket ${bucket}), head ${cell.head + 1}`, cell.looked(path, bucket)[cell.head]]]);
   },
   embed: cell => looked(cell, cell.parameterFromEnd(0), cell.settings.ids[cell.row], cell.name(1)),
   embed_counted: cell => {

@@ -199,7 +199,8 @@ def convolve(
 def relative_bias(table: OnnxValue, queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
     """Gather of the table's rows by the bucket of each distance, a constant; beyond FARTHEST they are equal."""
     farthest = FARTHEST + 1
-    rows = _at(t5_bucket(np.arange(-farthest, farthest + 1)), _distances(queries, keys), farthest)
+    buckets = t5_bucket(np.arange(-farthest, farthest + 1), table.dims[0].size)
+    rows = _at(buckets, _distances(queries, keys), farthest)
     return table.graph.rows(table, rows).node("Transpose", perm=(2, 0, 1))
 
 
