@@ -13,7 +13,9 @@ class BertcliError(Exception):
 
 def damaged() -> BertcliError:
     """The error for a result that is NaN or infinite, which sound weights never give."""
-    return BertcliError("The result holds NaN or infinite numbers: the weights are damaged, so fetch the model again.")
+    return BertcliError(
+        "The result holds NaN or infinite numbers: the weights are damaged, or never were right, so use another model."
+    )
 
 
 class _Short(reprlib.Repr):

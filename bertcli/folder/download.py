@@ -91,9 +91,9 @@ def _check(repo: str, names: Collection[str], weights: bool) -> None:
     if "adapter_config.json" in names:
         return
     if not {"config.json", "modules.json", GLINER_FILE}.intersection(names):
-        raise missing_files.lacks_weights(where, names, "no config.json")
+        raise missing_files.lacks_weights(where, names, "no config.json", missing_files.OF_HUB)
     if weights and not files.intersection(WEIGHT_FILES):
-        raise missing_files.lacks_weights(where, names)
+        raise missing_files.lacks_weights(where, names, advice=missing_files.OF_HUB)
     if GLINER_FILE not in names and not missing_files.has_tokenizer(files):
         raise missing_files.lacks_tokenizer(where, names)
 

@@ -44,7 +44,7 @@ class JsonSettings(dict[str, Any]):
 
     def __init__(self, values: Any, file: Path) -> None:
         if not isinstance(values, dict):
-            advice = "correct it, or fetch the model again"
+            advice = "correct it, or use another model"
             raise BertcliError(f"{file} is not a JSON object but {quoted(values)}: {advice}.")
         super().__init__(values)
         self.file = file
@@ -112,7 +112,7 @@ def read_whole(path: Path, limit: int) -> bytes:
     with open_regular(path) as file:
         data = read_bytes(file, limit + 1, path)
     if len(data) > limit:
-        raise BertcliError(f"{path} is larger than {limit:,} bytes, too large for such a file: fetch the model again.")
+        raise BertcliError(f"{path} is larger than {limit:,} bytes, too large for such a file: use another model.")
     return data
 
 
@@ -140,7 +140,7 @@ def parse_json(text: bytes, path: Path) -> Any:
             text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant, parse_int=_whole_number
         )
     except RecursionError:
-        raise BertcliError(f"{path} is nested too deeply to be valid: fetch the model again.") from None
+        raise BertcliError(f"{path} is nested too deeply to be valid: use another model.") from None
     except ValueError as error:  # of UTF-8, of JSON, and of the three hooks
         raise BertcliError(f"{path} is not valid JSON ({error}): correct it, or fetch the model again.") from None
 
@@ -304,7 +304,7 @@ def shard_names(folder: Folder, name: str) -> dict[str, str]:
     """Read an index of shards: tensor name → file name. File names outside the folder are refused."""
     weight_map, index = folder.object(name).get("weight_map"), folder.file(name)
     if not isinstance(weight_map, dict):
-        raise BertcliError(f"{index} has no weight_map of tensor and file names: fetch the model again.")
+        raise BertcliError(f"{index} has no weight_map of tensor and file names: use another model.")
     ending = Path(index.name.removesuffix(INDEX_ENDING)).suffix
     for tensor, file in weight_map.items():
         if not isinstance(file, str) or not file.endswith(ending) or not is_plain(file):

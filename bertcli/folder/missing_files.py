@@ -9,6 +9,7 @@ from bertcli.errors import BertcliError
 from bertcli.folder.files import WEIGHT_FILES
 
 ADVICE = "give the folder of a model, or fetch it again"
+OF_HUB = "use another model"  # the Hub has no more of it
 SAVE = "load it with transformers and call save_pretrained, which writes model.safetensors"
 MERGE = "load both with it, merge the adapter into the model, and save that whole"
 
@@ -56,5 +57,6 @@ def lacks_tokenizer(where: str, names: Collection[str], *needed: str) -> Bertcli
         )
     vocabularies = needed or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
     return BertcliError(
-        f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}: fetch the model again."
+        f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}: put those of the model that "
+        "it was trained from into the folder, or use another model."
     )

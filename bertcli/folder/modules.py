@@ -56,7 +56,8 @@ def read_entries(folder: Folder, router: JsonSettings | None, tasks: Sequence[st
     entries = folder.value(MODULES_FILE)
     if not isinstance(entries, list):
         raise BertcliError(
-            f"{folder.file(MODULES_FILE)} is not a list of modules but {quoted(entries)}: fetch the model again."
+            f"{folder.file(MODULES_FILE)} is not a list of modules but {quoted(entries)}: correct it, or use another "
+            "model."
         )
     return entries if router is None else _of_documents(router, entries)
 
@@ -87,7 +88,9 @@ def module_of(entry: Any, file: Path) -> ModuleEntry:
     """Check an entry of modules.json. Errors: BertcliError for a module that bertcli does not run, or another path."""
     named, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
     if not isinstance(named, str) or not isinstance(path, str):
-        raise BertcliError(f"{file} has an entry without type or path, {quoted(entry)}: fetch the model again.")
+        raise BertcliError(
+            f"{file} has an entry without type or path, {quoted(entry)}: correct it, or use another model."
+        )
     name = type_of(entry)
     if name not in MODULES:
         raise unusable(file, f"lists the module {quoted(named)}, which bertcli does not support")
@@ -98,7 +101,7 @@ def module_of(entry: Any, file: Path) -> ModuleEntry:
             f"{file} has a module in {quoted(path)}, which is not a folder next to it: do not use this model."
         )
     if not path and name in IN_FOLDERS:
-        raise BertcliError(f"{file} has a {name} without a folder: fetch the model again.")
+        raise BertcliError(f"{file} has a {name} without a folder: correct it, or use another model.")
     return ModuleEntry(name, path)
 
 

@@ -144,8 +144,12 @@ class Config:
 
     @property
     def labels(self) -> list[str]:
-        """Name of every label: from id2label, else LABEL_0, LABEL_1, …"""
-        return [self.id2label.get(i, f"LABEL_{i}") for i in range(self.num_labels)]
+        """Name of every label: from id2label, else LABEL_0, LABEL_1, …
+
+        transformers 2 wrote an id2label of two beside any num_labels. As in transformers, the number then counts.
+        """
+        names = self.id2label if len(self.id2label) == self.num_labels else {}
+        return [names.get(i, f"LABEL_{i}") for i in range(self.num_labels)]
 
     @property
     def idle_parameters(self) -> int:
@@ -184,7 +188,7 @@ class Config:
         values = {item.name: data[item.name] for item in fields(cls) if data.get(item.name) is not None}
         values |= {"architectures": texts(data, "architectures"), "id2label": _labels(data.get("id2label"))}
         if values["id2label"]:
-            values["num_labels"] = len(values["id2label"])
+            values.setdefault("num_labels", len(values["id2label"]))
         return cls(**values)
 
     @classmethod
@@ -207,6 +211,12 @@ class Config:
         for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
             if data.get(key):
                 raise BertcliError(f"{key} is true: this {cls.title} is a decoder, which bertcli does not run.")
+        pruned = data.get("pruned_heads")
+        if pruned and not (isinstance(pruned, dict) and not any(pruned.values())):
+            raise BertcliError(
+                f"pruned_heads is {quoted(pruned)}: these attention heads were cut out of the layers, and bertcli runs "
+                "only layers that have all their heads. Use the model as it was before pruning."
+            )
         needed = [item.name for item in fields(cls) if item.metadata.get("needed")]
         missing = [cls.key(name) for name in needed if data.get(name) is None]
         if missing:

@@ -277,6 +277,8 @@ def with_stored_labels(
 ) -> Config:
     """Set num_labels to the number of the classifier's rows, if config.json neither names nor counts the labels.
 
+    Where it does both, and they disagree, the rows decide.
+
     `stored` has the tensors of a file by name, and `heads` lists its heads. If the classifier is one of those that an
     adapter has `saved`, num_labels is always set, since config.json is the base's.
     """
@@ -290,5 +292,5 @@ def with_stored_labels(
         # The base's names of labels fit only if there are as many.
         id2label = config.id2label if len(config.id2label) == labels else {}
         return replace(config, num_labels=labels, id2label=id2label)
-    is_stated = config.id2label or config.num_labels != Config.num_labels
-    return config if is_stated else replace(config, num_labels=labels)
+    is_unstated = not config.id2label and config.num_labels == Config.num_labels
+    return replace(config, num_labels=labels) if is_unstated or labels == len(config.id2label) else config

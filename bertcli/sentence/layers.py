@@ -61,12 +61,12 @@ def read_projection(folder: Folder) -> Dense:
     """Read the projection of a Stanford ColBERT model, whose tensor is in the network's file."""
     tensors, width = open_tensors(folder), folder.object("config.json").get("hidden_size", 768)
     if PROJECTION not in tensors:
-        raise BertcliError(f"{folder.path} lacks tensor {PROJECTION}: fetch the model again.")
+        raise BertcliError(f"{folder.path} lacks tensor {PROJECTION}: use another model.")
     tensor = tensors[PROJECTION]
     if len(tensor.shape) != 2 or tensor.shape[1] != width:
         raise BertcliError(
             f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size in config.json is "
-            f"{width}: fetch the model again."
+            f"{width}: they are not of one model, so take both from the same one."
         )
     return Dense(tensor.float32(), None, "identity")
 
@@ -98,17 +98,20 @@ def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None)
     tensors, file = open_tensors(at), at.file("config.json")
     for name, shape in shapes.items():
         if name not in tensors:
-            raise BertcliError(f"{at.path} lacks tensor {name}: fetch the model again.")
+            raise BertcliError(
+                f"{at.path} lacks tensor {name}, which {file} requires: they are not of one model, so take both from "
+                "the same one."
+            )
         tensor = tensors[name]
         if tensor.shape != shape:
             raise BertcliError(
                 f"{tensor.file} has tensor {name} of shape {tensor.shape}, but {file} requires {quoted(shape)}: "
-                "fetch the model again."
+                "they are not of one model, so take both from the same one."
             )
     width = next(iter(shapes.values()))[-1]
     if size not in (None, width):
         raise BertcliError(
-            f"{file} takes vectors of length {width}, but the module before it gives {size}: fetch the model again."
+            f"{file} takes vectors of length {width}, but the module before it gives {size}: use another model."
         )
     return {name: tensors[name].float32() for name in shapes}
 

@@ -33,7 +33,7 @@ def read_pooling(config: JsonSettings) -> PoolingSettings:
     if isinstance(modes, str):
         modes = [modes]
     if not isinstance(modes, list) or not modes:
-        raise BertcliError(f"{config.file} has the pooling_mode {quoted(modes)}: fetch the model again.")
+        raise BertcliError(f"{config.file} has the pooling_mode {quoted(modes)}: use another model.")
     modes = ["mean_sqrt_len" if mode == "mean_sqrt_len_tokens" else mode for mode in modes]
     for mode in modes:
         if mode not in MODES:

@@ -40,9 +40,9 @@ def read_table(at: Folder) -> QueryTable:
     if name is not None:
         weights = at.object(name)
         if not all(type(weight) in (int, float) for weight in weights.values()):
-            raise BertcliError(f"{at.file(name)} has a weight that is not a number: fetch the model again.")
+            raise BertcliError(f"{at.file(name)} has a weight that is not a number: use another model.")
         return QueryTable(at, {piece: float(weight) for piece, weight in weights.items()})
     tensors = open_tensors(at)
     if WEIGHTS not in tensors or len(tensors[WEIGHTS].shape) != 1:
-        raise BertcliError(f"{at.path} has no tensor {WEIGHTS} of one axis: fetch the model again.")
+        raise BertcliError(f"{at.path} has no tensor {WEIGHTS} of one axis: use another model.")
     return QueryTable(at, tensors[WEIGHTS].float32())

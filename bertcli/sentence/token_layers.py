@@ -49,15 +49,15 @@ def _layer(folder: Folder, name: str, inputs: int | None, outputs: int | None, a
     tensors = open_file(folder.reading(name))
     file = folder.file(name)
     if {*tensors} != {"weight", "bias"}:
-        raise BertcliError(f"{file} does not hold the two tensors weight and bias: fetch the model again.")
+        raise BertcliError(f"{file} does not hold the two tensors weight and bias: use another model.")
     weight, bias = tensors["weight"], tensors["bias"]
     rows = weight.shape[0] if outputs is None and weight.shape else outputs
     if weight.shape != (rows, inputs) or bias.shape != (rows,) or not rows:
         needed = f"({'any' if outputs is None else outputs}, {inputs})"
         raise BertcliError(
             f"{file} has a weight of shape {weight.shape} and a bias of shape {bias.shape}; a layer on this network "
-            f"has a weight of shape {needed} and a bias as long as its first side: fetch the model again."
+            f"has a weight of shape {needed} and a bias as long as its first side: use another model."
         )
     if "I" in weight.dtype + bias.dtype:
-        raise BertcliError(f"{file} holds whole numbers, not weights: fetch the model again.")
+        raise BertcliError(f"{file} holds whole numbers, not weights: use another model.")
     return Dense(np.ascontiguousarray(weight.float32()), bias.float32(), activation)

@@ -32,4 +32,4 @@ def check_tokenizer(data: bytes, file: Path) -> None:
         try:
             check_charsmap(b64decode(charsmap, validate=True))
         except ValueError as error:
-            raise BertcliError(f"{file} has a precompiled_charsmap that {error}: fetch the model again.") from None
+            raise BertcliError(f"{file} has a precompiled_charsmap that {error}: use another model.") from None

@@ -105,7 +105,7 @@ def template_of(folder: Folder) -> str | None:
         try:
             return read_whole(folder.reading(FILE), JSON_LIMIT).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise BertcliError(f"{folder.file(FILE)} is not UTF-8 ({error.reason}): fetch the model again.") from None
+            raise BertcliError(f"{folder.file(FILE)} is not UTF-8 ({error.reason}): save it as UTF-8.") from None
     stated = folder.optional("tokenizer_config.json").get("chat_template")
     if isinstance(stated, list):
         named = {one.get("name"): one.get("template") for one in stated if isinstance(one, dict)}

@@ -26,7 +26,7 @@ _one_at_a_time = threading.Lock()
 
 
 @contextmanager
-def library_errors(what: str, advice: str = "try another text, or fetch the model again") -> Iterator[None]:
+def library_errors(what: str, advice: str = "try another text, or another model") -> Iterator[None]:
     """Turn the library's exceptions into a BertcliError that begins with `what` and ends with `advice`.
 
     The library raises plain Exception, ValueError, and a panic. Subclasses of these come from Python code that ran

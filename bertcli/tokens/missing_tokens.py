@@ -24,7 +24,7 @@ def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, st
         if backend.token_to_id(token.content) != (None if id == next_id else id):
             raise BertcliError(
                 f"{folder} gives the added token {quoted(token.content)} the id {id}, which is neither its own in the "
-                f"vocabulary nor the next one, {next_id}: fetch the model again."
+                f"vocabulary nor the next one, {next_id}: use another model."
             )
         token.special = token.special or token.content in special.values()
         (backend.add_special_tokens if token.special else backend.add_tokens)([token])
@@ -44,7 +44,7 @@ def add_template(backend: Backend, special: Mapping[str, str], folder: Path) -> 
     missing = ", ".join(token for token, id in ids if id is None)
     if missing:
         raise BertcliError(
-            f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text: fetch the model again."
+            f"The vocabulary in {folder} lacks {missing}, which BERT puts around every text: use another model."
         )
     second = [f"{last}:0", "$B:0", f"{last}:0"] if first == "<s>" else ["$B:1", f"{last}:1"]
     backend.post_processor = processors.TemplateProcessing(

@@ -166,7 +166,7 @@ def _token(value: Any, file: Path, key: str, *, special: bool = True) -> AddedTo
         token = AddedToken("")
     if not token.content:
         raise BertcliError(
-            f"{file} has the {key} {quoted(value)}, which is not a token: correct it, or fetch the model again."
+            f"{file} has the {key} {quoted(value)}, which is not a token: correct it, or use another model."
         )
     return token
 
@@ -195,7 +195,8 @@ def _added(folder: Folder, config: dict[str, Any], special: set[str]) -> dict[in
     decoder = decoder or {}
     if not isinstance(decoder, dict):
         raise BertcliError(
-            f"{file} has the added_tokens_decoder {quoted(decoder)}, which is not an object: fetch the model again."
+            f"{file} has the added_tokens_decoder {quoted(decoder)}, which is not an object: correct it, or use "
+            "another model."
         )
     return {_id(key, file): _token(value, file, "added token", special=False) for key, value in decoder.items()}
 
@@ -205,6 +206,6 @@ def _id(value: Any, file: Path) -> int:
         return int(value)
     if type(value) is not int or value < 0:
         raise BertcliError(
-            f"{file} gives an added token the id {quoted(value)}, not a whole number: fetch the model again."
+            f"{file} gives an added token the id {quoted(value)}, not a whole number: correct it, or use another model."
         )
     return value

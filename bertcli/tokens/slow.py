@@ -82,7 +82,7 @@ def _lines(file: Path) -> dict[str, int]:
     try:
         lines = read_whole(file, VOCABULARY_LIMIT).decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
-        raise BertcliError(f"{file} is not UTF-8: fetch the model again.") from None
+        raise BertcliError(f"{file} is not UTF-8: save it as UTF-8, or use another model.") from None
     if lines[-1] == "":
         lines.pop()
     return {piece: id for id, piece in enumerate(lines)}
@@ -109,7 +109,7 @@ def _byte_pairs(vocabulary: Path, merges: Path, settings: Settings) -> Backend:
     first_id, last_id = backend.token_to_id(first), backend.token_to_id(last)
     if first_id is None or last_id is None:
         raise BertcliError(
-            f"{vocabulary} lacks {first} or {last}, which RoBERTa puts around every text: fetch the model again."
+            f"{vocabulary} lacks {first} or {last}, which RoBERTa puts around every text: use another model."
         )
     trim = settings.flag("trim_offsets", True)  # by position: the second name changed between versions
     backend.post_processor = processors.RobertaProcessing((last, last_id), (first, first_id), trim, prefix)
@@ -183,7 +183,7 @@ def _t5(file: Path, settings: Settings) -> Backend:
     end = settings.end or "</s>"
     id = backend.token_to_id(end)
     if id is None:
-        raise BertcliError(f"{file} lacks {end}, which T5 puts after every text: fetch the model again.")
+        raise BertcliError(f"{file} lacks {end}, which T5 puts after every text: use another model.")
     backend.post_processor = processors.TemplateProcessing(
         single=["$A", end], pair=["$A", end, "$B", end], special_tokens=[(end, id)]
     )

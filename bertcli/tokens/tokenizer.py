@@ -360,14 +360,14 @@ class Tokenizer:
     def _check_vocabulary(self) -> None:
         """Refuse a vocabulary larger than the embedding matrix. `_check_id` finds single ids: listing all is slow."""
         if not self.vocab_size:
-            raise BertcliError("The tokenizer's vocabulary is empty: fetch the model again.")
+            raise BertcliError("The tokenizer's vocabulary is empty: use another model.")
         named = {token.content for token in self._settings.special}
         recognized = self._backend.get_added_tokens_decoder().items()
         spare = sum(id >= (self._rows or 0) and token.content in named for id, token in recognized)
         if self._rows is not None and self.vocab_size - spare > self._rows:
             raise BertcliError(
                 f"The tokenizer's vocabulary has {self.vocab_size} pieces, but the model has {self._rows} embeddings: "
-                "they belong to different models, so fetch both again."
+                "they are not of one model, so take both from the same one."
             )
 
     def _check_id(self, id: int, where: str) -> None:
@@ -375,7 +375,7 @@ class Tokenizer:
         if self._rows is not None and id >= self._rows:
             raise BertcliError(
                 f"The tokenizer puts the id {id} {where}, but the model's embeddings end at id {self._rows - 1}: they "
-                "belong to different models, so fetch both again."
+                "are not of one model, so take both from the same one."
             )
 
     def _check_segments(self, template: tuple[TemplateToken, ...]) -> None:
@@ -384,7 +384,7 @@ class Tokenizer:
         if self._segments is not None and last >= self._segments:
             raise BertcliError(
                 f"The tokenizer gives a text segment {last}, but the model's segments end at {self._segments - 1}: "
-                "they belong to different models, so fetch both again."
+                "they are not of one model, so take both from the same one."
             )
 
     def _tokens_around(self, paired: bool) -> tuple[TemplateToken, ...]:
@@ -395,10 +395,10 @@ class Tokenizer:
                 with library_errors("The tokenizer cannot put its special tokens around a text", AT_OPENING):
                     result = self._backend.encode(word, word if paired else None)
                 if sorted(side for side in result.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
-                    raise BertcliError("The tokenizer's template omits a text, or has it twice: fetch the model again.")
+                    raise BertcliError("The tokenizer's template omits a text, or has it twice: use another model.")
                 segments = result.type_ids if self._has_segments else [0] * len(result)
                 return tuple(map(TemplateToken, result.sequence_ids, result.ids, segments))
-        raise BertcliError("The tokenizer finds no token even in its own special tokens: fetch the model again.")
+        raise BertcliError("The tokenizer finds no token even in its own special tokens: use another model.")
 
 
 def _settings_of(layout: Layout) -> Settings:

@@ -34,16 +34,15 @@ def open_gliner(layout: Layout) -> NetworkFiles | None:
     try:
         backbone = parse_config({"vocab_size": 1, **data})
         member = with_spans(family(backbone.model_type))
-        embeddings = stored.get(PREFIX + member.tensor_slices("embeddings.token")[0].name)
+        tables = [PREFIX + tensor_slice.name for tensor_slice in member.tensor_slices("embeddings.token")]
+        embeddings = next((stored[name] for name in tables if name in stored), None)
         if embeddings is not None and embeddings.shape:
             backbone = replace(backbone, vocab_size=max(1, embeddings.shape[0]))
         config: Config = member.config(**_values(backbone) | {"gliner": settings})
     except BertcliError as error:
         raise BertcliError(f"{file}: {error}") from None
     if not any(name.startswith(SPANS) for name in stored):
-        raise BertcliError(
-            f"{folder.path} has {GLINER_FILE}, but no tensors of spans ({SPANS}*): fetch the model again."
-        )
+        raise BertcliError(f"{folder.path} has {GLINER_FILE}, but no tensors of spans ({SPANS}*): use another model.")
     return NetworkFiles(config, member, stored)
 
 

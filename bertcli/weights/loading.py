@@ -38,6 +38,7 @@ UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
 CONSTANT = "a constant"
 CUSTOM_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
+UNFIT = "the weights are not those of this config.json, so take both from one model, or use another"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
 # The end of a tensor's name -> the end it has in other files. If a file has both, the second is used.
@@ -112,7 +113,7 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
     saved = adapter.whole if adapter is not None else {}
     config = with_stored_labels(config, model_family, stored, stored_heads, saved).with_stored(stored)
-    advice = CUSTOM_CODE if custom_code else "fetch the model again"
+    advice = CUSTOM_CODE if custom_code else UNFIT
     loader = _Loader(stored, config, model_family, partial, advice, adapter)
     network = build(model_family.network, config, loader, chosen)
     if adapter is not None:

@@ -126,7 +126,11 @@ class Adapter:
     def check(self, family: Family) -> None:
         """Raise BertcliError if the adapter changes weights that the network does not have."""
         # Weights of heads that were left out, or that bertcli does not run, do not matter.
-        not_loaded = (*family.ignored_prefixes, *family.without_lora, *(family.head_tensor_prefix(head) or " " for head in family.head_names))
+        not_loaded = (
+            *family.ignored_prefixes,
+            *family.without_lora,
+            *(family.head_tensor_prefix(head) or " " for head in family.head_names),
+        )
         for key in self.factors.keys() - self.used:
             if not family.bare_name(key).startswith(not_loaded):
                 raise BertcliError(
@@ -177,7 +181,7 @@ def _factors(settings: AdapterSettings, module: str, pair: Pair, weights: Path) 
     transposed = any("embedding" in name for name in pair)
     names = ("lora_embedding_A", "lora_embedding_B") if transposed else ("lora_A", "lora_B")
     if pair.keys() != {*names}:
-        raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: fetch the adapter again.")
+        raise BertcliError(f"{weights} lacks one of the two matrices of {quoted(module)}: use another adapter.")
     a, b = (pair[name] for name in names)
     rank = a.shape[0] if a.shape else 0
     matrices = len(a.shape) == 2 and b.shape[1:] == (rank,)
@@ -185,7 +189,7 @@ def _factors(settings: AdapterSettings, module: str, pair: Pair, weights: Path) 
     if not rank or not (matrices or convolution):
         raise BertcliError(
             f"{weights} has matrices of shapes {a.shape} and {b.shape} for {quoted(module)}, whose product does not "
-            "exist: fetch the adapter again."
+            "exist: use another adapter."
         )
     divisor = math.sqrt(rank) if settings.rslora else rank
     return Factors(a.float32(), b.float32(), _alpha(settings, module) / divisor, transposed)

@@ -30,12 +30,13 @@ def open_static(layout: Layout) -> NetworkFiles | None:
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
     if name is None:
-        raise BertcliError(f"{folder.path} has no table of vectors, a tensor {TABLE} or {MODEL2VEC}: fetch it again.")
+        raise BertcliError(
+            f"{folder.path} has no table of vectors, a tensor {TABLE} or {MODEL2VEC}: use another model."
+        )
     table = stored[name]
     if len(table.shape) != 2:
         raise BertcliError(
-            f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors: fetch the model "
-            "again."
+            f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors: use another model."
         )
     if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
         stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
@@ -51,16 +52,14 @@ def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[
     if "mapping" in stored:
         rows = stored["mapping"].array
         if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
-            raise BertcliError(
-                f"{table.file} has a mapping of tokens to rows that do not exist: fetch the model again."
-            )
+            raise BertcliError(f"{table.file} has a mapping of tokens to rows that do not exist: use another model.")
         values = values[rows]
     if "weights" in stored:
         factors = stored["weights"].float32()
         if factors.shape != (len(values),):
             raise BertcliError(
-                f"{table.file} has weights of shape {quoted(factors.shape)} for {len(values)} tokens: fetch the "
-                "model again."
+                f"{table.file} has weights of shape {quoted(factors.shape)} for {len(values)} tokens: use "
+                "another model."
             )
         values = values * factors[:, None]
     values.setflags(write=False)

@@ -25,6 +25,7 @@ from bertcli.folder.files import (
     parse_json,
     read_bytes,
     tensor_files,
+    unusable,
 )
 
 HEADER_LIMIT = 10_000_000  # bytes; BERT-large has 50 kB; the package allows 100 MB
@@ -35,6 +36,7 @@ VIEWS = {"BOOL": "u1", "U8": "u1", "I8": "i1", "F8_E4M3": "u1", "F8_E5M2": "u1",
 VIEWS |= {"F8_E4M3FNUZ": "u1", "F8_E5M2FNUZ": "u1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "BF16": "<u2"}
 VIEWS |= {"U32": "<u4", "I32": "<i4", "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}
 TOGETHER = 1 << 20  # numbers that are converted at a time to compare two tensors
+COMPILED, PARALLEL = "_orig_mod.", "module."
 FLOATS = ("F32", "F64", "F16", "BF16")
 
 
@@ -92,6 +94,7 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     """Open every tensor of a checkpoint folder, by name.
 
     They are in model.safetensors, else in the shards listed in its index, else in pytorch_model.bin or its shards.
+    Names are without what wrappers of PyTorch put before them.
 
     Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in an unsupported format.
     """
@@ -99,13 +102,25 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     opened = {name: open_file(path) for name, path in paths.items()}
     if not index:
         (tensors,) = opened.values()
-        return tensors
+        return _unwrapped(tensors)
     for tensor, name in file_of.items():
         if tensor not in opened[name]:
             raise BertcliError(
-                f"{paths[name]} lacks tensor {quoted(tensor)}, which {index} places there: fetch it again."
+                f"{paths[name]} lacks tensor {quoted(tensor)}, which {index} places there: fetch both again."
             )
-    return {tensor: opened[name][tensor] for tensor, name in file_of.items()}
+    return _unwrapped({tensor: opened[name][tensor] for tensor, name in file_of.items()})
+
+
+def _unwrapped(tensors: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """Take out of names what torch.compile puts anywhere (_orig_mod), and DataParallel before all (module)."""
+    if not any(COMPILED in name or name.startswith(PARALLEL) for name in tensors):
+        return tensors
+    renamed = {name.replace(COMPILED, ""): tensor for name, tensor in tensors.items()}
+    if all(name.startswith(PARALLEL) for name in renamed):
+        renamed = {name.removeprefix(PARALLEL): tensor for name, tensor in renamed.items()}
+    if len(renamed) < len(tensors):
+        return tensors  # the file has tensors under both names, so neither is a wrapper's
+    return {name: tensor._replace(name=name) for name, tensor in renamed.items()}
 
 
 def open_file(path: Path) -> dict[str, StoredTensor]:
@@ -176,11 +191,11 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
     for name, dtype, _ in tensors:
         _check_name(name, path)
         if dtype not in VIEWS:
-            raise _refusal(path, f"has a tensor {quoted(name)} of the dtype {dtype}, which bertcli does not know")
+            raise unusable(path, f"has a tensor {quoted(name)} of the dtype {dtype}, which bertcli does not know")
     return tensors
 
 
 def _refusal(path: Path, what: str) -> BertcliError:
     """Make the error for a file that is not as its format requires."""
     file_format = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
-    return BertcliError(f"{path} {what}: it is not a usable {file_format}, fetch it again.")
+    return BertcliError(f"{path} {what}: it is not a usable {file_format}, fetch it again or use another.")

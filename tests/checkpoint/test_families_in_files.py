@@ -24,6 +24,7 @@ NOMIC = {"model_type": "nomic_bert", **OLD}
 GTE = {"model_type": "gte", **OLD}
 EUROBERT = {"model_type": "eurobert", **OLD}
 GEMMA = {"model_type": "gemma3_text", **OLD, "num_key_value_heads": 1, "use_bidirectional_attention": True}
+MPNET = {"model_type": "mpnet", **OLD}
 T5 = {"model_type": "t5", "vocab_size": 9, "d_model": 8, "num_layers": 1, "num_heads": 2, "d_ff": 8, "d_kv": 4}
 QWEN = {"model_type": "qwen3", **OLD, "num_key_value_heads": 1, "head_dim": 4}
 JINA = {"model_type": "bert", **OLD, "position_embedding_type": "alibi", "feed_forward_type": "reglu"}

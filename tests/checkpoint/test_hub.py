@@ -532,7 +532,7 @@ def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub
     process = start()
     assert "a/config on the Hub has no config.json" in process.error("a/config")
     assert "neither tokenizer.json nor vocab.txt" in process.error("a/tokenizer")
-    assert "a/weights on the Hub has no weights: give the folder of a model" in process.error("a/weights")
+    assert "a/weights on the Hub has no weights: use another model" in process.error("a/weights")
     assert "has the peft_type null; bertcli applies LORA" in process.error("a/adapter")
     assert "a/graph on the Hub has its weights as an ONNX graph only (onnx/model.onnx)" in process.error("a/graph")
     assert "a/shard on the Hub lacks model-00002-of-00003.safetensors" in process.error("a/shard")

@@ -455,7 +455,7 @@ def test_what_a_file_asks_for_is_named(tmp_path: Path) -> None:
     (folder / FILE).write_bytes(zipped(state_dict(a=tensor(), b=HARMFUL["os.system"])))
     assert run("encode", "-m", folder, "a").error == (
         f"Error: {folder / FILE} asks for 'os.system', which no state dict does: it is not a usable state dict of "
-        "PyTorch, fetch it again."
+        "PyTorch, fetch it again or use another."
     )
 
 

@@ -325,8 +325,8 @@ T5 = """
 tensor .shared.weight V H
 tensor .encoder.block.N.layer.0.SelfAttention.{q,k,v}.weight Q H
 tensor .encoder.block.N.layer.0.SelfAttention.o.weight H Q
-tensor .encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight 32 A
-tensor .encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight 32 A if own_bias
+tensor .encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight N A
+tensor .encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight N A if own_bias
 tensor .encoder.block.N.layer.0.layer_norm.weight H
 tensor .encoder.block.N.layer.1.DenseReluDense.wi.weight F H if plain
 tensor .encoder.block.N.layer.1.DenseReluDense.{wi_0,wi_1}.weight F H if gated
@@ -420,7 +420,8 @@ DISTILBERT_SIZES = {"dim": "H", "n_layers": "L", "n_heads": "A", "hidden_dim": "
                     "max_position_embeddings": "P"}  # fmt: skip
 
 
-T5_SIZES = {"d_model": "H", "num_layers": "L", "num_heads": "A", "d_ff": "F", "vocab_size": "V", "d_kv": "D"}
+T5_SIZES = {"d_model": "H", "num_layers": "L", "num_heads": "A", "d_ff": "F", "vocab_size": "V", "d_kv": "D",
+            "relative_attention_num_buckets": "N"}  # fmt: skip
 
 
 class Family(NamedTuple):
@@ -544,6 +545,7 @@ SIZES = {
     "E": 32,
     "G": 1,
     "K": 16,
+    "N": 32,
     "R": 64,
     "H": 32,
     "L": 2,

@@ -99,16 +99,16 @@ def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> N
         (
             {"model_type": "xlm-roberta"},
             ("vocab.txt",),
-            r"neither tokenizer\.json nor sentencepiece\.bpe\.model: fetch",
+            r"neither tokenizer\.json nor sentencepiece\.bpe\.model: put",
         ),
         (
             {"model_type": "roberta"},
             ("vocab.json",),
-            r"neither tokenizer\.json nor vocab\.json with merges\.txt: fetch",
+            r"neither tokenizer\.json nor vocab\.json with merges\.txt: put",
         ),
-        ({"tokenizer_class": "DebertaV2TokenizerFast"}, (), r"neither tokenizer\.json nor spm\.model: fetch"),
+        ({"tokenizer_class": "DebertaV2TokenizerFast"}, (), r"neither tokenizer\.json nor spm\.model: put"),
         ({"model_type": "roberta"}, ("vocab.txt", "bpe.codes"), r"bpe\.codes \(BERTweet, PhoBERT\)"),
-        ({}, (), r"neither tokenizer\.json nor vocab\.txt: fetch"),
+        ({}, (), r"neither tokenizer\.json nor vocab\.txt: put"),
     ],
 )
 def test_vocabularies_that_are_not_there(

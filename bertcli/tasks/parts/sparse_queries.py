@@ -94,7 +94,7 @@ class SparseQueries(SparseTask):
         ids = np.unique(np.array(tokens.ids, np.int64))
         if len(ids) and ids[-1] >= len(self.weights):
             piece = self.tokenizer.piece(int(ids[-1]))
-            raise BertcliError(f"The table for queries has no weight of {piece!r}: fetch the model again.")
+            raise BertcliError(f"The table for queries has no weight of {piece!r}: use another model.")
         values = self.weights[ids]
         counts = values != 0
         return largest(ids[counts], values[counts], self.most)
