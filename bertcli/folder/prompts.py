@@ -1,15 +1,21 @@
 """Read the prompts in config_sentence_transformers.json: by name, and the default one.
 
-Not here: which prompt a text gets (tasks/parts/prepared.py).
+Not here: which of them a text gets, by its role (sentence/config.py) or as the user asks (tasks/parts/prepared.py).
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import JsonSettings
 
 MODEL_FILE = "config_sentence_transformers.json"
+# What a text is to a search: something that is asked, something that is found, or neither.
+Role = Literal["text", "query", "document"]
+# Names that models give to the prompt of a role; the first that there is counts, as in sentence-transformers.
+NAMES_OF_ROLE: dict[Role, tuple[str, ...]] = {
+    "text": (), "query": ("query",), "document": ("document", "passage", "corpus"),
+}  # fmt: skip
 
 
 class Prompts(NamedTuple):

@@ -14,6 +14,7 @@ from bertcli.folder.files import Folder, unusable
 from bertcli.folder.late_interaction import METADATA, LateInteraction
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MASK, MODULES_FILE, SCORES, SENTENCE, ModuleEntry
+from bertcli.folder.prompts import NAMES_OF_ROLE, Role
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.sentence.layers import LogitScore, read_dense, read_logit_score, read_norm, read_projection
 from bertcli.sentence.pooling import DEFAULT_POOLING, read_pooling
@@ -52,6 +53,19 @@ class SentenceConfig(NamedTuple):
     similarity: str = "cosine"  # the function that compares two vectors
     late: LateInteraction | None = None
     tokens: TokenLayers | None = None  # of bge-m3, which gives a dense vector unless asked for another output
+
+    def prompt_name(self, role: Role) -> str | None:
+        """The name of the prompt that a text of a role gets, or of its route of a Router; None for the default prompt.
+
+        Whatever compares texts asks this: commands, methods, routes of the server. A user may name another prompt.
+        """
+        if role == "query" and self.routed:
+            return "query"
+        return next((name for name in NAMES_OF_ROLE[role] if name in self.prompts), None)
+
+    def prompt_text(self, name: str | None) -> str:
+        """The prompt of a name that the model has; of None the default prompt."""
+        return self.prompt if name is None else self.prompts[name]
 
     @property
     def pooling_or_default(self) -> tuple[str, ...]:

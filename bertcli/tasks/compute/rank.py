@@ -26,6 +26,7 @@ from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.parts.late import Matching, matching
+from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.parts.scores import ACTIVATIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
 from bertcli.tasks.parts.sparse_vectors import SparseVector
@@ -35,7 +36,6 @@ from bertcli.tasks.running.task import START, Progress, Record, Records, RecordT
 from bertcli.tokens.chat import template_of
 
 logger = getLogger("bertcli")
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # names of the prompt of documents, the first that there is
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
 
 
@@ -250,11 +250,12 @@ class LateRankTask(ApartRankTask):
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
         """Make the task of a late-interaction model with these settings."""
-        of_query = "query" if model.sentence.late is not None or "query" in model.sentence.prompts else None
         if model.sentence.tokens is not None:
             logger.info("the score is the mean, over the query's tokens, of the largest product, as in bge-m3.")
-        documents = encode.plan(model, EncodeOptions(pooling="none", **vars(options.read_options)))
-        queries = encode.plan(model, EncodeOptions(pooling="none", prompt_name=of_query, **_of_queries(options)))
+        of_documents = EncodeOptions(pooling="none", **vars(options.read_options))
+        of_queries = EncodeOptions(pooling="none", **_of_queries(options))
+        documents = encode.plan(model, for_role(model, "document", of_documents))
+        queries = encode.plan(model, for_role(model, "query", of_queries))
         return cls(model, documents.read_options, "identity", options.top_k, queries, documents, late.mean)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
@@ -278,12 +279,9 @@ class SparseRankTask(ApartRankTask):
         from bertcli.tasks.compute import encode_sparse
 
         sentence = model.sentence
-        of_query = "query" if sentence.routed or "query" in sentence.prompts else None
-        of_document = next((name for name in DOCUMENT_PROMPTS if name in sentence.prompts), None)
-        documents = encode_sparse.plan(
-            model, EncodeSparseOptions(prompt_name=of_document, **vars(options.read_options))
-        )
-        queries = encode_sparse.plan(model, EncodeSparseOptions(prompt_name=of_query, **_of_queries(options)))
+        of_documents = EncodeSparseOptions(**vars(options.read_options))
+        documents = encode_sparse.plan(model, for_role(model, "document", of_documents))
+        queries = encode_sparse.plan(model, for_role(model, "query", EncodeSparseOptions(**_of_queries(options))))
         check_choice("similarity", sentence.similarity, Literal["dot", "cosine"])
         cosine = sentence.similarity == "cosine" and sentence.sparse is not None
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)

@@ -1,11 +1,14 @@
 """Prepare texts for the tokenizer: put a prompt before them, and cut long ones into chunks (chunks.py)."""
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.folder.prompts import Role
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import Prepared, ReadOptions
+
+P = TypeVar("P", bound=Prepared)
 
 
 class Chunking(NamedTuple):
@@ -22,6 +25,13 @@ class Preparation(NamedTuple):
     prompt: str
     chunking: Chunking | None
     left_out: int
+
+
+def for_role(model: LoadedModel, role: Role, options: P) -> P:
+    """The options for texts of a role: they get the model's prompt for it, unless the options have another."""
+    if options.prompt is not None or options.prompt_name is not None:
+        return options
+    return replace(options, prompt_name=model.sentence.prompt_name(role))
 
 
 def prepare(model: LoadedModel, options: Prepared) -> Preparation:
@@ -53,6 +63,6 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
             )
         read_options = replace(read_options, max_length=chunking.size)
     if prompt is None:
-        prompt = sentence.prompt if prompt_name is None else sentence.prompts[prompt_name]
+        prompt = sentence.prompt_text(prompt_name)
     left_out = model.tokenizer.prompt_length(prompt) if prompt and not sentence.include_prompt else 0
     return Preparation(read_options, prompt, chunking, left_out)

@@ -16,6 +16,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.options import declared
+from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.registry import SENTENCE_SAMPLE
 from bertcli.tasks.running.task import Record
 
@@ -74,6 +75,9 @@ def found(
         logger.info("vectors are compared by %s, as the checkpoint specifies.", measure)
     if settings is not None:
         options = _as_stored(model, options, settings)
+        if (unfit := _unfit_prompt(model, stored, settings)) is not None:
+            logger.warning("%s; the query is compared with them all the same.", unfit)
+    options = for_role(model, "query", options)
     neighbors = nearest(encode(model, queries, options), stored, top_k, measure)
     hits = _hits(neighbors, stored, source, whole)
     records = []
@@ -112,6 +116,8 @@ def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
     settings = settings_of(model, stored)
     if settings is None:
         return
+    if (unfit := _unfit_prompt(model, stored, settings)) is not None:
+        raise BertcliError(f"{unfit}.")
     model_settings = Plan.make(model, EncodeOptions()).settings
     for name in SETTINGS:
         if model_settings[name] != settings[name]:
@@ -119,6 +125,20 @@ def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
                 f"{stored.file} was made with --{name.replace('_', '-')} {quoted(settings[name])}, and not with "
                 f"{quoted(model_settings[name])}, which is this model's: encode the texts again."
             )
+
+
+def _unfit_prompt(model: LoadedModel, stored: StoredVectors, settings: Mapping[str, Any]) -> str | None:
+    """Say that vectors were made with another prompt than the model has for documents, and what to do; else None."""
+    made_with, name = settings.get("prompt", ""), model.sentence.prompt_name("document")
+    expected = model.sentence.prompt_text(name)
+    if made_with == expected:
+        return None
+    how = f"with the prompt {quoted(made_with)}" if made_with else "without a prompt"
+    remedy = f"--prompt-name {name}" if name else "the model's own prompt"
+    return (
+        f"{stored.file} was made {how}, and {model.name} has {quoted(expected)} for documents: encode the texts again "
+        f"with {remedy}"
+    )
 
 
 def stored_texts(stored: StoredVectors) -> Texts | None:

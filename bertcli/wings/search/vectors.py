@@ -14,10 +14,10 @@ from bertcli.files.texts import from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute import encode, encode_sparse
 from bertcli.tasks.compute.encode import PreparedTask
-from bertcli.tasks.compute.rank import DOCUMENT_PROMPTS
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import Prepared
+from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import length_limit
 from bertcli.wings.search.index import Rows
@@ -59,8 +59,9 @@ class DenseComparison:
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
         self._model = model
-        self._documents: EncodeOptions = replace(options, prompt=None, prompt_name=_of_documents(model))
-        self._queries: EncodeOptions = _for_queries(model, options)
+        # A prompt that is given is the query's.
+        self._documents: EncodeOptions = for_role(model, "document", replace(options, prompt=None, prompt_name=None))
+        self._queries: EncodeOptions = for_role(model, "query", options)
         self._task = encode.plan(model, _in_parts(model, self._documents))
         self.width = encode.Plan.make(model, self._documents).width
         self.settings = {**self._task.settings, "chunk": [*_in_parts(model, self._documents).chunk_sizes]}
@@ -99,11 +100,8 @@ class SparseComparison:
             name: getattr(options, name) for name in EncodeSparseOptions().__dataclass_fields__ if name != "words"
         }
         asked = EncodeSparseOptions(**common)
-        chosen = asked.prompt is not None or asked.prompt_name is not None
-        has_query = settings.routed or "query" in settings.prompts
-        queries = replace(asked, prompt_name="query") if has_query and not chosen else asked
-        documents = replace(asked, prompt=None, prompt_name=_of_documents(model))
-        self._queries = encode_sparse.plan(model, queries)
+        documents = for_role(model, "document", replace(asked, prompt=None, prompt_name=None))
+        self._queries = encode_sparse.plan(model, for_role(model, "query", asked))
         self._documents = encode_sparse.plan(model, documents)
         self._task = encode_sparse.plan(model, _in_parts(model, documents))
         check_choice("similarity", settings.similarity, Literal["dot", "cosine"])
@@ -145,20 +143,6 @@ def _dense(rows: Rows) -> NDArray[np.float32]:
 def _sparse(rows: Rows) -> SparseRows:
     assert isinstance(rows, SparseRows)
     return rows
-
-
-def _of_documents(model: LoadedModel) -> str | None:
-    """The name of the model's prompt for documents, if it has one."""
-    return next((name for name in DOCUMENT_PROMPTS if name in model.sentence.prompts), None)
-
-
-def _for_queries(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
-    """The options of a query's vector: those given, with the model's prompt for queries where no other is."""
-    settings = model.sentence
-    chosen = options.prompt is not None or options.prompt_name is not None
-    if chosen or settings.routed or "query" not in settings.prompts:
-        return options
-    return replace(options, prompt_name="query")
 
 
 def _in_parts(model: LoadedModel, options: P) -> P:

@@ -8,6 +8,7 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from bertcli.files.texts import Text
+from bertcli.folder.prompts import Role
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import Listed, Refusal, TruncatingRequest
@@ -15,12 +16,8 @@ from bertcli.wings.serve.served import Served
 
 # Uses of models that give vectors.
 EMBEDDERS = ("encode",)
-# Names that models give to their prompts, best first, by the role of a text.
-PROMPTS_OF_ROLE = {
-    "query": ("query",),
-    "document": ("document", "passage"),
-    "passage": ("passage", "document"),
-}
+# The role of a text by the last word of an `input_type`: "search_query", "retrieval.query" or "query".
+ROLES: dict[str, Role] = {"query": "query", "document": "document", "passage": "document"}
 VECTOR_SCHEMA = {"type": "array", "items": {"type": "number"}}
 # An array of float32, [hidden]; and [token, hidden].
 Vector = Annotated[Any, WithJsonSchema(VECTOR_SCHEMA)]
@@ -106,17 +103,9 @@ class VectorRequest(PromptedRequest):
 
 
 def prompt_of(served: Served, input_type: str | None) -> str | None:
-    """The name of the model's prompt, or of its Router's route, for an `input_type`; None if it has none.
-
-    input_type: as the APIs have it, "search_query", "retrieval.query" or "query".
-    """
-    role = (input_type or "").replace("_", ".").rpartition(".")[2].lower()
-    if role == "query" and (served.sentence.late is not None or served.sentence.routed):
-        return role
-    for name in PROMPTS_OF_ROLE.get(role, ()):
-        if name in served.sentence.prompts:
-            return name
-    return None
+    """The name of the model's prompt, or of its Router's route, for an `input_type`; None if it has none."""
+    word = (input_type or "").replace("_", ".").rpartition(".")[2].lower()
+    return served.sentence.prompt_name(ROLES.get(word, "text"))
 
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:

@@ -212,8 +212,10 @@ folder, width = Path(sys.argv[1]), int(sys.argv[2])
 class Model:
     name = "random"
     class sentence:
-        prompts = {}
         compared = "cosine"
+
+        def prompt_name(role):
+            return None
 
 asked = np.random.default_rng(0).normal(size=(50, width)).astype(np.float32)
 ranking.check_made_alike = lambda model, stored: None

@@ -20,7 +20,6 @@ from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
 from bertcli.wings.search.stored import check_made_alike
 
 OWN_ORDER = "the candidates' own order"
-QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # prompts, as sentence-transformers names them
 TOGETHER = 1024  # documents compared at a time
 
 
@@ -87,7 +86,7 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             f"{data.file} has no texts, and a model needs them: give the folder with corpus.jsonl and queries.jsonl."
         )
     how = model.sentence.compared
-    queries, usable = vectors_of(model, data.rows, options, prompt_name=_prompt(model, QUERY))
+    queries, usable = vectors_of(model, data.rows, options, prompt_name=model.sentence.prompt_name("query"))
     width = queries.shape[1]
     depth = options.ranks(data.task)[-1] + 1  # one more than is asked for, since the query itself may be among them
     tie_order = _later_ids_first(corpus.ids)
@@ -120,10 +119,6 @@ def _later_ids_first(ids: Sequence[str]) -> NDArray[np.intp]:
     return places
 
 
-def _prompt(model: Model, names: Sequence[str]) -> str | None:
-    return next((name for name in names if name in model.sentence.prompts), None)
-
-
 def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iterator[Vectors]:
     """The vectors of the corpus, in order; zeros for a document that could not be used."""
     if options.vectors is not None:
@@ -131,7 +126,8 @@ def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iter
         return
     texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
     done = 0
-    for block in model.encode_blocks(texts, **options.reading_options, prompt_name=_prompt(model, DOCUMENT)):
+    prompt_name = model.sentence.prompt_name("document")
+    for block in model.encode_blocks(texts, **options.reading_options, prompt_name=prompt_name):
         vectors = np.zeros((len(block.items) + len(block.failures), width), np.float32)
         vectors[[item.index - done for item in block.items]] = block.vectors
         done += len(vectors)
