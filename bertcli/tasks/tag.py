@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, quoted
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
@@ -14,6 +14,8 @@ from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
 
 NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
 GLINER = "-m urchade/gliner_small-v2.1"
+LONGEST_REPLACEMENT = 200  # characters in place of each entity
+LONGEST_LABEL = 1000  # characters of a type of entities, which may be a sentence
 Aggregation = Literal["none", "simple", "first", "max", "average"]
 
 
@@ -38,9 +40,9 @@ class TagOptions(Windows):
     of the table, a .html file the marked texts.
 
     --redact replaces entities in the text. Records then have a field "redacted";
-    --format text prints the redacted texts alone, one a line. An entity that the
-    model misses stays in the text. With --aggregation simple a part of a word may
-    be redacted; first, max and average redact whole words.
+    --format text prints the redacted texts alone, one a line. Whole words are
+    replaced, also where the model gives only a part of a word a label. An entity
+    that the model misses stays in the text.
     """
 
     _: KW_ONLY
@@ -85,6 +87,16 @@ class TagOptions(Windows):
             )
         if self.labels is not None and not labels_of(self):
             raise BertcliError('labels (--labels) names no type of entity: give some, as in "person, city".')
+        if self.redact_with is not None and len(self.redact_with) > LONGEST_REPLACEMENT:
+            raise BertcliError(
+                f"redact_with (--redact-with) has {len(self.redact_with):,} characters, which each entity would get: "
+                f"give at most {LONGEST_REPLACEMENT:,}."
+            )
+        if longest := [label for label in labels_of(self) if len(label) > LONGEST_LABEL]:
+            raise BertcliError(
+                f"labels (--labels): {quoted(longest[0])} has {len(longest[0]):,} characters: name a type in at most "
+                f"{LONGEST_LABEL:,}."
+            )
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise BertcliError(f"threshold (--threshold) is {self.threshold}; scores are 0 to 1.")
 

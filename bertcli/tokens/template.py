@@ -45,6 +45,23 @@ class Listed:
         return len(self.ids)
 
 
+def without_own_spaces(text: str, side: Encoding) -> Listed:
+    """A text's tokens with offsets that begin where their characters do.
+
+    A byte-level tokenizer trims the space before a word from its offsets, and counts the space marks (Ġ) of the token
+    for this. Where it has put a space before the word itself (`add_prefix_space`, after another pre-tokenizer also
+    within a text), it takes the word's first character for that space.
+    """
+    offsets = []
+    for token, (start, end) in zip(side.tokens, side.offsets, strict=True):
+        if token.startswith("Ġ") and start and not text[start - 1].isspace():
+            # A token that is nothing but this space stands for no character.
+            is_space = not token.strip("Ġ")
+            start, end = (start - 1, start - 1) if is_space else (start - 1, end)
+        offsets.append((start, end))
+    return Listed(side.ids, offsets, side.word_ids)
+
+
 Side = Encoding | Listed  # the tokens of one text, without special tokens
 
 

@@ -23,7 +23,17 @@ from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
 from bertcli.tokens.load_tokenizer import open_backend, special_tokens
 from bertcli.tokens.settings import Settings, read_settings
-from bertcli.tokens.template import Cut, EncodeInput, Listed, Side, Template, TemplateToken, Tokens, kept_parts
+from bertcli.tokens.template import (
+    Cut,
+    EncodeInput,
+    Listed,
+    Side,
+    Template,
+    TemplateToken,
+    Tokens,
+    kept_parts,
+    without_own_spaces,
+)
 
 if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
@@ -198,6 +208,19 @@ class Tokenizer:
         pieces = "".join(self._backend.encode("a a", add_special_tokens=False).tokens)
         return next((mark for mark in SPACES if mark in pieces), None)
 
+    @cached_property
+    def _trims_own_spaces(self) -> bool:
+        """True if the backend trims spaces from offsets that it has put before words itself: they begin too late."""
+        # A letter at the beginning, after a space, after another sign and after a digit.
+        text = "a a (a)1a"
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        for token, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
+            after_letter = start > 0 and not text[start - 1].isspace()
+            too_short = end - start < max(len(token.lstrip("Ġ")), 1)
+            if token.startswith("Ġ") and after_letter and too_short:
+                return True
+        return False
+
     def spelling(self, pieces: Sequence[str]) -> Spelling:
         """Spell pieces without the marks of word pieces; one that stands alone keeps its mark."""
         if self.space is not None:
@@ -349,8 +372,11 @@ class Tokenizer:
             distinct = list(dict.fromkeys(texts))  # the query of many pairs is tokenized once
             with library_errors("The tokenizer failed"):  # e.g. a WordPiece model without [UNK]
                 encodings = self._backend.encode_batch(distinct, add_special_tokens=False)
-            encoding_of = dict(zip(distinct, encodings, strict=True))
-            return [encoding_of[text] for text in texts]
+            sides: Sequence[Side] = encodings
+            if self._trims_own_spaces:
+                sides = [without_own_spaces(text, side) for text, side in zip(distinct, encodings, strict=True)]
+            side_of = dict(zip(distinct, sides, strict=True))
+            return [side_of[text] for text in texts]
         except TypeError:
             _refuse_bad_text(texts)
             raise

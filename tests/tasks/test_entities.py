@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.compute.tag import Entity, Piece, continues, entities, merged, merged_pieces
+from bertcli.tasks.compute.tag import Entity, Piece, entities, merged, merged_pieces
 from bertcli.tasks.tag import Aggregation
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")
@@ -64,24 +64,6 @@ def test_entities_give_a_word_the_label_of_its_pieces(aggregation: Aggregation, 
     assert (word.label, word.start, word.end, word.word) == (label, 0, 6, "un ##able")
     assert word.score == pytest.approx(score)
     assert other == Entity("C", 1.0, "x", 7, 8, 3)
-
-
-@pytest.mark.parametrize(
-    ("piece", "text", "start", "end", "prefix", "expected"),
-    [
-        ("able", "unable", 2, 6, "##", False),
-        ("##able", "unable", 2, 6, "##", True),
-        ("able", "unable", 2, 6, None, True),
-        ("un", "unable", 0, 2, None, False),
-        ("able", "un able", 3, 7, None, False),
-        ("Ġable", "un able", 2, 7, None, False),
-        ("able", "un\nable", 3, 7, None, True),
-    ],
-)
-def test_entities_know_which_pieces_continue_a_word(
-    piece: str, text: str, start: int, end: int, prefix: str | None, expected: bool
-) -> None:
-    assert continues(piece, text, start, end, prefix) is expected
 
 
 def test_entities_of_overlapping_windows_keep_the_longer_then_the_likelier() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
+from helpers.pipelines import same
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 
@@ -135,6 +137,38 @@ def test_gliner_redacts(folder: Path) -> None:
         "tag", "-m", folder, "--labels", NAMED, "--redact", "--redact-with", "***", "--format", "text", TEXTS[1]
     )
     assert named.out == "***\n"
+
+
+def test_gliner_redacts_all_of_a_word_that_its_splitter_parts(folder: Path) -> None:
+    """A mark over a letter parts a word for it: Devanagari's vowels, an accent that stands alone."""
+    for text in ("Berlin\u0301", "बेर्लिन"):
+        (record,) = command(
+            "tag", "-m", folder, "--labels", NAMED, "--redact", "--threshold", "0.01", "--format", "jsonl", text
+        ).records
+        assert record["entities"]
+        assert any((one["start"], one["end"]) != (0, len(text)) for one in record["entities"])
+        assert re.fullmatch(r"\[[\w ]+\]", record["redacted"])
+
+
+def test_gliner_says_that_chinese_has_no_words_to_find(folder: Path, models: dict[str, Model]) -> None:
+    result = command("tag", "-m", folder, "--labels", NAMED, "我住在北京市", "ラーメンを食べる", "Berlin")
+    assert result.status == 0
+    assert result.err.count("written without spaces between words (Chinese, Japanese, Thai …)") == 1
+    assert "written without spaces" not in command("tag", "-m", folder, "--labels", NAMED, *TEXTS, "北京").err
+
+
+def test_gliner_finds_in_equal_tokens_of_other_words_what_it_finds_alone(models: dict[str, Model]) -> None:
+    """ "a-b" is one word and "a - b" three, of the same tokens: in a batch each keeps its own."""
+    model = models["bert"]
+    texts = ["king-queen", "king - queen", "king -queen", "king- queen"]
+    tokens = [model.tokenizer.encode_words([re.findall(r"\w+(?:[-_]\w+)*|\S", text)])[0] for text in texts]
+    assert len({tuple(each.ids) for each in tokens}) < len(texts)
+    options: dict[str, Any] = {"labels": LABELS, "threshold": 0.01, "nested": True, "multi_label": True}
+    together = model.tag(texts, **options)
+    for text, record in zip(texts, together, strict=True):
+        (alone,) = model.tag(text, **options)
+        assert record["entities"]
+        same(record["entities"], alone["entities"])
 
 
 def test_gliner_reads_texts_without_words_and_writes_nothing_of_them(models: dict[str, Model]) -> None:

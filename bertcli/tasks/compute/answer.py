@@ -23,6 +23,7 @@ from bertcli.tasks.parts.scores import softmax
 from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
+from bertcli.tokens.text_words import word_numbers
 from bertcli.tokens.windows import tokens_in_windows, windows_of
 
 LONGEST_ANSWER = 15  # tokens
@@ -90,7 +91,7 @@ class _Answer(RecordTask):
         logits = iter(logits_of_each(self.model, "qa", all_windows, self.read_options.batch_tokens))
         for item, windows in zip(items, of_items, strict=True):
             context = item.text.pair or ""
-            best = answers([_context(window, next(logits)) for window in windows], context, self.options)
+            best = answers([_context(context, window, next(logits)) for window in windows], context, self.options)
             records = [answer._asdict() for answer in best]
             yield {"index": item.index, "question": item.text.text, "context": context, "answers": records}
 
@@ -101,9 +102,9 @@ class _Answer(RecordTask):
         return {"index": failure.index, "question": question, "context": text.pair, "error": failure.error}
 
 
-def _context(window: Tokens, rows: Numbers) -> "ContextWindow":
+def _context(context: str, window: Tokens, rows: Numbers) -> "ContextWindow":
     """Collect the context's tokens in a window; the range of a word covers its tokens in the window only."""
-    offsets, numbers = window.offsets, window.words
+    offsets, numbers = window.offsets, word_numbers(context, window, CONTEXT)
     positions = [position for position, side in enumerate(window.sides) if side == CONTEXT]
     words: dict[int | None, tuple[int, int]] = {}
     for position in positions:

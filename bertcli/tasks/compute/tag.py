@@ -21,8 +21,10 @@ from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
 from bertcli.tokens import Tokens
+from bertcli.tokens.text_words import word_numbers, word_spans
 from bertcli.tokens.windows import tokens_in_windows, windows_of
 
+ROUNDING = 1e-6  # of probabilities
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 
@@ -97,7 +99,8 @@ class _Tag(RecordTask):
         logits = iter(logits_of_each(self.model, "token_classifier", all_windows, self.read_options.batch_tokens))
         by_piece = self.aggregation == "none"
         for item, windows in zip(items, of_items, strict=True):
-            of_windows = [self._entities(item.text.text, window, softmax(next(logits))) for window in windows]
+            words = word_numbers(item.text.text, item.tokens)
+            of_windows = [self._entities(item.text.text, window, words, softmax(next(logits))) for window in windows]
             found = merged_pieces(of_windows) if by_piece else merged(of_windows)
             record = {
                 "index": item.index,
@@ -106,18 +109,26 @@ class _Tag(RecordTask):
                 "entities": list(map(_piece if by_piece else _group, found)),
             }
             if self.redaction is not None:
-                record["redacted"] = self.redaction.of(item.text.text, map(_found, found))
+                # Of two entities that overlap, in two windows, the record has one; no part of the other stays readable.
+                hidden = found if by_piece else [entity for entities in of_windows for entity in entities]
+                spans = word_spans(words, item.tokens.offsets)
+                record["redacted"] = self.redaction.of(item.text.text, map(_found, hidden), spans)
             yield record
 
-    def _entities(self, text: str, window: Tokens, probabilities: Numbers) -> "list[Entity]":
+    def _entities(
+        self, text: str, window: Tokens, words: Sequence[int | None], probabilities: Numbers
+    ) -> "list[Entity]":
+        """The entities of a window; `words` has the word of each token of the whole text, special tokens included."""
         tokenizer, pieces = self.model.tokenizer, []
         columns = zip(window.ids, window.pieces, window.offsets, window.sides, strict=True)
+        last_word = None
         for position, (id, piece, (start, end), side) in enumerate(columns, window.first):
             if side is None:
                 continue
-            unknown = id == tokenizer.special_id("unk")  # it stands for a whole word, and does not spell it
-            continues_word = not unknown and continues(piece, text, start, end, tokenizer.prefix)
-            pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, continues_word))
+            unknown = id == tokenizer.special_id("unk")  # it does not spell its text
+            word = words[position]
+            pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, word == last_word))
+            last_word = word
         rows = probabilities[[position for position, side in enumerate(window.sides) if side is not None]]
         labels = self.model.config.labels
         return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
@@ -182,17 +193,6 @@ class _Labeled(NamedTuple):
         return self.label[2:] if self.label.startswith(("B-", "I-")) else self.label
 
 
-def continues(piece: str, text: str, start: int, end: int, prefix: str | None) -> bool:
-    """True if the piece for text[start:end] belongs to the word before it.
-
-    A tokenizer that marks such pieces with a prefix (WordPiece: ##) makes them longer than their text. Others do not
-    say: then it does if it neither begins the text nor has a space before it.
-    """
-    if prefix:
-        return len(piece) != end - start
-    return start > 0 and " " not in text[start - 1 : start + 1]
-
-
 def entities(
     pieces: Sequence[Piece],
     probabilities: Numbers,
@@ -229,16 +229,20 @@ def _labeled(
         if not continues_word:
             starts.append(number)
     for begin, end in pairwise([*starts, len(pieces)]):
-        row = _merged(probabilities[begin:end], aggregation)
-        best = int(row.argmax())
+        rows = probabilities[begin:end]
+        row = _merged(rows, aggregation)
+        # Of labels that are equally likely, but for rounding, the first piece's.
+        of_first = int(rows[0].argmax())
+        best = of_first if row[of_first] > row.max() - ROUNDING else int(row.argmax())
         yield _Labeled(labels[best], float(row[best]), pieces[begin:end])
 
 
 def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
-    """Merge the probabilities of a word's pieces to the word's [label]."""
+    """Merge the probabilities of a word's pieces to the word's [label]; of pieces as certain, the first."""
     if aggregation == "average":
         return np.asarray(rows.mean(axis=0))
-    most_certain = rows.max(axis=1).argmax() if aggregation == "max" else 0
+    certainties = rows.max(axis=1)
+    most_certain = int((certainties > certainties.max() - ROUNDING).argmax()) if aggregation == "max" else 0
     return np.asarray(rows[most_certain])
 
 

@@ -25,7 +25,7 @@ from bertcli.tasks.running.batches import Numbers, check_finite, check_head, hid
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import GLINER, TagOptions, labels_of
 from bertcli.tokens import Tokens
-from bertcli.tokens.words import Word, split_words
+from bertcli.tokens.words import Word, is_run, split_words
 from bertcli.tracing.dispatch import Array, Integers
 
 logger = logging.getLogger("bertcli")
@@ -183,7 +183,18 @@ class _Entities(RecordTask):
     # -------------------------------------------------------------------------------------------------- tokens
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
-        return self.model.tokenizer.encode_words([[word.text for word in split_words(text.text)] for text in texts])
+        words = [[word.text for word in split_words(text.text)] for text in texts]
+        if any(is_run(word) for of_text in words for word in of_text):
+            self._note_of_runs  # noqa: B018  # said once
+        return self.model.tokenizer.encode_words(words)
+
+    @cached_property
+    def _note_of_runs(self) -> None:
+        logger.info(
+            "some texts are written without spaces between words (Chinese, Japanese, Thai …): GLiNER takes what stands "
+            "between two spaces or signs for one word, so it cannot find an entity inside. Put spaces between the "
+            "words first."
+        )
 
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
@@ -226,7 +237,7 @@ class _Entities(RecordTask):
             record = {"index": item.index, "text": text, "truncated": cut, "entities": entities}
             if self.redaction is not None:
                 hidden = (Found(one["start"], one["end"], one["entity_group"], one["score"]) for one in entities)
-                record["redacted"] = self.redaction.of(text, hidden)
+                record["redacted"] = self.redaction.of(text, hidden, [(one.word.start, one.word.end) for one in pieces])
             yield record
 
     def windows(self, item: Item) -> list[SpanWindow]:

@@ -1,7 +1,19 @@
 """Redact a text: replace each entity by its label in brackets, or by a given word (tag --redact)."""
 
-from collections.abc import Collection, Iterable
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
+
+from bertcli.errors import BertcliError, quoted
+from bertcli.tokens.words import is_unspaced
+
+# Characters of a redacted text: ten times those of the longest text that is taken.
+LONGEST_RESULT = 20_000_000
+# Kinds of characters, where a text is searched for words.
+LETTER, INVISIBLE, UNSPACED_LETTER, OTHER = "l", "i", "u", "o"
 
 
 class Found(NamedTuple):
@@ -33,15 +45,26 @@ class Redaction(NamedTuple):
     only: Collection[str] | None = None
     threshold: float | None = None
 
-    def of(self, text: str, found: Iterable[Found]) -> str:
+    def of(self, text: str, found: Iterable[Found], words: Iterable[tuple[int, int]] = ()) -> str:
         """Replace the entities in a text; the spaces around them stay.
 
-        Entities that overlap are one replacement, with the label of the longest; so are those of one label that adjoin,
-        and pieces of one entity with the space between them.
+        words: the characters of each word, as the tokenizer parts the text. An entity that covers a part of a word
+        hides all of it (`whole_words`). Entities that overlap are one replacement, with the label of the longest; so
+        are those of one label that adjoin, and pieces of one entity with the space between them.
+        Errors: BertcliError if the result would be longer than LONGEST_RESULT.
         """
+        chosen = [one for one in found if self._chosen(one)]
+        whole = whole_words(text, words) if chosen else []
+        hidden = _together(text, [(_widened(one, whole), one.end - one.start) for one in chosen])
+        replacements = [f"[{one.label}]" if self.word is None else self.word for one in hidden]
+        if sum(map(len, replacements)) + len(text) > LONGEST_RESULT:
+            raise BertcliError(
+                f"{quoted(text)} has {len(hidden):,} entities, and the text that replaces them is too long for so "
+                "many: give a shorter redact_with (--redact-with), or split the text."
+            )
         pieces, end = [], 0
-        for one in _together(text, filter(self._chosen, found)):
-            pieces += [text[end : one.start], f"[{one.label}]" if self.word is None else self.word]
+        for one, replacement in zip(hidden, replacements, strict=True):
+            pieces += [text[end : one.start], replacement]
             end = one.end
         return "".join([*pieces, text[end:]])
 
@@ -50,10 +73,54 @@ class Redaction(NamedTuple):
         return is_chosen and found.score >= (self.threshold or 0.0)
 
 
-def _together(text: str, found: Iterable[Found]) -> list[Hidden]:
-    """Join entities that overlap or adjoin into ranges to replace, in the order of the text."""
+def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The characters that belong together, in order: the tokenizer's words, and runs of letters and digits.
+
+    A pre-tokenizer may part what people read as a word (at a digit, at a mark over a letter), and another one takes the
+    signs around a word as part of it, or, where there are no spaces, a sentence: these are not hidden.
+    """
+    kinds = "".join(map(_kind, text))
+    spans = [match.span() for match in re.finditer(f"{LETTER}[{LETTER}{INVISIBLE}]*{LETTER}|{LETTER}", kinds)]
+    for start, end in words:
+        within = re.compile(f"{LETTER}[^{UNSPACED_LETTER}]*{LETTER}|{LETTER}")
+        spans += [match.span() for match in within.finditer(kinds, start, end)]
+    whole: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if whole and start < whole[-1][1]:
+            whole[-1] = whole[-1][0], max(end, whole[-1][1])
+        else:
+            whole.append((start, end))
+    return whole
+
+
+@lru_cache(1 << 16)
+def _kind(character: str) -> str:
+    """The kind of a character: LETTER (also a mark or a digit), INVISIBLE, UNSPACED_LETTER, else OTHER."""
+    category = unicodedata.category(character)
+    if category == "Cf":
+        return INVISIBLE
+    if category[0] not in "LMN":
+        return OTHER
+    return UNSPACED_LETTER if is_unspaced(character) else LETTER
+
+
+def _widened(found: Found, words: Sequence[tuple[int, int]]) -> Found:
+    """The entity with all of the words that it covers a part of."""
+    first = bisect_right(words, found.start, key=lambda word: word[1])
+    last = bisect_left(words, found.end, key=lambda word: word[0])
+    covered = words[first:last] if found.start < found.end else []
+    start = min([found.start, *(word[0] for word in covered[:1])])
+    end = max([found.end, *(word[1] for word in covered[-1:])])
+    return found._replace(start=start, end=end)
+
+
+def _together(text: str, found: Iterable[tuple[Found, int]]) -> list[Hidden]:
+    """Join entities that overlap or adjoin into ranges to replace, in the order of the text.
+
+    found: each entity with the whole of its words, and its own number of characters.
+    """
     hidden: list[Hidden] = []
-    for one in sorted(found):
+    for one, length in sorted(found):
         covered = text[one.start : one.end]
         start, end = one.start + len(covered) - len(covered.lstrip()), one.start + len(covered.rstrip())
         if start >= end:
@@ -62,8 +129,8 @@ def _together(text: str, found: Iterable[Found]) -> list[Hidden]:
         between = text[last.end : start]
         same = one.label == last.label and (not between or (one.continues and between.isspace()))
         if start >= last.end and not same:
-            hidden.append(Hidden(start, end, one.label, end - start))
+            hidden.append(Hidden(start, end, one.label, length))
         else:
-            label = one.label if end - start > last.longest else last.label
-            hidden[-1] = Hidden(last.start, max(end, last.end), label, max(end - start, last.longest))
+            label = one.label if length > last.longest else last.label
+            hidden[-1] = Hidden(last.start, max(end, last.end), label, max(length, last.longest))
     return hidden

@@ -28,6 +28,7 @@ from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.running.batches import Numbers, in_micro_batches
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
+from bertcli.tokens.text_words import word_numbers
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.explain import ExplainOptions
 
@@ -255,23 +256,20 @@ def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Itera
 def _words(
     model: LoadedModel, tokens: Tokens, texts: Sequence[str], prompt: int
 ) -> list[tuple[Contribution, list[int]]]:
-    """The words of a text and its pair, as the pre-tokenizer cuts them, in order, each with its tokens' positions.
+    """The words of a text and its pair (`word_numbers`), in order, each with its tokens' positions.
 
-    Special tokens belong to no word, and what words contribute is not known yet. Where the pre-tokenizer cuts nothing
-    (Gemma), a token with a space before it begins a word. Of the first text, `prompt` characters at the beginning do
-    not count.
+    Special tokens belong to no word, and what words contribute is not known yet. Of the first text, `prompt` characters
+    at the beginning do not count.
     """
     tokenizer = model.tokenizer
     special = {tokenizer.special_id(role) for role in ("cls", "sep", "pad", "mask")}
-    positions_of: dict[tuple[int, int, int], list[int]] = {}
-    spaces = 0
-    columns = zip(tokens.sides, tokens.words, tokens.offsets, tokens.ids, strict=True)
-    for position, (side, word, (start, _), id) in enumerate(columns):
-        if side is not None and word is not None and id not in special:
-            spaces += texts[side][start : start + 1].isspace()
-            positions_of.setdefault((side, word, spaces), []).append(position)
+    positions_of: dict[tuple[int, int], list[int]] = {}
+    for side, text in enumerate(texts):
+        for position, word in enumerate(word_numbers(text, tokens, side)):
+            if word is not None and tokens.ids[position] not in special:
+                positions_of.setdefault((side, word), []).append(position)
     words = []
-    for (side, *_), positions in positions_of.items():
+    for (side, _), positions in positions_of.items():
         spans = [tokens.offsets[position] for position in positions]
         start = min(begin for begin, _ in spans)
         end = max(end for _, end in spans)
