@@ -20,7 +20,7 @@ FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_ti
 
 
 # The OpenBLAS of NumPy 2.5.2 to 2.5.5, and its kernels that overflow the stack in float64 products where the processor
-# has AVX-512 (OpenBLAS#6013). See engine/float64.py.
+# has AVX-512 (OpenBLAS#6013, #6021).
 OVERFLOWS = "0.3.34"
 OVERFLOWING = ("Haswell", "Zen")
 
@@ -90,8 +90,9 @@ def advice(features: frozenset[str]) -> str | None:
     pinned = os.environ.get(blas.KERNEL_VARIABLE)
     if pinned and kernel in OVERFLOWING and blas_version().startswith(OVERFLOWS) and features >= blas.AVX512:
         return (
-            f"{blas.KERNEL_VARIABLE}={pinned} is dangerous with OpenBLAS {OVERFLOWS} on this processor: programs that "
-            "multiply float64 matrices die (bertcli multiplies none). Unset it, or install another version of NumPy"
+            f"{blas.KERNEL_VARIABLE}={pinned} is dangerous with OpenBLAS {OVERFLOWS} on this processor: products of "
+            "float64 matrices end the process, in search, similarity, evaluate and probe. Unset it, or install another "
+            "version of NumPy"
         )
     if kernel is None or not features >= blas.AVX512 or blas.avx512():
         return None

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.float64 import vector_product
 from bertcli.errors import BertcliError
 from bertcli.files.formats import VectorFormat, ending_of, endings, format_of
 from bertcli.files.read.vector_reader import Numbers, StoredVectors
@@ -111,7 +110,7 @@ def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
     if how == "manhattan":
         return -np.stack([np.abs(row[..., None, :] - y).sum(axis=-1) for row in np.moveaxis(x, -2, 0)], axis=-2)
     with np.errstate(all="ignore"):  # what is not finite shows in the result
-        products: Scores = vector_product(x, y)
+        products: Scores = x @ y.swapaxes(-1, -2)
         squares = [np.einsum("...i,...i->...", rows, rows) for rows in (x, y)]
         if how == "euclidean":
             return np.asarray(-np.sqrt((squares[0][..., None] + squares[1][..., None, :] - 2 * products).clip(0)))

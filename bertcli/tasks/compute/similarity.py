@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.float64 import vector_product
 from bertcli.tasks.compute.encode import Block
 
 # Cosines computed at a time.
@@ -40,7 +39,7 @@ def cosines(vectors: NDArray[Any]) -> Iterator[NDArray[np.float64]]:
     together = max(1, NUMBERS // max(1, count))
     for first in range(0, count, together):
         rows = np.arange(first, min(first + together, count))
-        result = np.clip(vector_product(directions[rows], directions), -1.0, 1.0)
+        result = np.clip(directions[rows] @ directions.T, -1.0, 1.0)
         # With itself, whatever the rounding, and for a zero vector, too.
         result[rows - first, rows] = 1.0
         yield result

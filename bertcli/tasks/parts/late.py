@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.engine.float64 import vector_product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.late_interaction import Role
@@ -115,6 +114,6 @@ def matching(query: Array, document: Array, pieces: Sequence[str], mean: bool) -
     """
     if not len(document):
         raise BertcliError("A document has no token that is scored: leave it out.")
-    products: Numbers = vector_product(query, document)
+    products: Numbers = query.astype(np.float64) @ document.T
     best = products.max(axis=1) / (len(query) if mean else 1)
     return Matching(best.tolist(), [pieces[i] for i in products.argmax(axis=1).tolist()])

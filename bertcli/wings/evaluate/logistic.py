@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.engine.float64 import inverse, product, vector_product
 from bertcli.tasks.parts.scores import sigmoid, softmax
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.evaluate.metrics import Numbers, Whole, one_hot
@@ -48,7 +47,7 @@ class Fit(NamedTuple):
 
     def logits(self, x: Array) -> Numbers:
         """W x + b: [item, feature] -> [item, label]"""
-        return np.asarray(product(x, self.weights.T) + self.biases)
+        return np.asarray(x @ self.weights.T + self.biases)
 
     def probabilities(self, x: Array) -> Numbers:
         """[item, feature] -> [item, label]"""
@@ -73,7 +72,8 @@ class Features:
         items, features = self._x.shape
         self._of_items = items < features
         rows = self._x if self._of_items else self._x.T
-        self._products = vector_product(rows, rows)
+        exact = rows.astype(np.float64)
+        self._products = exact @ exact.T
         self._inverse: tuple[tuple[int, float], Array] | None = None
 
     def fits(
@@ -89,12 +89,12 @@ class Features:
             penalty = self._penalty(len(present), strength)
 
             def objective(theta: Numbers, penalty: Numbers = penalty) -> tuple[float, Numbers]:
-                log_p = product(self.standard, theta.T)
+                log_p = self.standard @ theta.T
                 log_p -= np.logaddexp.reduce(log_p, axis=1, keepdims=True)
                 loss = -(true * log_p).sum() / len(true)
                 value = loss + (penalty * theta**2).sum() / 2
                 errors = (np.exp(log_p) - true).T / len(true)
-                gradient = product(errors, self.standard) + penalty * theta
+                gradient = errors @ self.standard + penalty * theta
                 return value, gradient
 
             preconditioned = partial(self._inverse_curvature, classes=len(present), penalty=float(penalty[0]))
@@ -103,7 +103,7 @@ class Features:
             weights = np.zeros((count, width))
             biases = np.full(count, -np.inf)
             weights[present] = theta[:, :-1] / self.spread
-            biases[present] = theta[:, -1] - product(weights[present], self.mean)
+            biases[present] = theta[:, -1] - weights[present] @ self.mean
             yield Fit(weights, biases, steps, converged)
 
     def multi_label_fits(
@@ -150,7 +150,7 @@ class Features:
         kept = self._inverse
         if kept is None or kept[0] != key:
             curvature = self._products / classes + np.diag(np.full(len(self._products), penalty))
-            kept = key, inverse(curvature).astype(np.float32)
+            kept = key, np.linalg.inv(curvature).astype(np.float32)
             self._inverse = kept
         return kept[1]
 

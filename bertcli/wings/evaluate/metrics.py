@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.engine.float64 import product
-
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.intp]
 Figures = dict[str, Numbers]
@@ -34,7 +32,7 @@ def ratio(part: Any, whole: Any) -> Numbers:
 
 def mean(values: Numbers, counts: Numbers) -> Numbers:
     """Σ c·x / Σ c"""
-    return ratio(product(counts, values), counts.sum(axis=1))
+    return ratio(counts @ values, counts.sum(axis=1))
 
 
 def means(names: Sequence[str], counts: Numbers, *columns: Numbers) -> Figures:
@@ -42,8 +40,8 @@ def means(names: Sequence[str], counts: Numbers, *columns: Numbers) -> Figures:
     found = {}
     for name, values in zip(names, columns, strict=True):
         known = np.isfinite(values)
-        number = product(counts, known)
-        total = product(counts, np.where(known, values, 0))
+        number = counts @ known
+        total = counts @ np.where(known, values, 0)
         found[name] = np.where(number > 0, ratio(total, number), np.nan)
     return found
 
@@ -236,9 +234,9 @@ class Calibration(NamedTuple):
 def calibration(confidence: Numbers, right: Numbers, counts: Numbers) -> Calibration:
     """Sum confidence and right ones, 1 or 0 [item], by bin."""
     bins = _bins(confidence)
-    items = product(counts, bins)
-    summed_confidence = product(counts, bins * confidence[:, None])
-    summed_right = product(counts, bins * right[:, None])
+    items = counts @ bins
+    summed_confidence = counts @ (bins * confidence[:, None])
+    summed_right = counts @ (bins * right[:, None])
     return Calibration(items, summed_confidence, summed_right)
 
 
@@ -263,7 +261,7 @@ def chance_ece(confidence: Numbers, draws: int = 1000) -> float:
     step = max(1, NUMBERS // max(1, len(confidence)))
     for begin in range(0, draws, step):
         right = generator.random((min(step, draws - begin), len(confidence))) < confidence
-        gaps.append(np.abs(product(right - confidence, bins)).sum(axis=1) / len(confidence))
+        gaps.append(np.abs((right - confidence) @ bins).sum(axis=1) / len(confidence))
     return float(np.percentile(np.concatenate(gaps), 95))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine.float64 import product
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
@@ -114,7 +113,7 @@ def _spelled(labels: Numbers, names: Names, probabilities: Numbers | None = None
 
 
 def _sums(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
-    return metrics.Sums(product(counts, predicted * true), product(counts, predicted), product(counts, true))
+    return metrics.Sums(counts @ (predicted * true), counts @ predicted, counts @ true)
 
 
 def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
@@ -186,7 +185,7 @@ def _with_recall_interval(row: Mapping[str, Any]) -> dict[str, Any]:
 def single_label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
     """Labels, the confusion matrix of those that occur, and accuracy by confidence."""
     occurs = (predicted + true).any(axis=0)
-    confusion = product(true.T, predicted)[np.ix_(occurs, occurs)].astype(int).tolist()
+    confusion = (true.T @ predicted)[np.ix_(occurs, occurs)].astype(int).tolist()
     right = (predicted * true).sum(axis=1)
     reliability = reliability_curve(p.max(axis=1), right)
     return label_details(columns, p, predicted, true)._replace(confusion=confusion, curve=reliability)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine.float64 import product
 from bertcli.files.texts import Item, Text
 from bertcli.model import Model
 from bertcli.tasks.compute.fill_mask import own_masks
@@ -147,5 +146,5 @@ def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
 def token_loss(columns: Names, counts: Numbers, total: Numbers, tokens: Numbers) -> Figures:
     """loss = Σ −log p / Σ tokens of all texts together; pseudo_perplexity = exp(loss). Salazar et al. 2020."""
-    loss = metrics.ratio(product(counts, total), product(counts, tokens))
+    loss = metrics.ratio(counts @ total, counts @ tokens)
     return {"loss": loss, "pseudo_perplexity": np.exp(loss)}

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.engine.float64 import product
 from bertcli.errors import BertcliError
 from bertcli.errors import quoted as quoted
 from bertcli.files.texts import Text
@@ -193,7 +192,7 @@ def word_bounds(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, true: Numbers) -> Figures:
     """Micro averages, macro F1 and F1 by type, from counts [text, type] of entities: right, found, true."""
-    sums = metrics.Sums(product(counts, right), product(counts, found), product(counts, true))
+    sums = metrics.Sums(counts @ right, counts @ found, counts @ true)
     precision, recall, f1 = sums.together.scores
     _, _, f1_of_types = sums.scores
     return {
@@ -208,7 +207,7 @@ def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, true:
 def type_details(types: Names, right: Numbers, found: Numbers, true: Numbers) -> Details:
     """The figures of each type. Entities of one sentence are not independent, so that recall has no Wilson interval."""
     once = np.ones((1, len(right)))
-    sums = metrics.Sums(product(once, right), product(once, found), product(once, true))
+    sums = metrics.Sums(once @ right, once @ found, once @ true)
     return Details(sums.by_label(types))
 
 

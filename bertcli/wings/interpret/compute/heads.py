@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from bertcli.analysis.layers import parse_layer
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.products import encoded
-from bertcli.engine.float64 import product
 from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import Values, from_values
@@ -78,7 +77,7 @@ class Rollout:
         """Compute the rollout from each layer's weights [query, key], the mean of its heads."""
         result = np.eye(len(weights[0]))
         for layer in weights:
-            result = product((layer + np.eye(len(layer))) / 2, result)
+            result = ((layer + np.eye(len(layer))) / 2) @ result
         return cls(result, np.mean(weights, axis=0), token)
 
 

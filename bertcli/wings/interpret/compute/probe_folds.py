@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.engine.float64 import product
 from bertcli.engine.threads import each
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.evaluate.evaluators.classification import LIKELY, multi_label_figures, single_label_figures
@@ -144,7 +143,7 @@ class CrossValidation(NamedTuple):
         figures_from = multi_label_figures if self.multi_label else single_label_figures
         of_folds = one_hot(self.folds, self.fold_count).T
         figures = figures_from(self.names, of_folds, p, predicted, self.true)
-        return Measured(figures, strengths, product(self.true.T, predicted), made)
+        return Measured(figures, strengths, self.true.T @ predicted, made)
 
     def control_task(self, x: Array, strengths: dict[int, float]) -> tuple[Numbers, list[Fit]]:
         """The control task: accuracy [draw, fold] of probes with the same C on random labels, and their fits."""
