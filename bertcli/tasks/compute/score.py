@@ -12,6 +12,8 @@ common: a twelfth of the time at four layers.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from logging import getLogger
 
 from bertcli.errors import BertcliError, damaged, quoted
 from bertcli.files.texts import Item
@@ -22,6 +24,8 @@ from bertcli.tasks.parts.pairs import PairsTask
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.score import SPEC, ScoreOptions
+
+logger = getLogger("bertcli")
 
 
 def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
@@ -57,9 +61,19 @@ class _Score(RecordTask):
     def _guesses(self, item: Item) -> list[Guess]:
         """The text once for each of its tokens, with that token masked; or, with a target, with its own masks."""
         if self.target is None:
+            if self.model.tokenizer.mask_id in item.tokens.ids:
+                self._note_of_masks  # noqa: B018  # said once
             return guesses(self.model, item.tokens, self.within_word)
         sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
         return [Guess(sentence, [truth[at] for at in sentence.positions])]
+
+    @cached_property
+    def _note_of_masks(self) -> None:
+        mask = self.model.tokenizer.mask_token
+        logger.info(
+            "a text has %s: no word is named for it, so it is left out of the loss. To score a word there, give the "
+            "whole text (--target TEXT).", mask,
+        )  # fmt: skip
 
 
 def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]]) -> Record:

@@ -16,13 +16,14 @@ class Guess(NamedTuple):
 
 
 def guesses(model: LoadedModel, tokens: Tokens, within_word: bool = False) -> list[Guess]:
-    """Make a copy of the text for each of its tokens except [CLS] and [SEP], with that token masked.
+    """Make a copy of the text for each of its tokens except [CLS], [SEP] and masks, with that token masked.
 
     within_word: the later pieces of its word are masked, too, so that they do not give it away.
     Source: Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring".
     """
     tokenizer, words = model.tokenizer, list(zip(tokens.sides, tokens.words, strict=True)) if within_word else []
-    skipped = {tokenizer.special_id("cls"), tokenizer.special_id("sep")}
+    # A mask that the text has stands for a word that nobody has named: it has no log-probability.
+    skipped = {tokenizer.special_id(role) for role in ("cls", "sep", "mask")}
     found = []
     for at, id in enumerate(tokens.ids):
         if id not in skipped:

@@ -1,7 +1,6 @@
 """Make the command of a view from its spec (`views/`), and print its result or write it as a record or a page."""
 
 import logging
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -112,6 +111,13 @@ class BothTexts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class OptionalTexts(SingleTexts):
+    """Texts of a command that does without: it reads no pipe unasked."""
+
+    texts: list[str] | None = argument(None, "[TEXT]...", "Texts that both models run on; -i - reads them from a pipe.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class BothModels(ModelOptions):
     """The two models."""
 
@@ -130,7 +136,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     if spec.reads == "two texts":
         return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":
-        return {"models": BothModels, "texts": SingleTexts, **common, "output": output}
+        return {"models": BothModels, "texts": OptionalTexts, **common, "output": output}
     if spec.reads == "labelled texts":
         return {"data": LabelledOptions, "model": ModelOptions, **common, "output": output}
     model = LabelModelOptions if spec.takes_classifier else ModelOptions
@@ -227,9 +233,9 @@ def _of_two_models(
 ) -> None:
     if models.versus is None:
         raise wrong("--versus", "give the other model, too: diff MODEL --versus OTHER.")
-    piped = sys.stdin is not None and not sys.stdin.isatty()
     rows: list[Any] = []
-    if texts.texts or texts.input or piped:
+    # Its texts are optional, so a pipe is read only where -i - asks for it: a shell's loop keeps its own input.
+    if texts.texts or texts.input:
         rows = list(begin(texts, threads, output.output, (PAGE, ".json")))
     else:
         set_threads(threads)

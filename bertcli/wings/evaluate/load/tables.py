@@ -162,6 +162,8 @@ SHAPES = {
 OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields that --column and the like may name
 ONLY_BY_NAME = ("minimal-pairs",)  # tasks whose fields are those of another one, too
 TAG = re.compile(r"O|[BIESLU]-\S+")
+# A mask token as vocabularies write it. Reviews have the word "mask", and other words with these letters.
+MASK = re.compile(r"\[MASK\]|<mask>|<\|mask\|>|\[mask\]")
 # Names of fields whose values say which rows belong together.
 CLUSTER_NAME = re.compile(
     r"(?:^|_)(?:doc|document|article|author|user|speaker|dialogue?|session|conversation|thread|paragraph|passage)"
@@ -212,9 +214,9 @@ def read_table(file: str, options: Evaluate, any_tag: bool) -> ReadTable:
         if name not in (None, *known):
             raise _unknown(file, name, option, known)
     if options.task is None and task == "fill-mask":
-        # A text and a label: a word at a mask, if a text has one.
-        has_mask = any("mask" in str(values.get(fields.text)).lower() for values in good)
-        task = task if has_mask else "classification"
+        # A text and a label: a word at a mask, if most texts have one.
+        with_mask = sum(MASK.search(str(values.get(fields.text))) is not None for values in good)
+        task = task if 2 * with_mask > len(good) else "classification"
     if options.task is None and task == "sts":
         task = _task_by_values(str(fields.label), [values.get(fields.label) for values in good])
     why = f"its fields are {', '.join(quoted(name) for name in fields[:3] if name is not None)}"

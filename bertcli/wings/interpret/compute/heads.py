@@ -276,7 +276,7 @@ def _token(model: LoadedModel, tokens: Tokens, chosen: int | None) -> int:
 
     Errors: BertcliError for a position that the text does not have.
     """
-    mask = model.tokenizer.mask_id
+    mask = model.tokenizer.special_id("mask")
     if chosen is None:
         return tokens.ids.index(mask) if mask in tokens.ids else 0
     if chosen >= len(tokens.ids):

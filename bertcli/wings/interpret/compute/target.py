@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
 logger = logging.getLogger("bertcli")
+MASKS = ("[MASK]", "<mask>")  # the mask tokens of nearly all models: BERT's and RoBERTa's
 
 
 class TokenizedText(NamedTuple):
@@ -70,6 +71,7 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, options: Target
 
     Errors: BertcliError for several masks, or none where a word is asked about.
     """
+    _check_mask(model, tokens, text, options)
     if not _asks_for_word(model, tokens, options):
         return TokenizedText(tokens.ids, tokens.segments)
     mask = model.tokenizer.mask_token
@@ -79,13 +81,24 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, options: Target
     return TokenizedText(tokens.ids, tokens.segments, positions[0])
 
 
+def _check_mask(model: "LoadedModel", tokens: Tokens, text: str, options: TargetOptions) -> None:
+    """Raise BertcliError for another model's mask token in a text that has none of this model's."""
+    mask = model.tokenizer.mask_token
+    names_other = options.label is not None or options.versus is not None or model.classifier is not None
+    if names_other or "mlm" not in model.heads or model.tokenizer.special_id("mask") in tokens.ids:
+        return
+    written = next((other for other in MASKS if other != mask and other in text), None)
+    if written is not None:
+        raise BertcliError(f"{quoted(text)} has {written}, and the mask token of {model.name} is {mask}: write {mask}.")
+
+
 def _asks_for_word(model: "LoadedModel", tokens: Tokens, options: TargetOptions) -> bool:
     """True if the target is a word at a mask: one is named, or nothing is named and the text has a mask."""
     if options.word is not None or options.label is not None or options.versus is not None:
         return options.word is not None
     if model.classifier is not None:
         return False
-    return "mlm" in model.heads and model.tokenizer.mask_id in tokens.ids
+    return "mlm" in model.heads and model.tokenizer.special_id("mask") in tokens.ids
 
 
 def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOptions) -> Target:
@@ -133,7 +146,7 @@ def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) 
 
 def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | None) -> Target:
     """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
-    check_head(model, "mlm", "Explaining a mask")
+    check_head(model, "mlm", "The log-probability of a word at a mask")
 
     def at_mask(sentences: Sequence[TokenizedText]) -> Numbers:
         """ln p over the vocabulary at the mask of each sentence: [sentence, vocabulary]."""

@@ -28,7 +28,7 @@ class DiffOptions(Cut):
     model has, such as those of a prediction head.
 
     Without a text only the weights are compared: which differ, which exist in one
-    model only, and a digest of each model.
+    model only, and a digest of each model. A pipe is read only with -i -.
 
     OTHER may be a file of arrays: what trace --save wrote, which holds the ids of its
     text, or hidden states of transformers as hidden_states.0, hidden_states.1, …
