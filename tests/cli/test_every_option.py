@@ -95,6 +95,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--context": ("1",),
         "--files-with-matches": (),
         "--hybrid": (),
+        "--min-score": ("0.99",),
         "--query-file": ("queries.txt",),
         "--rerank": ("RANKER",),
         "--sparse": (("-m", "M3", "hot tea", "-i", "notes.txt"), ()),

@@ -10,6 +10,7 @@ Each perhaps gzipped (.gz). `-` is standard input, one passage a line.
 import glob
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -58,6 +59,9 @@ def searched_files(patterns: Sequence[str]) -> list[str]:
     passed_over = 0
     for pattern in patterns:
         found = matching_files(pattern)
+        if os.path.isdir(pattern):
+            inner = os.path.join(pattern, "**", "*.md")
+            raise BertcliError(f"{pattern} is a folder: give a quoted pattern for the files in it, such as '{inner}'.")
         usable = [name for name in found if _ending(name) in ENDINGS]
         if not usable or (len(usable) < len(found) and not glob.has_magic(pattern)):
             raise BertcliError(f"{found[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")

@@ -49,6 +49,11 @@ class Keywords:
                 scores += self.idf(word) * often * (K1 + 1) / (often + norms)
         return scores
 
+    def has_all(self, query: str) -> NDArray[np.bool_]:
+        """True for each passage with every word of the query; false for all if it has no word."""
+        words = {*words_of(query)}
+        return np.array([bool(words) and words <= counts.keys() for counts in self._counts], bool)
+
 
 def fused(similarities: NDArray[np.float64], keywords: NDArray[np.float64]) -> NDArray[np.float64]:
     """Reciprocal rank fusion: the sum of 1 / (60 + rank); keywords rank only the passages that have one."""

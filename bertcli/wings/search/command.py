@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -46,7 +46,14 @@ COLUMNS = (
     Column("id", optional=True),
     Column("text", optional=True),
 )
-FILE_COLUMNS = (Column("query"), Column("file"), Column("line", int), Column("score", float), Column("text"))
+FILE_COLUMNS = (
+    Column("query"),
+    Column("file"),
+    Column("line", int),
+    Column("score", float),
+    Column("headings"),
+    Column("text"),
+)
 FAINT = 0.25  # words whose idf is below this share of the query's rarest word are not shaded
 LINES = 3  # of a hit's text on a terminal
 logger = logging.getLogger("bertcli")
@@ -61,6 +68,7 @@ class SearchOptions:
         None, "FILE", "More queries: each line of .txt, or the field text of .jsonl, .csv, .tsv or .parquet."
     )
     top_k: int = option(10, "K", "How many hits per query. (default: 10)", least=1)
+    min_score: float | None = option(None, "SCORE", "Leave out hits with a score below this.")
     column: str | None = option(
         None, "NAME", "The field that holds the text, of rows in -i or --texts. (default: text)"
     )
@@ -87,7 +95,11 @@ class SearchedFiles:
     rerank: str | None = option(None, "DIR|HUB_ID", "Let this reranker order the 50 best hits, as bertcli rank does.")
     context: int = option(0, "N", "Print N lines of the file before and after each hit.", "-C", "--context", least=0)
     files_with_matches: bool = option(
-        False, "", "Print only the names of files with a hit that is near, best first.", "-l", "--files-with-matches"
+        False,
+        "",
+        "Print only the names of files with a hit that is near, best first; status 1 if there is none.",
+        "-l",
+        "--files-with-matches",
     )
 
 
@@ -148,8 +160,9 @@ def search(
     of 256 tokens. A hit is printed as file:line: score text, and a terminal shades
     the query's words in it. --index keeps the vectors; without it all texts are
     encoded each time. A note says when nothing is near: when no score exceeds what
-    unrelated sentences reach by chance (the median of pairs + 3 spreads). Prompts
-    apply to the query; by default they are the model's own.
+    unrelated sentences reach by chance (the median of pairs + 3 spreads), and with
+    --hybrid no passage has all words of the query. Prompts apply to the query; by
+    default they are the model's own.
 
     Search among vectors (--in). The file records how its vectors were made, and the
     query is encoded in the same way; --pooling, --layer and the like are not needed,
@@ -215,6 +228,9 @@ def _search_vectors(
     opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
     records = found(opened, queries, stored, source, options, where.top_k, whole=bool(vectors.texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
+    if where.min_score is not None:
+        for record in records:
+            record["nearest"] = [hit for hit in record["nearest"] if hit["score"] >= where.min_score]
     table = _Hits(tuple(columns), "nearest")
     write_results(records, output, table)
 
@@ -310,14 +326,21 @@ def _search_files(
     passages = Passages(opened, names, of_texts, where.column, files.index, files.sparse)
     # One file may have all of the best hits, so that names need more of them.
     count = len(passages.chunks) if files.files_with_matches and reranker is None else where.top_k
-    found = passages.hits(queries, count, files.hybrid, reranker)
+    found: Iterable[list[Hit]] = passages.hits(queries, count, files.hybrid, reranker)
+    if where.min_score is not None:
+        least = where.min_score
+        found = ([hit for hit in hits if hit.score >= least] for hits in found)
     if files.files_with_matches:
         records = [record for hits in found for record in files_of(hits, where.top_k)]
         write_results(records, output, _Names((Column("query"), Column("file"), Column("score", float)), ""))
+        if not records:
+            raise SystemExit(1)  # as grep -l ends that finds nothing
         return
     hits = [hit for of_query in found for hit in of_query]
     idf = passages.keywords.idf if output.output is None and output.format == "table" and shows_shades() else None
-    lines = _Lines(FILE_COLUMNS, "", hits=hits, context=files.context, idf=idf, several=len(queries) > 1)
+    has_headings = any(hit.chunk.headings for hit in hits)
+    columns = tuple(column for column in FILE_COLUMNS if column.name != "headings" or has_headings)
+    lines = _Lines(columns, "", hits=hits, context=files.context, idf=idf, several=len(queries) > 1)
     write_results([hit.record for hit in hits], output, lines)
 
 

@@ -47,7 +47,7 @@ SPREAD = 1.4826  # the standard deviation of a normal distribution over its medi
 
 
 class Located(NamedTuple):
-    """A chunk of a passage, with its file and lines; `passage` names the passage."""
+    """A chunk of a passage, with its file and lines, and the headings above it, or ""; `passage` names the passage."""
 
     file: str
     line: int
@@ -55,6 +55,7 @@ class Located(NamedTuple):
     text: str
     in_context: str
     passage: tuple[str, int]
+    headings: str
 
 
 class Hit(NamedTuple):
@@ -67,9 +68,17 @@ class Hit(NamedTuple):
 
     @property
     def record(self) -> Record:
-        """{query, file, line, score, text}."""
+        """{query, file, line, score, text}; of a paragraph below headings also headings, "Menu > Drinks"."""
         chunk = self.chunk
-        return {"query": self.query, "file": chunk.file, "line": chunk.line, "score": self.score, "text": chunk.text}
+        headings = {"headings": chunk.headings} if chunk.headings else {}
+        return {
+            "query": self.query,
+            "file": chunk.file,
+            "line": chunk.line,
+            "score": self.score,
+            **headings,
+            "text": chunk.text,
+        }
 
 
 def search_files(
@@ -163,19 +172,24 @@ class Passages:
         chance = self.chance()
         scores = self._compared.scores(queries, self.vectors)
         for query, similar in zip(queries, scores, strict=True):
-            if similar.max() <= chance:
+            ranked = fused(similar, self.keywords.bm25(query)) if hybrid else similar
+            best = self._once(best_first(ranked), top_k if reranker is None else max(top_k, RERANKED))
+            near = similar > chance
+            if hybrid:
+                # A passage with every word of the query is found, whatever its vector is.
+                near |= self.keywords.has_all(query)
+            if not near.any():
                 logger.info(
                     "nothing is near to %s: the best similarity is %.2f, and unrelated sentences reach %.2f by chance.",
                     quoted(query), similar.max(), chance,
                 )  # fmt: skip
-            ranked = fused(similar, self.keywords.bm25(query)) if hybrid else similar
-            best = self._once(best_first(ranked), top_k if reranker is None else max(top_k, RERANKED))
-            hits = [Hit(query, self.chunks[i], float(ranked[i]), bool(similar[i] > chance)) for i in best]
+            hits = [Hit(query, self.chunks[i], float(ranked[i]), bool(near[i])) for i in best]
             yield (hits if reranker is None else _reranked(reranker, hits))[:top_k]
 
     def chance(self) -> float:
         """The score that unrelated texts reach by chance: the median of pairs + 3 spreads (1.4826 times the MAD).
 
+        It is -inf, a limit that everything exceeds, where not even equal texts reach it: these scores say nothing.
         These are built-in sentences that share no part, and not the passages: in files about one thing most pairs of
         passages are related.
         """
@@ -184,7 +198,8 @@ class Passages:
         unrelated = (subject[:, None] < subject) & (predicate[:, None] != predicate)
         pairs = scores[unrelated]
         median = float(np.median(pairs))
-        return median + SPREADS * SPREAD * float(np.median(np.abs(pairs - median)))
+        chance = median + SPREADS * SPREAD * float(np.median(np.abs(pairs - median)))
+        return chance if chance < self._compared.most else -np.inf
 
     def _encode(
         self,
@@ -321,7 +336,7 @@ def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index
             line += passage.text[:begin].count("\n")
             last = line + text.count("\n")
         in_context = f"{passage.context}\n{text}" if passage.context else text
-        yield Located(file, line, last, text, in_context, (file, number))
+        yield Located(file, line, last, text, in_context, (file, number), passage.context)
 
 
 def _reranked(reranker: LoadedModel, hits: list[Hit]) -> list[Hit]:

@@ -25,6 +25,8 @@ from bertcli.wings.search.index import Rows
 P = TypeVar("P", bound=Prepared)
 # Tokens of a chunk of a long passage: a longer one is about more than one thing.
 CHUNK = 256
+# What no similarity of two vectors exceeds; the negative of a distance is at most 0.
+MOST = {"cosine": 1.0, "dot": np.inf, "euclidean": 0.0, "manhattan": 0.0}
 # Neighbouring chunks share one in so many of their tokens.
 OVERLAP = 8
 
@@ -34,6 +36,7 @@ class Comparison(Protocol):
 
     settings: dict[str, Any]  # which must be equal for all vectors of an index
     width: int
+    most: float  # what no score exceeds
 
     def task(self) -> PreparedTask[Any]:
         """The task that gives a block of vectors for passages, long ones in chunks."""
@@ -59,6 +62,7 @@ class DenseComparison:
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
         self._model = model
+        self.most = MOST[model.sentence.compared]
         # A prompt that is given is the query's.
         self._documents: EncodeOptions = for_role(model, "document", replace(options, prompt=None, prompt_name=None))
         self._queries: EncodeOptions = for_role(model, "query", options)
@@ -106,6 +110,7 @@ class SparseComparison:
         self._task = encode_sparse.plan(model, _in_parts(model, documents))
         check_choice("similarity", settings.similarity, Literal["dot", "cosine"])
         self._cosine = settings.similarity == "cosine" and settings.sparse is not None
+        self.most = MOST["cosine" if self._cosine else "dot"]
         self.width = model.config.vocab_size
         self.settings = {
             **self._task.settings, "chunk": [*_in_parts(model, documents).chunk_sizes], "sparse": True,

@@ -17,6 +17,7 @@ from helpers.bge_m3 import DOCUMENTS, QUERIES, write_bge_m3
 from helpers.late_folders import FOLDERS, write_late
 from helpers.modular import write_router
 from helpers.terminal import bertcli
+from safetensors.numpy import load_file, save_file
 
 import bertcli as library
 from bertcli.files.read.passages import passages_in
@@ -164,10 +165,61 @@ def test_search_files_says_when_nothing_is_near(folder: Path) -> None:
     assert "nothing is near" not in near.err
 
 
+def test_search_files_an_exact_hit_of_hybrid_is_near(folder: Path) -> None:
+    line = "The committee of the lower house voted against the new budget, zq tonnage and all."
+    Path("ship.txt").write_text(f"{line}\nA fine day.\n", encoding="utf-8")
+    assert "nothing is near" in bertcli("search", "tonnage", "-i", "ship.txt").err
+    assert "nothing is near" in bertcli("search", "tonnage wombat", "-i", "ship.txt", "--hybrid").err
+    assert "nothing is near" not in bertcli("search", "tonnage", "-i", "ship.txt", "--hybrid").err
+    assert bertcli("search", "tonnage", "-i", "ship.txt", "--hybrid", "-l").out == "ship.txt\n"
+
+
+def test_search_files_a_limit_above_every_score_is_none(folder: Path) -> None:
+    """Similarities of this model vary so much that its limit would be above 1, the cosine of a text with itself."""
+    Path("wide").mkdir()
+    shutil.copytree(sample("bert-mini-sentence"), "wide", dirs_exist_ok=True)
+    weights = load_file("wide/model.safetensors")
+    name = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    of_pieces, direction = (
+        np.random.default_rng(seed).normal(size=size) for seed, size in ((0, len(weights[name])), (1, 256))
+    )
+    weights[name] = np.outer(3 * of_pieces, direction).astype(np.float32)
+    save_file(weights, "wide/model.safetensors", {"format": "pt"})
+    for query in ("A dog ran home.", "zq gargle wombat"):
+        assert "nothing is near" not in bertcli("search", query, "-m", "wide", "-i", "notes.txt").err
+    assert bertcli("search", "A dog ran home.", "-m", "wide", "-i", "notes.txt", "-l").out == "notes.txt\n"
+
+
+def test_search_files_min_score_leaves_out_hits(folder: Path) -> None:
+    scores = [hit["score"] for hit in hits("a walk with the dog", "-i", "notes.txt")]
+    assert [hit["score"] for hit in hits("a walk with the dog", "-i", "notes.txt", "--min-score", "0.3")] == [
+        score for score in scores if score >= 0.3
+    ]
+    assert min(scores) < 0.3 < max(scores)
+    assert bertcli("encode", "-i", "notes.txt", "-o", "v.npy").status == 0
+    (record,) = hits("a walk with the dog", "--in", "v.npy", "--min-score", "0.3")
+    assert [hit["score"] for hit in record["nearest"]] == pytest.approx([s for s in scores if s >= 0.3], abs=1e-6)
+
+
+def test_search_files_a_folder_is_named_with_a_pattern(folder: Path) -> None:
+    assert "docs is a folder: give a quoted pattern for the files in it, such as 'docs/**/*.md'" in (
+        bertcli("search", "dog", "-i", "docs").error
+    )
+
+
+def test_search_files_a_paragraph_names_its_headings(folder: Path) -> None:
+    found = {hit["line"]: hit for hit in hits("the red button", "-i", "docs/deep/manual.md")}
+    assert found[10]["headings"] == "Kettle > Reset > Factory settings"
+    assert found[3]["headings"] == "Kettle"
+    assert "headings" not in hits("dog", "-i", "notes.txt")[0]
+
+
 def test_search_files_with_matches_prints_names(folder: Path) -> None:
     both = ("-i", "notes.txt", "-i", "menu.jsonl", "--column", "dish", "-l")
     assert bertcli("search", "the dog ran home", *both).out == "notes.txt\n"
-    assert bertcli("search", "zq gargle wombat", *both).out == ""
+    nothing = bertcli("search", "zq gargle wombat", *both)
+    assert (nothing.status, nothing.out) == (1, "")
+    assert "Error" not in nothing.err
     Path("dogs.txt").write_text("The dog ran home.\n" * 20, encoding="utf-8")
     assert bertcli("search", "the dog ran home", "-i", "dogs.txt", *both).out == "dogs.txt\nnotes.txt\n"
     assert bertcli("search", "the dog ran home", "-i", "dogs.txt", *both, "--top-k", "1").out == "dogs.txt\n"
