@@ -173,7 +173,7 @@ class Server(Service):
         """Read the body of a POST, and call its route."""
         chunks = await self._body(exchange)
         long = sum(map(len, chunks)) > LONG_BODY
-        body = await exchange.in_thread(lambda: parse_json(joined(chunks), self.limits.max_values), unless=not long)
+        body = await exchange.in_thread(lambda: parse_json(joined(chunks)), unless=not long)
         exchange.body = {**body, **exchange.request.path_params}
         exchange.keep(body, exchange.body)
         # Only `exchange` holds it now: it frees it in another thread.
@@ -197,7 +197,7 @@ class Server(Service):
             exchange.bytes_held += len(chunk)
             self.bytes_held += len(chunk)
             if exchange.bytes_held > most:
-                why = f"The body has more than {self.limits.max_body} MB (--max-body): send fewer texts at once."
+                why = f"The body has more than {self.limits.max_body} MB: send fewer texts at once."
                 raise Refusal(413, why, code="too_large")
             if self.bytes_held > BODIES_HELD * most:
                 raise busy(1)

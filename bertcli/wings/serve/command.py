@@ -47,7 +47,6 @@ class ServeOptions:
         "auto", "MODE", "A text that is too long: auto (default) cuts it and says so, error refuses it."
     )
     max_inputs: int = option(2048, "N", "Refuse requests with more texts. (default: 2048)", least=1)
-    max_body: int = option(32, "MB", "Refuse larger requests. (default: 32)", least=1)
     allowed_host: list[str] | None = option(
         None, "NAME", "Accept requests to this host name, besides localhost and the bound address; repeat for more."
     )
@@ -140,7 +139,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
-        truncation=options.truncation, max_inputs=options.max_inputs, max_body=options.max_body,
+        truncation=options.truncation, max_inputs=options.max_inputs,
         max_queue_tokens=options.max_queue_tokens, timeout=options.timeout, api_key=key,
         batch_tokens=options.batch_tokens or BATCH_TOKENS * thread_count(), cors=tuple(options.cors or ()),
         hosts=hosts, max_candidates=options.max_candidates, max_predictions=options.max_predictions,

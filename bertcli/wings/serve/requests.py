@@ -6,12 +6,12 @@ the schema: "dimensions must be a whole number of at least 1, not 1.5."
 """
 
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
+import orjson
 from pydantic import (
     AliasChoices,
     BaseModel,
@@ -29,26 +29,8 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 # Bytes of a body: a shorter one is parsed in a millisecond.
 LONG_BODY = 65_536
-# Bytes of a long body that are parsed at a time, which takes less than a millisecond.
-STEP = 16_384
 # Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
 MOST_CHARACTERS = 500_000
-# Values that a list or an object counts as: the garbage collector visits each, perhaps in the event loop.
-CONTAINER = 10
-# Characters of a number: more than the digits that Python converts to a whole number.
-LONGEST_WORD = 5000
-SPACE = re.compile(rb"[ \t\n\r]+")
-# A number, or true, false, null.
-WORD = re.compile(rb"[-+.\w]{0,%d}" % LONGEST_WORD)
-# Consecutive strings, numbers and words of a list, with the commas after them.
-RUN = re.compile(rb'(?:(?:"[^"\\]*(?:\\.[^"\\]*)*"|[-+.\w]+)[ \t\n\r]*,[ \t\n\r]*)+', re.DOTALL)
-# A section of a string that ends neither within an escape nor within a surrogate pair.
-SECTION = re.compile(
-    rb'(?:[^"\\]+|\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*',
-    re.DOTALL,
-)
-# An escape that may be half a surrogate pair.
-HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 # Words of messages for the types of JSON Schema.
 TYPE_WORDS = {
     "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
@@ -119,173 +101,15 @@ def either(*names: str) -> AliasChoices:
     return AliasChoices(*names)
 
 
-def parse_json(body: bytes, most_values: int) -> dict[str, Any]:
-    """Parse a request's body, a JSON object of at most `most_values` values. Errors: Refusal."""
+def parse_json(body: bytes) -> dict[str, Any]:
+    """Parse a request's body, a JSON object. Errors: Refusal."""
     try:
-        value = _decoded(body) if len(body) <= LONG_BODY else _Reader(body, most_values).value()
-    except (ValueError, RecursionError) as error:  # ValueError of UTF-8, too
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
         raise Refusal(400, f"The body is not JSON: {error}.", code="bad_json") from None
     if not isinstance(value, dict):
         raise Refusal(422, f"The body must be a JSON object, not {quoted(value)}.", code="wrong_shape")
     return value
-
-
-def _decoded(json_text: bytes) -> Any:
-    """Decode a JSON text. Errors: ValueError; Refusal for half a surrogate pair."""
-    value = _DECODER.decode(json_text.decode())
-    # json accepts half a pair, which no encoder, tokenizer or answer could write.
-    if HALF_PAIR.search(json_text):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise _half_pair() from None
-    return value
-
-
-def _half_pair() -> Refusal:
-    why = "The body has half a surrogate pair (\\ud800 to \\udfff), which is not a character: remove it."
-    return Refusal(422, why, code="wrong_shape")
-
-
-class _Reader:
-    """Reads a long JSON text in steps of at most STEP bytes.
-
-    json.loads would hold the interpreter's lock, and with it the event loop, until it is done.
-    """
-
-    def __init__(self, body: bytes, most_values: int) -> None:
-        self._body = body
-        self._most_values = most_values
-        # Of the byte that is read next, and of the values read.
-        self._position = 0
-        self._count = 0
-
-    def value(self) -> Any:
-        """Read the value of the whole text. Errors: ValueError; Refusal for more than any request needs."""
-        value = self._value()
-        if self._peek():
-            self._fail("Extra data")
-        return value
-
-    def _value(self) -> Any:
-        opening = self._peek()
-        self._add(CONTAINER if opening in (b"[", b"{") else 1)
-        if opening == b"[":
-            return self._list()
-        if opening == b"{":
-            return self._object()
-        if opening == b'"':
-            return self._string()
-        word = self._matched(WORD)
-        if len(word) == LONGEST_WORD:
-            self._fail(f"A number has more than {LONGEST_WORD} characters")
-        if not word:
-            self._fail("Expecting value")
-        return _decoded(word)
-
-    def _list(self) -> list[Any]:
-        values: list[Any] = []
-        self._position += 1
-        while self._peek() != b"]" or values:
-            # As many as a step holds at once: one by one would take several times as long.
-            run = self._matched(RUN)
-            if run:
-                without_last_comma = run[: run.rindex(b",")]
-                several = _decoded(b"[" + without_last_comma + b"]")
-                self._add(len(several))
-                values += several
-            values.append(self._value())
-            if self._peek() == b"]":
-                break
-            self._expect(b",")
-        self._position += 1
-        return values
-
-    def _object(self) -> dict[str, Any]:
-        pairs: list[tuple[str, Any]] = []
-        self._position += 1
-        while self._peek() != b"}" or pairs:
-            if self._peek() != b'"':
-                self._fail("Expecting a name in double quotes")
-            name = self._string()
-            self._expect(b":")
-            pairs.append((name, self._value()))
-            if self._peek() == b"}":
-                break
-            self._expect(b",")
-        self._position += 1
-        return _each_name_once(pairs)
-
-    def _string(self) -> str:
-        sections: list[str] = []
-        length = 0
-        self._position += 1
-        while self._body[self._position : self._position + 1] != b'"':
-            section = self._matched(SECTION)
-            if len(section) == STEP:
-                section = self._without_split_character(section)
-            if not section:
-                if HALF_PAIR.match(self._body, self._position):
-                    raise _half_pair()
-                self._fail("A string has no end, or a wrong escape")
-            text = _decoded(b'"' + section + b'"')
-            sections.append(text)
-            length += len(text)
-            if length > MOST_CHARACTERS:
-                why = f"A text has more than {MOST_CHARACTERS:,} characters: split it."
-                raise Refusal(422, why, code="too_long")
-        self._position += 1
-        return "".join(sections)
-
-    def _without_split_character(self, section: bytes) -> bytes:
-        """Give back the first bytes of a UTF-8 character whose others are in the next step."""
-        whole = section.decode(errors="ignore").encode()
-        self._position -= len(section) - len(whole)
-        return section[: len(whole)]
-
-    def _peek(self) -> bytes:
-        """Skip spaces, and return the next byte without taking it; b"" at the end."""
-        while self._matched(SPACE):
-            pass
-        return self._body[self._position : self._position + 1]
-
-    def _matched(self, pattern: re.Pattern[bytes]) -> bytes:
-        """Take the bytes that a pattern matches within the next STEP bytes; b"" if it does not match."""
-        found = pattern.match(self._body, self._position, self._position + STEP)
-        if found is None:
-            return b""
-        self._position = found.end()
-        return found[0]
-
-    def _expect(self, mark: bytes) -> None:
-        if self._peek() != mark:
-            self._fail(f"Expecting {mark.decode()!r}")
-        self._position += 1
-
-    def _add(self, values: int) -> None:
-        self._count += values
-        if self._count > self._most_values:
-            why = f"The body has more than {self._most_values:,} values: send fewer texts at once."
-            raise Refusal(422, why, code="too_many")
-
-    def _fail(self, why: str) -> NoReturn:
-        raise ValueError(f"{why} (byte {self._position:,})")
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
-def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict of pairs. A name that comes twice is an error, since one of its values would be dropped silently."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("a name comes twice in an object")
-    return value
-
-
-# Not orjson, which keeps the last of two equal names.
-_DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_name_once)
 
 
 # ------------------------------------------------------------------------------------------------------- the checks

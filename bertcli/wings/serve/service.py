@@ -25,12 +25,10 @@ MOST_UNKNOWN_NAMES = 1000
 READING_THREADS = 4
 # Similarity (of difflib) from which a name counts as a misspelt one.
 NEARLY = 0.85
-# Values in a body for each text that it may have: parsing and checking them takes milliseconds.
-VALUES_OF_A_TEXT = 100
 # Values of a list that are freed at a time.
 FREED_TOGETHER = 1000
 # Bodies of the largest size that may be in memory at a time.
-BODIES_HELD = 8
+BODIES_HELD = 32
 # Seconds that the running batch has when the server ends.
 SECONDS_TO_END = 0.3
 
@@ -41,7 +39,7 @@ class Limits:
 
     truncation: Literal["auto", "error"] = "auto"
     max_inputs: int = 2048  # texts of a request
-    max_body: int = 32  # MB
+    max_body: int = 8  # MB
     max_queue_tokens: int = 262144
     batch_tokens: int = 1536
     timeout: float = 60  # seconds for a request
@@ -53,12 +51,6 @@ class Limits:
     max_request_tokens: int = 1_048_576
     token_ids: bool = False  # texts may be sent as ids of the model's vocabulary
     quiet: bool = False  # no line in the log for every request
-
-    @property
-    def max_values(self) -> int:
-        """The most values in a body: a few for each text, and the ids of tokens where those are accepted."""
-        ids = self.max_request_tokens if self.token_ids else 0
-        return VALUES_OF_A_TEXT * self.max_inputs + ids
 
 
 class Service:

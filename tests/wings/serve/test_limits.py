@@ -32,7 +32,6 @@ from bertcli.model import Model
 from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.running.task import Task, Window
 from bertcli.wings.serve import stream
-from bertcli.wings.serve.requests import parse_json
 from bertcli.wings.serve.routes import ROUTES
 from bertcli.wings.serve.service import Limits
 
@@ -56,7 +55,6 @@ def running(sentence: Model) -> Iterator[Running]:
     [
         (b"", 400, "bad_json"),
         (b"{", 400, "bad_json"),
-        (b'{"input": "a", "input": "b"}', 400, "bad_json"),
         (b'{"input": NaN}', 400, "bad_json"),
         (b'{"input": "\xff"}', 400, "bad_json"),
         (b"[" * 100_000, 400, "bad_json"),
@@ -68,7 +66,7 @@ def running(sentence: Model) -> Iterator[Running]:
         (b'{"input": []}', 400, "empty"),
         (b'{"input": ["a", 5]}', 422, "wrong_shape"),
         (b'{"input": {"a": "b"}}', 422, "wrong_shape"),
-        (b'{"input": "\\ud800"}', 422, "wrong_shape"),
+        (b'{"input": "\\ud800"}', 400, "bad_json"),
         (b'{"input": "a", "dimensions": 0}', 422, "wrong_shape"),
         (b'{"input": "a", "dimensions": true}', 422, "wrong_shape"),
         (b'{"input": "a", "dimensions": 1.5}', 422, "wrong_shape"),
@@ -82,42 +80,6 @@ def test_wrong_bodies(running: Running, body: bytes, status: int, code: str) -> 
     answer = running.ask("/v1/embeddings", body)
     assert (answer.status, answer.body["error"]["code"]) == (status, code)
     assert len(answer.body["error"]["message"]) < 400
-
-
-VALUES: list[Any] = [
-    {"a": [], "b": {}, "c": [1, -2.5e3, True, None, "x\n\u00e9"]},
-    [[[]]],
-    [{"d": [{"e": "f"}]}],
-    "end",
-]
-
-
-@pytest.mark.parametrize("separators", [(",", ":"), (" ,\n\t ", " : ")])
-def test_long_bodies_are_read_as_short_ones_are(separators: tuple[str, str]) -> None:
-    body = {"values": VALUES, "long": "y" * 70_000, "more": {"g": VALUES}}
-    assert parse_json(json.dumps(body, separators=separators).encode(), 1000) == body
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        "",
-        "]",
-        "]}x",
-        "], }",
-        '], "a"}',
-        '], "a": 1, "a": 2}',
-        "], 1: 2}",
-        '], "a": NaN}',
-        ", ]}",
-        '], "a" 1}',
-        "[}",
-        '"a": 1}',
-    ],
-)
-def test_long_bodies_that_are_no_json(running: Running, end: str) -> None:
-    answer = running.ask("/embed", b'{"inputs": ["' + b"y" * 70_000 + b'"' + end.encode())
-    assert (answer.status, answer.body["error_type"]) == (400, "bad_json")
 
 
 def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
@@ -161,7 +123,7 @@ def test_other_paths_and_methods(running: Running) -> None:
 def test_a_body_that_is_too_large_is_not_read_to_its_end(running: Running) -> None:
     answer = running.ask("/embed", {"inputs": "x" * 1_100_000})
     assert answer.status == 413
-    assert answer.body["error"] == "The body has more than 1 MB (--max-body): send fewer texts at once."
+    assert answer.body["error"] == "The body has more than 1 MB: send fewer texts at once."
 
 
 def test_cut_texts_are_said(running: Running) -> None:
@@ -505,27 +467,21 @@ LARGE = {
 }
 
 
-@pytest.fixture(scope="module")
-def watched(sentence: Model) -> Iterator[tuple[Running, list[float], list[float]]]:
-    """A server; the seconds that its event loop's thread worked in each turn, and those of one thread that reads."""
-    turns: list[float] = []
-    waits: list[float] = []
+Watched = tuple[Running, list[float]]
 
-    def clocks() -> dict[int | None, float]:
-        """The processor time of each thread that reads requests, where the system tells it."""
-        if not hasattr(time, "pthread_getcpuclockid"):
-            return {}
-        reading = [thread for thread in threading.enumerate() if thread.name.startswith("bertcli_read")]
-        return {one.ident: time.clock_gettime(time.pthread_getcpuclockid(one.ident)) for one in reading if one.ident}
+
+@pytest.fixture(scope="module")
+def watched(sentence: Model) -> Iterator[Watched]:
+    """A server, and the seconds that its event loop's thread worked in each turn."""
+    turns: list[float] = []
 
     async def watch() -> None:
-        before, others = time.thread_time(), clocks()
+        before = time.thread_time()
         while True:
             await asyncio.sleep(0.0005)
-            now, others_now = time.thread_time(), clocks()
+            now = time.thread_time()
             turns.append(now - before)
-            waits.append(max((clock - others.get(one, 0.0) for one, clock in others_now.items()), default=0.0))
-            before, others = time.thread_time(), others_now
+            before = now
 
     watching: list[asyncio.Task[None]] = []
     models = [sentence, bertcli.load("bert-mini-mlm")]
@@ -537,62 +493,51 @@ def watched(sentence: Model) -> Iterator[tuple[Running, list[float], list[float]
     gc.collect()
     gc.freeze()  # as the process does: going through all that the other tests hold would be counted, too
     with serving(models, limits, begin) as running:
-        yield running, turns, waits
+        yield running, turns
 
 
-Watched = tuple[Running, list[float], list[float]]
-
-
-def longest(watched: Watched, path: str, body: Any) -> tuple[Answer, float, float]:
-    """An answer, and the longest turn of the loop and of a thread that reads: the least of three, if need be.
+def longest(watched: Watched, path: str, body: Any) -> tuple[Answer, float]:
+    """An answer, and the longest turn of the loop: the least of three, if need be.
 
     What is long by itself is so each time; the garbage of the test's own process is not.
     """
-    running, turns, waits = watched
-    found: list[tuple[float, float]] = []
+    running, turns = watched
+    found: list[float] = []
     for _ in range(3):
         gc.collect()
         gc.freeze()
         turns.clear()
-        waits.clear()
         answer = running.ask(path, body)
-        found.append((max(turns), max(waits)))
-        if found[-1][0] < 0.02 and found[-1][1] < 0.05:
+        found.append(max(turns))
+        if found[-1] < 0.02:
             break
-    turn, wait = (min(some) for some in zip(*found, strict=True))
-    return answer, turn, wait
+    return answer, min(found)
 
 
 @pytest.mark.parametrize("what", LARGE)
 def test_the_event_loop_never_works_for_long(watched: Watched, what: str) -> None:
     """Not for 20 ms of its thread's time, which other processes do not add to."""
     path, body = LARGE[what]
-    answer, turn, _ = longest(watched, path, body)
+    answer, turn = longest(watched, path, body)
     assert answer.status == 200
     assert turn < 0.02
 
 
 HOSTILE = {
-    "numbers": ("/embed", b'{"inputs": [' + b"1," * 3_000_000 + b"1]}", "too_many"),
-    "empty texts": ("/embed", b'{"inputs": [["a"' + b',""' * 3_000_000 + b"]]}", "too_many"),
+    "numbers": ("/embed", b'{"inputs": [' + b"1," * 1_500_000 + b"1]}", "token_ids"),
     "texts": ("/embed", b'{"inputs": ["a"' + b',"b"' * 200_000 + b"]}", "too_many"),
-    "pairs": ("/predict", b'{"inputs": [["a", "b"]' + b',["a","b"]' * 60_000 + b"]}", "too_many"),
     "documents": ("/rerank", b'{"query": "a", "texts": ["b"' + b',{"text":"b"}' * 60_000 + b"]}", "too_many"),
-    "objects of no use": ("/embed", b'{"inputs": "a", "user": [1' + b',{"a":[1]}' * 600_000 + b"]}", "too_many"),
-    "one text": ("/embed", b'{"inputs": "' + b"a " * 10_000_000 + b'"}', "too_long"),
-    "one text of escapes": ("/embed", b'{"inputs": "' + b"\\u00e9" * 4_000_000 + b'"}', "too_long"),
-    "one number": ("/embed", b'{"inputs": ' + b"1" * 20_000_000 + b"}", "bad_json"),
-    "tokens": ("/tokenize", {"inputs": ["a b c d e " * 20_000] * 40}, "too_many_predictions"),
+    "one text": ("/embed", b'{"inputs": "' + b"a " * 2_000_000 + b'"}', "too_long"),
+    "one number": ("/embed", b'{"inputs": ' + b"1" * 5_000_000 + b"}", "bad_json"),
+    "tokens": ("/tokenize", {"inputs": ["a b c d e " * 20_000] * 30}, "too_many_predictions"),
     "ids": ("/decode", b'{"ids": [1' + b",2" * 150_000 + b"]}", "too_many_predictions"),
 }
 
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_large_bodies_are_refused_while_others_are_answered(watched: Watched, what: str) -> None:
-    """No thread that reads them keeps the event loop from its turn for 50 ms; a list of millions once took 11 s."""
     path, body, code = HOSTILE[what]
-    answer, turn, wait = longest(watched, path, body)
+    answer, turn = longest(watched, path, body)
     assert (answer.status, answer.body["error_type"]) == (400 if code == "bad_json" else 422, code), answer
     assert turn < 0.02
-    assert wait < 0.05
     assert watched[0].ask("/health").status == 200
