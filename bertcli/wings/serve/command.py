@@ -50,21 +50,6 @@ class ServeOptions:
     allowed_host: list[str] | None = option(
         None, "NAME", "Accept requests to this host name, besides localhost and the bound address; repeat for more."
     )
-    max_candidates: int = option(
-        1000, "N", "Refuse requests with more labels, targets or choices. (default: 1000)", least=1
-    )
-    max_predictions: int = option(
-        100_000, "N",
-        "Refuse requests whose answer has more predictions: words at a mask, labels, token vectors. (default: 100000)",
-        least=1,
-    )  # fmt: skip
-    max_request_tokens: int = option(
-        1_048_576, "N", "Refuse requests with more tokens to compute. (default: 1048576)", least=1
-    )
-    max_queue_tokens: int = option(
-        262144, "N", "Answer 429 while more tokens wait to be computed. (default: 262144)", least=1
-    )
-    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536 a thread)", least=1)
     timeout: int = option(60, "SECONDS", "Give up a request after this time. (default: 60)", least=1)
     drain: int = option(30, "SECONDS", "Time to finish accepted requests after SIGTERM. (default: 30)", least=1)
     token_ids: bool = option(
@@ -139,12 +124,16 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
-        truncation=options.truncation, max_inputs=options.max_inputs,
-        max_queue_tokens=options.max_queue_tokens, timeout=options.timeout, api_key=key,
-        batch_tokens=options.batch_tokens or BATCH_TOKENS * thread_count(), cors=tuple(options.cors or ()),
-        hosts=hosts, max_candidates=options.max_candidates, max_predictions=options.max_predictions,
-        max_request_tokens=options.max_request_tokens, token_ids=options.token_ids, quiet=options.quiet,
-    )  # fmt: skip
+        truncation=options.truncation,
+        max_inputs=options.max_inputs,
+        timeout=options.timeout,
+        api_key=key,
+        batch_tokens=BATCH_TOKENS * thread_count(),
+        cors=tuple(options.cors or ()),
+        hosts=hosts,
+        token_ids=options.token_ids,
+        quiet=options.quiet,
+    )
     run(opened, limits, options.host, options.port, options.drain, None if options.uds is None else Path(options.uds))
 
 

@@ -205,7 +205,7 @@ class Exchange:
         lengths = {name: len(_names(options[name])) for name in LISTS if name in options}
         most = max(lengths.values(), default=0)
         if most > limits.max_candidates:
-            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,} (--max-candidates)"
+            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,}"
             raise Refusal(422, f"{why}: send fewer.", code="too_many_candidates")
         sides: list[str] = []
         for text in texts:
@@ -271,12 +271,12 @@ class Exchange:
         # A ranking by late interaction has token vectors, but not in its answer.
         if self.predictions > most and self.use != "late":
             why = f"The answer would have at least {self.predictions:,} predictions, more than {most:,}"
-            raise Refusal(422, f"{why} (--max-predictions): ask for fewer.", code="too_many_predictions")
+            raise Refusal(422, f"{why}: ask for fewer.", code="too_many_predictions")
 
     def _check_tokens(self, tokens: int) -> None:
         most = self.service.limits.max_request_tokens
         if tokens > most:
-            why = f"The request takes {tokens:,} tokens to compute, more than {most:,} (--max-request-tokens)"
+            why = f"The request takes {tokens:,} tokens to compute, more than {most:,}"
             raise Refusal(422, f"{why}: send fewer or shorter texts.", code="too_many_tokens")
 
     def _wait_for(self, tokens: int) -> None:

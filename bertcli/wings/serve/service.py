@@ -35,22 +35,23 @@ SECONDS_TO_END = 0.3
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server: sizes, times, keys, hosts and origins."""
+    """The limits of a server: sizes, times, keys, hosts and origins. The command sets the first ones."""
 
     truncation: Literal["auto", "error"] = "auto"
     max_inputs: int = 2048  # texts of a request
-    max_body: int = 8  # MB
-    max_queue_tokens: int = 262144
-    batch_tokens: int = 1536
     timeout: float = 60  # seconds for a request
     api_key: str | None = None
     cors: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()  # names of this server beside localhost, or "*"
-    max_candidates: int = 1000  # labels of zero-shot, targets, choices
-    max_predictions: int = 100_000  # of a request
-    max_request_tokens: int = 1_048_576
     token_ids: bool = False  # texts may be sent as ids of the model's vocabulary
     quiet: bool = False  # no line in the log for every request
+    batch_tokens: int = 1536
+    # The command has no options for these; tests set them.
+    max_body: int = 8  # MB
+    max_queue_tokens: int = 262144
+    max_candidates: int = 1000  # entries of an option that is a list: candidates, targets, labels
+    max_predictions: int = 100_000  # of a request
+    max_request_tokens: int = 1_048_576
 
 
 class Service:

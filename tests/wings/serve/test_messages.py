@@ -52,20 +52,19 @@ def running() -> Iterator[Running]:
             "/fill-mask",
             {"inputs": "[MASK]", "parameters": {"targets": ["a", "b", "c"]}},
             422,
-            "There are 3 candidates or targets, more than 2 (--max-candidates): send fewer.",
+            "There are 3 candidates or targets, more than 2: send fewer.",
         ),
         (
             "/fill-mask",
             {"inputs": "[MASK] " * 3, "parameters": {"top_k": 20}},
             422,
-            "The answer would have at least 60 predictions, more than 50 (--max-predictions): ask for fewer.",
+            "The answer would have at least 60 predictions, more than 50: ask for fewer.",
         ),
         (
             "/score",
             {"inputs": "a " * 40},
             422,
-            "The request takes 1,764 tokens to compute, more than 600 (--max-request-tokens): "
-            "send fewer or shorter texts.",
+            "The request takes 1,764 tokens to compute, more than 600: send fewer or shorter texts.",
         ),
         (
             "/tokenize",

@@ -124,7 +124,7 @@ async def embed_sparse(exchange: Exchange, request: SparseRequest) -> list[list[
     # An entry is small beside a label, which has a name.
     limit = 10 * exchange.service.limits.max_predictions
     if entries > limit:
-        why = f"The vectors have {entries:,} entries, more than {limit:,} (10 times --max-predictions)"
+        why = f"The vectors have {entries:,} entries, more than {limit:,}"
         raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many")
     exchange.predictions += entries
 
