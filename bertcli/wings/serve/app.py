@@ -37,10 +37,6 @@ ERROR_TYPES = {
     503: "server_error",
 }
 SHUTTING_DOWN = Refusal(503, "The server is shutting down: send the request again later.", code="draining")
-# Share of the timeout that a request has beyond it if its last batch is being computed: nearly all of its work is done.
-GRACE = 0.2
-# Between two looks at whether that batch is still computed.
-SECONDS_BETWEEN_LOOKS = 0.02
 # In messages that are written for the command line: "(--option …)", and the dashes of other options.
 COMMAND_LINE_OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")
 
@@ -117,37 +113,13 @@ class Server(Service):
         return StarletteRoute(path, endpoint, methods=[method])
 
     async def _in_time(self, exchange: Exchange, route: Route) -> Response:
-        """Answer a request within the timeout, or a little later if its last batch is being computed then.
-
-        Errors: TimeoutError; Refusal (429) for a request that nothing was computed for.
-        """
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.limits.timeout
-        try:
-            async with asyncio.timeout(None) as deadline:
-                timer = loop.call_at(end, self._expire, exchange, deadline, end)
-                self._deadlines.add(deadline)
-                try:
-                    return await self._response(exchange, route)
-                finally:
-                    timer.cancel()
-                    self._deadlines.discard(deadline)
-        except TimeoutError:
-            if not self._ended:
-                exchange.check_begun()
-            raise
-
-    def _expire(self, exchange: Exchange, deadline: asyncio.Timeout, end: float) -> None:
-        """End a request whose time is over; one that is being computed has some more time."""
-        # It has been answered.
-        if deadline not in self._deadlines:
-            return
-        loop = asyncio.get_running_loop()
-        more = GRACE * self.limits.timeout if exchange.is_nearly_done else 0.0
-        if loop.time() < end + more:
-            loop.call_later(SECONDS_BETWEEN_LOOKS, self._expire, exchange, deadline, end)
-        else:
-            deadline.reschedule(loop.time())
+        """Answer a request within the timeout. Errors: TimeoutError, also at the server's end."""
+        async with asyncio.timeout(self.limits.timeout) as deadline:
+            self._deadlines.add(deadline)
+            try:
+                return await self._response(exchange, route)
+            finally:
+                self._deadlines.discard(deadline)
 
     async def _response(self, exchange: Exchange, route: Route) -> Response:
         if not route.public:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import ceil
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -96,16 +97,6 @@ class Exchange:
     def is_short(self) -> bool:
         """True if writing the answer takes less than a millisecond, so that the event loop may do it."""
         return self.tokens + self.predictions <= FEW_TOKENS
-
-    @property
-    def is_nearly_done(self) -> bool:
-        """True if all of its texts are computed, or in the batch that is computed now."""
-        return self._call is not None and self._call.is_nearly_done
-
-    def check_begun(self) -> None:
-        """Refuse a request whose turn has not come when its time is over. Errors: Refusal."""
-        if self._call is not None and not self._call.taken:
-            raise busy(self.service.stream.give_up(self._call))
 
     async def values(
         self,
@@ -284,9 +275,7 @@ class Exchange:
         service = self.service
         excess = service.waiting + tokens - service.limits.max_queue_tokens
         if service.waiting and excess > 0:
-            # What waits is done within the time that a request may take.
-            speed = self.served.speed
-            raise busy(service.stream.turn_away(speed.seconds(excess), tokens, speed))
+            raise busy(self.served.speed.seconds(excess))
         service.waiting += tokens
 
     def _count(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
@@ -320,7 +309,7 @@ class Exchange:
             self.service.stream.add(call)
             values = await asyncio.wrap_future(call.future)
         except Busy as error:
-            raise busy(error.retry_after) from None
+            raise busy(error.seconds) from None
         self.service.metrics.observe("te_request_queue_duration", call.begun - call.arrived)
         self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
         for index, value in enumerate(values):
@@ -360,10 +349,11 @@ def _length(text: Text) -> int:
     return len(text.text) + len(text.pair or "")
 
 
-def busy(seconds: int) -> Refusal:
-    """The refusal of a request that cannot be answered in time. seconds: until the client may send it again."""
-    why = f"Too many requests are waiting to answer this one in time: try again in {number_of(seconds, 'second')}."
-    return Refusal(429, why, code="overloaded", retry_after=seconds)
+def busy(seconds: float) -> Refusal:
+    """The refusal of a request that cannot be answered in time. seconds: until it could be accepted."""
+    whole = max(1, ceil(seconds))
+    why = f"Too many requests are waiting to answer this one in time: try again in {number_of(whole, 'second')}."
+    return Refusal(429, why, code="overloaded", retry_after=whole)
 
 
 def _names(names: str | Sequence[str]) -> Sequence[str]:

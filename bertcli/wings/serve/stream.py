@@ -36,11 +36,11 @@ FASTER, SLOWER = 0.2, 0.5
 
 
 class Busy(Exception):
-    """A request that cannot be answered in time. `retry_after`: in how many seconds it could be accepted."""
+    """A request that cannot be answered in time. `seconds`: until it could be accepted."""
 
-    def __init__(self, retry_after: int) -> None:
+    def __init__(self, seconds: float) -> None:
         super().__init__()
-        self.retry_after = retry_after
+        self.seconds = seconds
 
 
 class TooLarge(Exception):
@@ -124,11 +124,6 @@ class QueuedTask:
         """The seconds that its items take that no batch has yet."""
         return self.speed.seconds(self.left)
 
-    @property
-    def is_nearly_done(self) -> bool:
-        """True if batches have all of its items, so that it is done with the batch that is computed now."""
-        return self.taken == len(self.items)
-
     def take(self) -> "BatchItem":
         """Take the first item that no batch has."""
         taken = BatchItem(self, self.items[self.taken], self.next_cost)
@@ -167,7 +162,6 @@ class Stream:
         self._large_had_turn = False  # whether the latest batch was a large call's: next is the turn of small ones
         self._running = Running(0.0, False)
         self._others_seconds = 0.0  # spent on others in the midst of a large computation
-        self._next_chance = 0.0  # when the latest of those that were refused may try again
         self._changed = Condition()
         self._ending = False
         self._thread = Thread(target=self._run, name="bertcli_compute", daemon=True)
@@ -191,27 +185,9 @@ class Stream:
             waiting = [one for one in self._calls if one.waits]
             seconds = self._seconds_until_done(call, waiting)
             if seconds > room and (waiting or self._running.until > monotonic()):
-                raise Busy(self.turn_away(seconds - room, call.left, call.speed))
+                raise Busy(seconds - room)
             self._calls = [*waiting, call]
             self._changed.notify()
-
-    def turn_away(self, seconds: float, tokens: int, speed: Speed) -> int:
-        """The seconds after which a refused request may try again.
-
-        seconds: until it could be accepted if no other request had been refused. Refused requests return one after
-        another, each when those before it could be done.
-        """
-        now = monotonic()
-        chance = max(now + seconds, self._next_chance)
-        self._next_chance = chance + speed.seconds(tokens)
-        return max(1, math.ceil(chance - now))
-
-    def give_up(self, call: QueuedTask) -> int:
-        """The seconds after which a request may try again whose time is over before its turn has come."""
-        with self._changed:
-            others = [one for one in self._calls if one.waits and one is not call]
-            allowed = SHARE_OF_TIME * (call.deadline - call.arrived)
-            return self.turn_away(self._seconds_until_done(call, others) - allowed, call.left, call.speed)
 
     @property
     def is_computing(self) -> bool:
@@ -285,8 +261,6 @@ class Stream:
     def _run(self) -> None:
         while batch := self._next():
             self._compute(batch)
-            with self._changed:
-                self._refuse_late()
 
     def _compute(self, batch: Batch) -> None:
         first = batch[0].call
@@ -324,26 +298,6 @@ class Stream:
             begun = monotonic()
             self._compute(batch)
             self._others_seconds += monotonic() - begun
-
-    def _refuse_late(self) -> None:
-        """Refuse those that cannot be done in time any more, before anything is computed for them."""
-        now, before = monotonic(), list[QueuedTask]()
-        behind = sum(call.left for call in self._calls if call.waits)
-        for call in self._calls:
-            if not call.waits:
-                continue
-            behind -= call.left
-            # It is done when its whole batch is, in which there may be texts of those behind it.
-            rest_of_batch = max(0, min(behind, self._batch_tokens - call.left))
-            done = now + self._seconds_until_done(call, before) + call.speed.seconds(rest_of_batch)
-            if call.taken:
-                # What has been begun is given up only if it cannot be done even at the best speed.
-                done = now + call.left / call.speed.best if call.speed.best else now
-            if done > call.deadline:
-                with suppress(InvalidStateError):
-                    call.future.set_exception(Busy(self.give_up(call)))
-            else:
-                before.append(call)
 
 
 def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:

@@ -290,27 +290,6 @@ def test_tokenizing_ends_with_its_request(sentence: Model) -> None:
         assert time.monotonic() < end
 
 
-@pytest.mark.parametrize(("seconds", "statuses"), [(1.3, (200, 429)), (4.0, (504, 429))])
-def test_the_end_of_a_requests_time(
-    sentence: Model, monkeypatch: pytest.MonkeyPatch, seconds: float, statuses: tuple[int, int]
-) -> None:
-    """What is being computed then is answered within a fifth more; what has not been begun can be asked again."""
-    compute = stream._values
-
-    def slow(task: Task[Any], items: Sequence[Item]) -> list[Any]:
-        time.sleep(seconds)
-        return compute(task, items)
-
-    monkeypatch.setattr(stream, "_values", slow)
-    with serving([sentence], Limits(quiet=True, timeout=1.2)) as running, ThreadPoolExecutor(1) as client:
-        first = client.submit(running.ask, "/embed", {"inputs": "tea"})
-        while not running.server.stream._running.until:
-            time.sleep(0.01)
-        second = running.ask("/embed", {"inputs": "tea", "normalize": False})
-        assert (first.result().status, second.status) == statuses, (first.result(), second)
-        assert int(second.headers["retry-after"]) >= 1
-
-
 def test_a_refused_request_waits_for_what_is_too_much_of_it(sentence: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """3 tokens wait, 33 texts have 99, and 100 may wait: at a token a second there is room for them in 2 seconds."""
     compute, goes_on = stream._values, threading.Event()

@@ -229,32 +229,15 @@ def test_what_cannot_be_done_in_time_is_refused_at_once(task: Echo) -> None:
         stream.add(one)
     with pytest.raises(Busy) as busy:
         stream.add(call(task, 100, speed, 10.1))
-    assert busy.value.retry_after == 1
+    assert 0 < busy.value.seconds < 1.01
     with pytest.raises(Busy) as busy:
         stream.add(call(task, 700, speed, 10.1))
-    assert busy.value.retry_after == 7
+    assert 6 < busy.value.seconds < 7.01
     with pytest.raises(TooLarge) as large:
         stream.add(call(task, 900, speed, 10.1))
     assert large.value.seconds == 9
     task.open.set()
     assert [len(one.future.result(30)) for one in accepted] == [1] * 8
-    first.result()
-    stream.end()
-
-
-def test_those_that_are_refused_return_one_after_another(task: Echo) -> None:
-    """Each when those before it could be done: not all of them at the same time."""
-    stream, speed = Stream(100), known(100)
-    first = begun(stream, task)
-    for _ in range(8):
-        stream.add(call(task, 100, speed, 10.1))
-    waits: list[int] = []
-    for _ in range(20):
-        with pytest.raises(Busy) as busy:
-            stream.add(call(task, 100, speed, 10.1))
-        waits.append(busy.value.retry_after)
-    assert waits == [*range(1, 21)]
-    task.open.set()
     first.result()
     stream.end()
 
@@ -280,24 +263,6 @@ def test_a_model_that_is_served_knows_its_speed_before_the_first_request() -> No
     took = time.perf_counter() - begun
     assert served.speed.rate is not None
     assert served.speed.rate > TELLING / took, "the faster of two runs, which are a part of this time"
-
-
-def test_what_is_too_late_is_refused_before_it_is_computed(task: Echo) -> None:
-    """The speed may be less than it was thought to be."""
-    stream, speed = Stream(10), Speed()
-    first = begun(stream, task)
-    calls = [call(task, 10, speed, 2.8) for _ in range(4)]
-    for one in calls:
-        stream.add(one)
-    slow = Slow(1.0, task.batches)
-    for one in calls:
-        one.task = slow  # type: ignore[assignment]
-    task.open.set()
-    first.result()
-    outcomes = [one.future.exception(30) for one in calls]
-    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Busy, Busy]
-    assert task.batches == [["first"], ["a"], ["a"]]
-    stream.end()
 
 
 @dataclass(eq=False)
