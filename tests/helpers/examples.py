@@ -8,7 +8,7 @@ from typing import Any
 from helpers.terminal import bertcli as run
 
 from bertcli import load
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 
 LABELLED = {
     "candidates.jsonl": '{"query": "tea", "documents": ["the king", "a cup of tea"], "labels": [0, 1]}',

@@ -13,7 +13,7 @@ import uvicorn
 from bertcli.model import Model
 from bertcli.wings.serve.app import Server
 from bertcli.wings.serve.run import listening
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import Limits
 
 

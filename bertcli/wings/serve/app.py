@@ -21,11 +21,11 @@ from starlette.types import Scope
 
 from bertcli.errors import BertcliError, damaged, number_of, quoted
 from bertcli.wings.serve.answers import CHUNK, Answer, LongResponse, written
-from bertcli.wings.serve.door import Door
 from bertcli.wings.serve.exchange import Exchange, busy
+from bertcli.wings.serve.host_and_origin import HostAndOrigin
 from bertcli.wings.serve.requests import LONG_BODY, Refusal, parse_json
 from bertcli.wings.serve.routes import Route, all_routes, has_openai_errors
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import BODIES_HELD, Limits, Service
 from bertcli.wings.serve.stream import Abandoned
 
@@ -59,7 +59,8 @@ class Server(Service):
         self._deadlines: set[asyncio.Timeout] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = False
-        middleware = [Middleware(Door, hosts=limits.hosts, origins=limits.cors, refusal=self._at_the_door)]
+        checked = Middleware(HostAndOrigin, hosts=limits.hosts, origins=limits.cors, refusal=self._outside_of_a_route)
+        middleware = [checked]
         if limits.cors:
             cors = Middleware(
                 CORSMiddleware,
@@ -196,8 +197,8 @@ class Server(Service):
         self._log(Exchange(self, request), response)
         return response
 
-    def _at_the_door(self, scope: Scope, error: Exception) -> Response:
-        """The error answer to a request that the door refused, or that failed outside of a route."""
+    def _outside_of_a_route(self, scope: Scope, error: Exception) -> Response:
+        """The error answer to a request with a wrong Host or Origin, or that failed outside of a route."""
         response = self._refusal(scope["path"], error)
         self._log(Exchange(self, Request(scope)), response)
         return response

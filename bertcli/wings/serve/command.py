@@ -105,7 +105,7 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     from bertcli.engine.threads import thread_count
     from bertcli.tasks.running.batches import BATCH_TOKENS
     from bertcli.wings.serve.run import serve as run
-    from bertcli.wings.serve.served import Served
+    from bertcli.wings.serve.served_model import Served
     from bertcli.wings.serve.service import Limits
 
     opened = []

@@ -12,7 +12,7 @@ from bertcli.folder.prompts import Role
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import Listed, Refusal, TruncatingRequest
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 
 # Uses of models that give vectors.
 EMBEDDERS = ("encode",)

@@ -26,7 +26,7 @@ from bertcli.wings.serve.requests import (
     validate,
 )
 from bertcli.wings.serve.routes import Route
-from bertcli.wings.serve.served import Served, spec_of_use
+from bertcli.wings.serve.served_model import Served, spec_of_use
 from bertcli.wings.serve.service import Service
 from bertcli.wings.serve.stream import SHARE_OF_TIME, Abandoned, Busy, QueuedTask, TooLarge, Value
 
@@ -124,7 +124,7 @@ class Exchange:
         if length is not None:
             may_cut = True
         estimate = self._estimate(task, texts) + sum(map(len, ids or ()))
-        self._wait_for(estimate)
+        self._admit(estimate)
 
         def prepare() -> QueuedTask:
             planned = self.served.plan(task, request.truncation_direction, **given)
@@ -138,12 +138,12 @@ class Exchange:
 
         leaving = asyncio.ensure_future(self._leave())
         try:
-            short = not has_lists and estimate <= FEW_TOKENS and not self.served.opens_model(given)
-            call = await self.in_thread(prepare, unless=short)
-            service.waiting += call.left - estimate
-            estimate = call.left
-            service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
-            return await self._computed(call)
+            with service.queue.hold(estimate) as held:
+                short = not has_lists and estimate <= FEW_TOKENS and not self.served.opens_model(given)
+                call = await self.in_thread(prepare, unless=short)
+                held.tokens = call.left
+                service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
+                return await self._computed(call)
         except TooLarge as error:
             why = (
                 f"The request takes about {number_of(error.seconds, 'second')}, more than --timeout {limits.timeout:g}"
@@ -151,7 +151,6 @@ class Exchange:
             raise Refusal(422, f"{why} allows: send fewer texts at once.", code="too_many_tokens") from None
         finally:
             leaving.cancel()
-            service.waiting -= estimate
 
     def listed(self, value: Any) -> list[Any]:
         """Make a list of an input, or of several. Errors: Refusal for none, an empty text alone, or too many."""
@@ -270,13 +269,11 @@ class Exchange:
             why = f"The request takes {tokens:,} tokens to compute, more than {most:,}"
             raise Refusal(422, f"{why}: send fewer or shorter texts.", code="too_many_tokens")
 
-    def _wait_for(self, tokens: int) -> None:
-        """Count tokens as waiting. Errors: Refusal for more than may wait; where nothing waits, any number may."""
-        service = self.service
-        excess = service.waiting + tokens - service.limits.max_queue_tokens
-        if service.waiting and excess > 0:
+    def _admit(self, tokens: int) -> None:
+        """Refuse a request with more tokens than the queue has room for. Errors: Refusal."""
+        excess = self.service.queue.excess(tokens)
+        if excess:
             raise busy(self.served.speed.seconds(excess))
-        service.waiting += tokens
 
     def _count(self, items: Sequence[Item], may_cut: bool, reported: bool) -> None:
         """Count texts and tokens, and the texts that were cut. Errors: Refusal, if none may be cut."""

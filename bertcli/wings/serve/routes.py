@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeVar, get_type_hints
 
 from bertcli.wings.serve.requests import RequestModel
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 
 T = TypeVar("T")
 

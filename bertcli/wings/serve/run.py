@@ -18,7 +18,7 @@ import uvicorn
 from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError
 from bertcli.wings.serve.app import Server
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import Limits
 
 # The status of a process that Ctrl-C ended.

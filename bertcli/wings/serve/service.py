@@ -2,9 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from time import time
@@ -15,7 +15,7 @@ from bertcli.report.terminal import visible
 from bertcli.wings.serve.metrics import Metrics
 from bertcli.wings.serve.requests import Refusal
 from bertcli.wings.serve.routes import paths_for
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.stream import Stream
 
 T = TypeVar("T")
@@ -54,10 +54,44 @@ class Limits:
     max_request_tokens: int = 1_048_576
 
 
+class Held:
+    """The tokens that a request holds in the queue: an estimate, until they are counted."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+
+class Queue:
+    """The tokens of the requests that are not answered yet; each request holds its own while it is computed."""
+
+    def __init__(self, most_tokens: int) -> None:
+        self._most_tokens = most_tokens
+        self._holding: set[Held] = set()
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that all requests hold."""
+        return sum(held.tokens for held in self._holding)
+
+    def excess(self, tokens: int) -> int:
+        """How many of a request's tokens are too many; where nothing waits, any number may."""
+        return max(0, self.tokens + tokens - self._most_tokens) if self._holding else 0
+
+    @contextmanager
+    def hold(self, tokens: int) -> Iterator[Held]:
+        """`with queue.hold(tokens) as held:` Hold tokens until they are computed, or are not wanted any more."""
+        held = Held(tokens)
+        self._holding.add(held)
+        try:
+            yield held
+        finally:
+            self._holding.discard(held)
+
+
 class Service:
     """The models, the stream, and counts of requests.
 
-    draining: accept no more requests, finish those accepted. waiting: tokens of requests that are not answered yet.
+    draining: accept no more requests, finish those accepted. queue: tokens of requests that are not answered yet.
     bytes_held: of their bodies.
     """
 
@@ -69,7 +103,7 @@ class Service:
         self.draining = False
         # Seconds since 1970, which OpenAI's list of models has.
         self.begun = int(time())
-        self.waiting = 0
+        self.queue = Queue(limits.max_queue_tokens)
         self.bytes_held = 0
         # For parsing, tokenizing and writing answers, which would hold up the event loop.
         self._pool = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="bertcli_read")

@@ -216,7 +216,7 @@ def test_the_server_takes_it(mini: Path) -> None:
     pytest.importorskip("starlette")
     from helpers.served import serving
 
-    from bertcli.wings.serve.served import Served
+    from bertcli.wings.serve.served_model import Served
 
     model = library.load(HELD_MODEL, classifier=mini)
     served = Served(model, HELD_MODEL)

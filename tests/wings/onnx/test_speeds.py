@@ -246,13 +246,6 @@ def test_doctor_prints_the_times_of_a_model(made: Made, monkeypatch: pytest.Monk
     assert record[2] == {"sentences": 8, "tokens": 32, "numpy_ms": 40.0, "onnx_ms": 50.0, "faster": "numpy"}
 
 
-def test_the_server_chooses_by_itself() -> None:
-    from bertcli.wings.serve.command import ServedEngine
-
-    assert ServedEngine().engine == "auto"
-    assert "auto (default)" in " ".join(bertcli("serve", "--help").out.replace("│", " ").split())
-
-
 # ------------------------------------------------------------------------------------------------- int8
 
 

@@ -10,7 +10,7 @@ from bertcli.wings.serve.api.tasks import TextsRequest
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import Refusal
 from bertcli.wings.serve.routes import paths_for, route, route_at
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 
 # The route that answers each task of `huggingface_hub.InferenceClient`.
 ROUTES_OF_TASKS = {

@@ -12,7 +12,7 @@ from bertcli.wings.serve.embedding import EMBEDDERS, Inputs, Vector, VectorReque
 from bertcli.wings.serve.exchange import Exchange, Usage
 from bertcli.wings.serve.requests import Refusal, either
 from bertcli.wings.serve.routes import route
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 
 
 class EmbeddingsRequest(VectorRequest):

@@ -18,7 +18,7 @@ from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
 from bertcli.wings.serve.routes import ROUTES, Route
-from bertcli.wings.serve.served import spec_of_use
+from bertcli.wings.serve.served_model import spec_of_use
 
 # Our options by their names in transformers' pipelines.
 PIPELINE_NAMES = {

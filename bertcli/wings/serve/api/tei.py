@@ -23,7 +23,7 @@ from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.ranking import RANKERS, Documents, RankingRequest
 from bertcli.wings.serve.requests import Listed, Refusal, RequestModel, either
 from bertcli.wings.serve.routes import paths_for, route
-from bertcli.wings.serve.served import Served
+from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.stream import Abandoned
 
 # The keys of /info that TEI has; the others are of bertcli.

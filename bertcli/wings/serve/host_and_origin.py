@@ -31,7 +31,7 @@ HEADERS = {
 Headers = Mapping[bytes, str]
 
 
-class Door:
+class HostAndOrigin:
     """ASGI middleware: checks requests, and answers errors that the application raises, as JSON."""
 
     def __init__(
