@@ -221,7 +221,7 @@ def wilson() -> list[Case]:
 def mcnemar() -> list[Case]:
     """The exact test: of the items on which one is right, a half is the better one's."""
     cases = []
-    for better, worse in ((0, 0), (1, 0), (5, 0), (3, 9), (12, 12), (40, 61)):
+    for better, worse in ((0, 0), (1, 0), (5, 0), (3, 9), (12, 12), (40, 61), (900, 1020), (9900, 10100)):
         p = scipy.stats.binomtest(better, better + worse).pvalue if better + worse else 1.0
         cases.append({"better": better, "worse": worse, "p": float(p)})
     return cases

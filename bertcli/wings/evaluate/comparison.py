@@ -12,7 +12,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from math import comb
+from math import exp, lgamma, log
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from bertcli.wings.evaluate.outcome import Results
 FLIPS = 10_000
 # Items up to which they are exchanged one by one: the exchanges of 500 take seconds, those of 5,000 minutes.
 MOST_EXCHANGED = 500
+# Share of a sum below which a further term changes no digit.
+NEGLIGIBLE = 1e-20
 # A smaller p is written as "p < 0.001".
 SMALLEST_P = 0.001
 # The 80 % point of the normal distribution, for a difference that is seen with a power of 80 %.
@@ -128,9 +130,16 @@ def bonett_price(better: int, worse: int, n: int) -> tuple[float, float, float]:
 
 def mcnemar(better: int, worse: int) -> float:
     """McNemar's exact two-sided p. better, worse: the items on which only one of two models is right. McNemar 1947."""
-    total = better + worse
-    tail = sum(comb(total, k) for k in range(min(better, worse) + 1))
-    return min(1.0, float(2 * tail / 2**total))
+    total, fewer = better + worse, min(better, worse)
+    # Each term follows from the one before it, downwards from the largest; those below 1e-20 of it change no digit.
+    ratio = tail = 1.0
+    for k in range(fewer, 0, -1):
+        ratio *= k / (total - k + 1)
+        tail += ratio
+        if ratio < NEGLIGIBLE * tail:
+            break
+    largest = lgamma(total + 1) - lgamma(fewer + 1) - lgamma(total - fewer + 1) - total * log(2)
+    return min(1.0, 2 * tail * exp(largest))
 
 
 def permuted(a: Results, b: Results, names: Sequence[str], resampling: Resampling) -> dict[str, float]:

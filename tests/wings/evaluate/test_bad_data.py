@@ -492,3 +492,36 @@ def test_only_tables_have_a_header(command: tuple[str, ...], option: tuple[str, 
     file = tmp_path / "data.jsonl"
     file.write_text(json.dumps(GOOD), encoding="utf-8")
     assert f"{option[0]} is for the columns of a .csv or .tsv file" in bertcli(*command, file, *option).error
+
+
+LATIN = "Perú".encode("latin-1")
+# Of each format a file that is Latin-1 in line 2, or throughout, and a command that reads it.
+NOT_UTF8: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "data.txt": (b"tea\n" + LATIN + b"\n", ("evaluate", "FILE")),
+    "data.csv": (b"text,label\n" + LATIN + b",positive\n", ("evaluate", "FILE")),
+    "data.tsv": (b"text\tlabel\n" + LATIN + b"\tpositive\n", ("evaluate", "FILE")),
+    "data.jsonl": (b'{"text": "tea", "label": "positive"}\n{"text": "' + LATIN + b'"}\n', ("evaluate", "FILE")),
+    "data.conll": (b"tea O\n" + LATIN + b" B-LOC\n", ("probe", "-i", "FILE", "--words")),
+    "tag.conll": (b"tea O\n" + LATIN + b" B-LOC\n", ("evaluate", "FILE", "--task", "tag", "-m", "MODEL")),
+    "data.conllu": (b"1 tea tea N\n2 " + LATIN + b" x N\n", ("probe", "-i", "FILE", "--words")),
+    "comment.conllu": (b"1 tea tea N\n# " + LATIN + b"\n", ("probe", "-i", "FILE", "--words")),
+    "data.json": (b'{"data": ["' + LATIN + b'"]}', ("evaluate", "FILE", "-m", "MODEL")),
+    "qrels.txt": (b"q 0 d 1\nq 0 " + LATIN + b" 1\n", ("evaluate", "FILE", "--run", "FILE")),
+    "data.fasta": (b">a\n" + LATIN + b"\n", ("encode", "-i", "FILE", "-o", "OUT")),
+    "words.txt": (b"tea\n" + LATIN + b"\n", ("search", "tea", "-i", "FILE")),
+    "words.md": (b"tea\n" + LATIN + b"\n", ("search", "tea", "-i", "FILE")),
+    "pairs.csv": (b"text,text_pair\ntea," + LATIN + b"\n", ("similarity", "-i", "FILE", "--pair-column", "text_pair")),
+}
+
+
+@pytest.mark.parametrize("name", NOT_UTF8)
+def test_every_reader_refuses_a_file_that_is_not_utf_8(made: Made, tmp_path: Path, name: str) -> None:
+    content, arguments = NOT_UTF8[name]
+    file = tmp_path / name
+    file.write_bytes(content)
+    model = made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
+    named = {"FILE": file, "MODEL": model, "OUT": tmp_path / "v.npy"}
+    error = bertcli(*(named.get(one, one) for one in arguments)).error
+    where = f"{file}: not UTF-8 (there is a byte 0xfa)" if name == "data.json" else f"{file}, line 2: not UTF-8"
+    assert where in error
+    assert "save the file as UTF-8" in error

@@ -183,3 +183,28 @@ def test_an_unknown_label_names_its_line_and_can_be_mapped(tmp_path: Path) -> No
         "line 3: the label 'nay' is not one of this model's: 'negative', 'positive'" in bertcli("evaluate", file).error
     )
     assert bertcli("evaluate", file, "--rename-label", "nay=negative").status == 0
+
+
+STARS = {0: "1 star", 1: "2 stars", 2: "10 stars"}
+PLAIN = {0: "bad", 1: "good", 2: "so-so"}
+RANGES = {0: "0 to 3", 1: "4 to 6", 2: "7 to 9"}
+
+
+def test_a_number_in_the_data_is_a_position_unless_the_labels_are_numbers(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    for labels, number, meant in (
+        (PLAIN, 0, "bad"), (PLAIN, 2, "so-so"), (STARS, 1, "1 star"), (STARS, 2, "2 stars"), (STARS, 10, "10 stars"),
+        ({0: "LABEL_1", 1: "LABEL_0"}, 1, "LABEL_1"),
+    ):  # fmt: skip
+        file.write_text(f"text,label\nThe king drinks tea.,{number}\n")
+        folder = made(head="classifier", id2label=labels)
+        left = bertcli("evaluate", file, "-m", folder, "--format", "json")
+        assert f"the label {number} in the data is taken for {meant!r}" in left.err
+        (row,) = [row for row in json.loads(left.out)["models"][0]["labels"] if row["support"]]
+        assert row["label"] == meant
+    for labels, number in ((PLAIN, 3), (STARS, 0), (STARS, 3), (RANGES, 0), (RANGES, 1)):
+        file.write_text(f"text,label\nThe king drinks tea.,{number}\n")
+        error = bertcli("evaluate", file, "-m", made(head="classifier", id2label=labels)).error
+        assert f"line 2: the label '{number}' is not one of this model's" in error
+    file.write_text("text,label\nThe king drinks tea.,good\n")
+    assert "is taken for" not in bertcli("evaluate", file, "-m", made(head="classifier", id2label=PLAIN)).err

@@ -1,6 +1,7 @@
 """The figures are those of the reference libraries on the same numbers: `tests/reference/record_evaluate.py`."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,10 @@ def test_several_comparisons_are_corrected_as_holm_does() -> None:
     some: list[Case] = [{"metric": "f1", "p": p} for p in (0.04, 0.01, 0.03)]
     holm(some)
     assert [one["p_holm"] for one in some] == pytest.approx([0.06, 0.03, 0.06])
+
+
+def test_a_million_differing_items_take_no_time() -> None:
+    """A sum of whole binomials takes minutes for so many."""
+    begun = time.perf_counter()
+    assert mcnemar(499_000, 501_000) == pytest.approx(0.0456083, abs=1e-6)
+    assert time.perf_counter() - begun < 1

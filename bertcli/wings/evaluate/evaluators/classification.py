@@ -1,6 +1,8 @@
 """Evaluator of `classification`: predicted against true labels, and the calibration of the probabilities."""
 
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,10 +18,12 @@ from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Curve, Details, Names, Outcome, usable
 
+logger = logging.getLogger("bertcli")
 # Percent of the texts, the most confident ones, for accuracy@50% and the like.
 COVERAGES = (50, 80, 90)
 # Probability above which a multi-label model's label counts as predicted.
 LIKELY = 0.5
+NUMBER = re.compile(r"\d+")
 # Wrong texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30).
 FEWEST_WRONG = 5
 
@@ -46,6 +50,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     read = partial(true_labels, names=names, renamed=options.rename_label or {}, multi_label=multi_label)
     known, readable = data.left_out.read_or_skip(data.rows, read, np.zeros(len(names)))
     true = np.array(known)
+    _note_numbers(data.rows, names, options.rename_label or {}, multi_label)
     if multi_label:
         predicted = np.asarray(p > LIKELY, np.float64)
         surprise = np.abs(p - true).max(axis=1)
@@ -70,27 +75,32 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     ]
 
 
+def positions_by_number(names: Names) -> dict[str, int]:
+    """The label that each number in the data stands for, as its position among the model's labels.
+
+    A number is a position, from 0, unless the labels are numbers themselves: 1 is "1 star", though that is the label at
+    position 0. Empty where that is ambiguous: each label has a number, but not one of its own.
+    """
+    numbers = [NUMBER.findall(name) for name in names]
+    if not all(numbers):
+        return {str(position): position for position in range(len(names))}
+    single = {str(int(of_name[0])): position for position, of_name in enumerate(numbers) if len(of_name) == 1}
+    return single if len(single) == len(names) else {}
+
+
 def true_labels(row: Text, names: Names, renamed: Mapping[str, str], multi_label: bool) -> Numbers:
     """1 for the true labels [label] of a row, else 0.
 
-    A label is given by name, as --rename-label says, or by number; several are a list, or stand between commas. Errors:
-    ValueError for an unknown label, and for more or less than one where the model chooses one.
+    A label is given by name, as --rename-label says, or by number (`positions_by_number`); several are a list, or stand
+    between commas. Errors: ValueError for an unknown label, and for more or less than one where the model chooses one.
     """
-    if isinstance(row.label, list):
-        given = row.label
-    elif multi_label:
-        given = row.label.split(",")
-    else:
-        given = [row.label]
     found = np.zeros(len(names))
-    for written in given:
-        if not written.strip():
-            continue
-        label = renamed.get(written.strip(), written.strip())
+    positions = positions_by_number(names)
+    for label in _labels_in(row, renamed, multi_label):
         if label in names:
             found[names.index(label)] = 1
-        elif label.isdecimal() and len(label) < 10 and int(label) < len(names):
-            found[int(label)] = 1
+        elif label in positions:
+            found[positions[label]] = 1
         else:
             known = ", ".join(map(quoted, names[:20]))
             raise ValueError(
@@ -99,6 +109,29 @@ def true_labels(row: Text, names: Names, renamed: Mapping[str, str], multi_label
     if not multi_label and found.sum() != 1:
         raise ValueError(f"there is {'more than one' if found.any() else 'no'} label, and this model chooses one.")
     return found
+
+
+def _labels_in(row: Text, renamed: Mapping[str, str], multi_label: bool) -> list[str]:
+    """The labels of a row as --rename-label calls them."""
+    if isinstance(row.label, list):
+        given = row.label
+    elif multi_label:
+        given = row.label.split(",")
+    else:
+        given = [row.label]
+    written = [name.strip() for name in given if name.strip()]
+    return [renamed.get(name, name) for name in written]
+
+
+def _note_numbers(rows: Sequence[Text], names: Names, renamed: Mapping[str, str], multi_label: bool) -> None:
+    """Log what the first number among the labels of the data was taken for."""
+    positions = positions_by_number(names)
+    for row in rows:
+        for label in _labels_in(row, renamed, multi_label):
+            if label not in names and label in positions:
+                note = "the label %s in the data is taken for %s (--rename-label %s=… says otherwise)."
+                logger.info(note, label, quoted(names[positions[label]]), label)
+                return
 
 
 def _spelled(labels: Numbers, names: Names, probabilities: Numbers | None = None) -> str:

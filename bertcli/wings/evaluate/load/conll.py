@@ -33,7 +33,10 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
     document = 0
     for line in chain(LineFile(file), [END_OF_FILE]):
         cells = cells_of(line.text)
-        if not cells or cells[0] == DOCUMENT:
+        if line.error:
+            # First: a line that is not UTF-8 may have a word and a tag all the same.
+            bad = bad or line.error
+        elif not cells or cells[0] == DOCUMENT:
             if bad:
                 left_out.add(bad)
             elif words:
@@ -47,7 +50,7 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
             words.append(cells[word])
             tags.append(cells[tag])
         elif not cells[0].startswith("#"):
-            bad = bad or line.error or f"{line.location}: {quoted(line.text)} has no word and a tag such as O or B-PER."
+            bad = bad or f"{line.location}: {quoted(line.text)} has no word and a tag such as O or B-PER."
 
 
 def cells_of(line: str) -> list[str]:

@@ -35,6 +35,9 @@ def _articles(file: str) -> list[Any]:
     try:
         with open(file, encoding="utf-8") as stream:
             articles = json.load(stream)["data"]
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise BertcliError(f"{file}: not UTF-8 (there is a byte 0x{byte:02x}): save the file as UTF-8.") from None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         articles = None
     if not isinstance(articles, list):
