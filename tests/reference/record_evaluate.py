@@ -104,8 +104,10 @@ def several(random: np.random.Generator) -> list[Case]:
         true[:, 3], chosen[:, 4] = False, False
         true[:, 5] = chosen[:, 5] = False
         p = np.where(chosen, 0.5 + random.random((count, 6)) / 2, random.random((count, 6)) / 2).round(6)
+        # A label that neither is true nor was found has no F1 to be a part of the mean.
+        occurring = np.flatnonzero((true | chosen).any(axis=0))
         averages = {
-            f"{name}_f1": sk.f1_score(true, chosen, average=name, zero_division=0)
+            f"{name}_f1": sk.f1_score(true, chosen, average=name, labels=occurring, zero_division=0)
             for name in ("macro", "micro", "weighted")
         }
         figures = {**averages, "accuracy": sk.accuracy_score(true, chosen)}

@@ -29,6 +29,8 @@ Z = NormalDist().inv_cdf(0.975)
 FEWEST = 10  # items that can be resampled: fewer say too little of a spread; a judgement, see decisions/intervals.md
 # Groups of items that are left out in turn, at most, to see how much single items change a figure.
 MOST_GROUPS = 200
+# Items from which a mean of losses has an interval: a rare one, many times the others, may be missing among fewer.
+FEWEST_LOSSES = 60
 LEAST_DEFINED = 0.95  # share of the draws in which a figure must be defined
 ROUNDING = 1e-9  # draws that differ by less are equal
 
@@ -67,7 +69,9 @@ class FigureFacts:
 
     item_values: of a figure that is a mean over items, the value of each [item], NaN for one that does not count.
     shares: of a figure that is a share of independent items. no_interval: figures that cannot have one, and why.
-    bias_corrected: figures that are the best of several on the same items, so that most draws lie above them.
+    bias_corrected: figures that most draws lie on one side of: the best of several on the same items, and a mean of
+    many labels' F1, each of which reads too low where its texts are few.
+    losses: means of values without an upper bound, of which a few may decide.
     counts: of how many items a figure is made, where that is not all of them.
     """
 
@@ -75,6 +79,7 @@ class FigureFacts:
     shares: Mapping[str, Share] = field(default_factory=dict)
     no_interval: Mapping[str, str] = field(default_factory=dict)
     bias_corrected: Collection[str] = ()
+    losses: Collection[str] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -89,6 +94,16 @@ class Resampling:
         else:
             _, self._cluster_of = np.unique(clusters, return_inverse=True)
         self.count = int(self._cluster_of.max(initial=-1)) + 1
+
+    @property
+    def even_count(self) -> float:
+        """The number of clusters of equal sizes that tell as much: (Σ size)² / Σ size². Kish 1965."""
+        sizes = np.bincount(self._cluster_of)
+        return float(sizes.sum() ** 2 / (sizes.astype(np.float64) ** 2).sum())
+
+    def sums(self, values: Numbers) -> Numbers:
+        """The sum of the values [item] of each cluster [cluster]."""
+        return np.bincount(self._cluster_of, values, self.count)
 
     def draws(self) -> Iterator[Numbers]:
         """Yield blocks of draws: the times that each item is in each of DRAWS draws [some draws, item]."""
@@ -175,13 +190,16 @@ def _with_interval(
         return figure._replace(low=low, high=high)
     if min(resampling.count, figure.n) < FEWEST:
         return figure._replace(reason=f"fewer than {FEWEST} {what}: too few to resample")
+    if name in facts.losses and min(resampling.count, figure.n) < FEWEST_LOSSES:
+        few = f"fewer than {FEWEST_LOSSES} {what}: a few large losses decide the mean, and may be missing here"
+        return figure._replace(reason=few)
     if len(defined) < LEAST_DEFINED * len(figure.drawn):
         undefined = 1 - len(defined) / len(figure.drawn)
         return figure._replace(reason=f"not defined in {undefined:.0%} of the resamples")
     if np.ptp(defined) <= ROUNDING * max(1, abs(figure.value)):
         return figure._replace(reason=f"all {what} give the same, so resampling shows no spread")
     corrected = name in facts.bias_corrected
-    low, high = percentiles(figure.value, defined, left_out, resampling.count, corrected)
+    low, high = percentiles(figure.value, defined, left_out, resampling.even_count, corrected)
     return figure._replace(low=low, high=high)
 
 
@@ -197,14 +215,17 @@ def wilson(share: Share) -> tuple[float, float]:
 
 
 def percentiles(
-    value: float, drawn: Numbers, left_out: Numbers, count: int, bias_corrected: bool = False
+    value: float, drawn: Numbers, left_out: Numbers, count: float, bias_corrected: bool = False
 ) -> tuple[float, float]:
     """Two percentiles of the draws, widened for few items and shifted for skew, and so that the value lies inside.
 
     drawn: the figure in each draw [draw]. left_out: the figure without one item, or one group of them [group].
+    count: of items, or of clusters as `even_count` has it: one large cluster decides more than its share of the draws.
     bias_corrected: shift them also so far as the draws' median lies from the value, as BCa does (Efron 1987). Other
     figures have no bias worth the name, and then the correction adds but noise.
     """
+    # One cluster may be nearly all there is.
+    count = max(count, 2.0)
     widened_z = (count / (count - 1)) ** 0.5 * _student(count - 1)
     without_parts = left_out[np.isfinite(left_out)]
     changes = without_parts.mean() - without_parts
@@ -223,7 +244,7 @@ def percentiles(
     return min(low, value), max(high, value)
 
 
-def _student(freedom: int) -> float:
+def _student(freedom: float) -> float:
     """The 97.5 % point of Student's t, to 0.003 from 9 degrees on. Abramowitz and Stegun 1964, 26.7.5."""
     first = (Z**3 + Z) / 4
     second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96

@@ -7,11 +7,14 @@
   exchanges after which the figures differ as much as they do. With more than MOST_EXCHANGED items each of MOST_GROUPS
   groups of them has the share of the difference that leaving it out shows (a pseudo-value of Tukey 1958), and an
   exchange flips the sign of that: the same for a mean, close for any smooth figure, and a hundredth of the time.
-* `smallest` is the difference that would have been seen in 80 % of such files, from the spread of the draws.
+* A model is better if the interval and p both say so.
+* `smallest` is the difference that would have been seen in 80 % of such files: from the spread of the draws, of two
+  shares from the spread that such a difference brings (`detectable`).
 * With more than two models each is compared with the first, and p is corrected as Holm (1979) does.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import exp, lgamma, log
 
 import numpy as np
@@ -39,8 +42,16 @@ MOST_EXCHANGED = 500
 NEGLIGIBLE = 1e-20
 # A smaller p is written as "p < 0.001".
 SMALLEST_P = 0.001
-# The 80 % point of the normal distribution, for a difference that is seen with a power of 80 %.
-POWER = 0.8416
+# The largest p at which a difference is one.
+SIGNIFICANT = 0.05
+# The share of files that show the smallest difference that can be seen, and that point of the normal distribution.
+POWER, POWER_Z = 0.8, 0.8416
+# Items, or clusters, that must differ: of five, all better, a sign test's p is 0.0625.
+FEWEST_DIFFERING = 6
+# Items up to which the power of the exact test is computed; with more it is that of the normal distribution.
+FEW_SHARES = 200
+# Of a difference of shares.
+PRECISION = 1e-4
 
 
 def differences(
@@ -92,15 +103,19 @@ def _difference(
         reason = "one of the figures is not defined"
     elif changes is not None and len(changes) > 1:
         better, worse = int((changes > 0).sum()), int((changes < 0).sum())
-        record["low"], record["high"], error = bonett_price(better, worse, len(changes))
-        p, test, smallest = mcnemar(better, worse), "McNemar", (Z + POWER) * error
+        record["low"], record["high"] = bonett_price(better, worse, len(changes))
+        p, test = mcnemar(better, worse), "McNemar"
+        smallest = detectable(2 * min(better, worse) / len(changes), len(changes))
     elif min(resampling.count, of_a.n) < FEWEST:
         reason = f"fewer than {FEWEST} items: too few to resample"
     elif not defined.size or np.ptp(defined) <= ROUNDING:
         reason = "the two do not differ on any item"
+    elif (differing := _differing(name, a, b, resampling)) is not None and differing < FEWEST_DIFFERING:
+        what = "clusters" if resampling.clustered else "items"
+        reason = f"the two differ on {differing} {what} only: fewer than {FEWEST_DIFFERING} cannot show a difference"
     else:
-        record["low"], record["high"] = percentiles(value, defined, left_out, resampling.count)
-        smallest = (Z + POWER) * float(defined.std())
+        record["low"], record["high"] = percentiles(value, defined, left_out, resampling.even_count)
+        smallest = (Z + POWER_Z) * float(defined.std())
     record |= {"p": p, "test": test if p is not None else None, "smallest": smallest}
     return record | ({"reason": reason} if reason else {})
 
@@ -116,8 +131,16 @@ def _changed_items(name: str, a: Results, b: Results) -> Numbers | None:
     return changes if np.isin(changes, (-1, 0, 1)).all() else None
 
 
-def bonett_price(better: int, worse: int, n: int) -> tuple[float, float, float]:
-    """The interval of a difference of paired shares, and its standard error. Bonett and Price 2012."""
+def _differing(name: str, a: Results, b: Results, resampling: Resampling) -> int | None:
+    """Of a figure that is a mean for both models, the number of items, or clusters, on which these differ."""
+    if name not in a.facts.item_values or name not in b.facts.item_values:
+        return None
+    changes = np.nan_to_num(b.facts.item_values[name] - a.facts.item_values[name])
+    return int((np.abs(resampling.sums(changes)) > ROUNDING).sum())
+
+
+def bonett_price(better: int, worse: int, n: int) -> tuple[float, float]:
+    """The interval of a difference of paired shares. Bonett and Price 2012."""
     # One item is added to each count, as Agresti and Coull do for one share.
     up, down = (better + 1) / (n + 2), (worse + 1) / (n + 2)
     difference = up - down
@@ -125,7 +148,57 @@ def bonett_price(better: int, worse: int, n: int) -> tuple[float, float, float]:
     low = max(-1.0, difference - Z * error)
     high = min(1.0, difference + Z * error)
     value = (better - worse) / n
-    return min(low, value), max(high, value), error
+    return min(low, value), max(high, value)
+
+
+@cache
+def detectable(disagreement: float, n: int) -> float | None:
+    """The smallest difference of two shares of n paired items that is seen in 80 % of files; None if none is.
+
+    disagreement: the share of items on which the models differ, each as often the better one. A difference d has
+    the standard error √((d + disagreement − d²) / n), so that the least one that is seen solves
+    d = (z + 0.84) √((d + disagreement − d²) / n) (Connor 1987). McNemar's exact test asks for more
+    where items are few: six that differ, at the least.
+    """
+    factor = (Z + POWER_Z) ** 2 / n
+    # The positive root of (1 + factor) d² − factor d − factor · disagreement = 0.
+    root = (factor**2 + 4 * (1 + factor) * factor * disagreement) ** 0.5
+    low, high = (factor + root) / (2 * (1 + factor)), 1 - disagreement
+    if low > high or n > FEW_SHARES:
+        return None if low > high else low
+    if power(high, disagreement, n) < POWER:
+        return None
+    if power(low, disagreement, n) >= POWER:
+        return low
+    while high - low > PRECISION:
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle, disagreement, n) >= POWER else (middle, high)
+    return high
+
+
+def power(difference: float, disagreement: float, n: int) -> float:
+    """The share of files of n paired items in which McNemar's exact test sees a difference of two shares."""
+    better = difference + disagreement / 2
+    differ = difference + disagreement
+    up = better / differ if differ else 0.5
+    log_factorial = np.concatenate([[0.0], np.log(np.arange(1, n + 1)).cumsum()])
+    # [items that differ, of these the ones on which the better model is right]
+    total, k = np.arange(n + 1)[:, None], np.arange(n + 1)
+    rest = np.maximum(total - k, 0)
+    log_ways = np.where(k <= total, log_factorial[total] - log_factorial[k] - log_factorial[rest], -np.inf)
+    fair = np.exp(log_ways - total * log(2))
+    p_of_k = 2 * fair[:, ::-1].cumsum(axis=1)[:, ::-1]
+    of_k = np.exp(log_ways + k * _log(up) + rest * _log(1 - up))
+    seen = (of_k * (p_of_k <= SIGNIFICANT)).sum(axis=1)
+    total = total[:, 0]
+    log_ways = log_factorial[n] - log_factorial[total] - log_factorial[n - total]
+    of_total = np.exp(log_ways + total * _log(differ) + (n - total) * _log(1 - differ))
+    return float(of_total @ seen)
+
+
+def _log(share: float) -> float:
+    """The logarithm of a share; finite for 0, so that none times it is 0."""
+    return log(max(share, 1e-300))
 
 
 def mcnemar(better: int, worse: int) -> float:
@@ -197,7 +270,7 @@ def holm(differences: Sequence[Record]) -> None:
 
 
 def sentence(difference: Record, count: int, unit: str) -> str:
-    """Say which of two is better, and by how much, if the interval leaves out 0; else what could have been seen."""
+    """Say which of two is better, and by how much, if interval and p both say so; else what could have been seen."""
     metric, a, b = difference["metric"], difference["a"], difference["b"]
     value, low, high = difference["value"], difference["low"], difference["high"]
     p = "" if difference["p"] is None else f", {p_equals(difference['p'])} ({difference['test']})"
@@ -206,7 +279,8 @@ def sentence(difference: Record, count: int, unit: str) -> str:
         return f"{no_difference} ({metric} is not defined)."
     if low is None:
         return f"{no_difference} ({value:+.3f} {metric}; no interval: {difference['reason']})."
-    shows = low > 0 or high < 0
+    outside = low > 0 or high < 0
+    shows = outside and difference["p"] is not None and difference["p"] <= SIGNIFICANT
     if shows and (low > 0) == bool(spec_of(metric).less_is_better):
         a, b, value, low, high = b, a, -value, -high, -low
     numbers = f"{value:+.3f} {metric} [{low:+.3f}, {high:+.3f}]{p}"
@@ -214,7 +288,8 @@ def sentence(difference: Record, count: int, unit: str) -> str:
         return f"{b} is better: {numbers}."
     seen = difference["smallest"]
     could = "" if seen is None else f" (one of {seen:.2g} {metric} would have been seen)"
-    return f"{no_difference}{could}: {numbers}."
+    alone = "; the interval leaves out 0, but p is above 0.05" if outside and difference["p"] is not None else ""
+    return f"{no_difference}{could}: {numbers}{alone}."
 
 
 def p_equals(p: float) -> str:

@@ -136,12 +136,14 @@ class _Estimated(NamedTuple):
 
 def _record_of(outcome: Outcome, estimated: _Estimated, by_group: Mapping[str, Record]) -> Record:
     """The record of a model without its worst texts."""
-    labels, confusion, _ = estimated.results.details
+    labels, confusion, _, absent = estimated.results.details
     record: Record = {"model": outcome.name, "metrics": estimated.record, "by": by_group}
     if outcome.storage:
         record |= outcome.storage._asdict()
     if labels:
         record["labels"] = labels
+    if absent:
+        record["absent"] = [*absent]
     if confusion:
         record["confusion"] = confusion
     return record

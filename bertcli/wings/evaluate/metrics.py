@@ -179,15 +179,16 @@ class Sums(NamedTuple):
         """The sums over all labels, as if they were one [draw]: what is called micro."""
         return Sums(self.right.sum(axis=1), self.found.sum(axis=1), self.true.sum(axis=1))
 
-    def averages(self, include_absent: bool = False) -> Figures:
+    def averages(self) -> Figures:
         """F1 over labels: the mean (macro) of those that occur, that of all counts (micro), that weighted by support.
 
-        include_absent: the mean is that of all labels, as scikit-learn takes it where an item may have several.
+        A label that is neither true nor found has no F1. scikit-learn leaves it out where an item has one label, and
+        where it may have several if `labels` names the others.
         """
         _, _, f1 = self.scores
         _, _, micro_f1 = self.together.scores
-        counts_in_mean = (self.found + self.true > 0) | include_absent
-        macro_f1 = ratio(f1.sum(axis=1), counts_in_mean.sum(axis=1))
+        occurs = self.found + self.true > 0
+        macro_f1 = ratio(f1.sum(axis=1), occurs.sum(axis=1))
         weighted_f1 = ratio((f1 * self.true).sum(axis=1), self.true.sum(axis=1))
         return {"macro_f1": macro_f1, "micro_f1": micro_f1, "weighted_f1": weighted_f1}
 

@@ -39,12 +39,14 @@ class Curve(NamedTuple):
 class Details(NamedTuple):
     """Additions to the figures, each for tasks that have it.
 
-    labels: {label, precision, recall, f1, support} for each label. confusion: counts [true][found].
+    labels: {label, precision, recall, f1, support} for each label. confusion: counts [true][found]. absent: labels of
+    the model that are neither true nor found, and so have no figures.
     """
 
     labels: Sequence[Mapping[str, Any]] = ()
     confusion: Sequence[Sequence[int]] = ()
     curve: Curve | None = None
+    absent: Sequence[str] = ()
 
 
 class VectorStorage(NamedTuple):

@@ -2,6 +2,7 @@
 
 import json
 import time
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from bertcli.files.search import similarities
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
-from bertcli.wings.evaluate.comparison import bonett_price, holm, mcnemar, sentence
+from bertcli.wings.evaluate.comparison import bonett_price, detectable, holm, mcnemar, sentence
 from bertcli.wings.evaluate.evaluators.answers import exact_match, f1
 from bertcli.wings.evaluate.evaluators.classification import (
     LIKELY,
@@ -268,11 +269,35 @@ def test_which_of_two_is_better_is_said_by_the_interval() -> None:
 
 def test_models_that_hardly_differ_have_an_interval_all_the_same() -> None:
     """Bonett and Price 2012: shares with one item more in each of four cells."""
-    low, high, error = bonett_price(0, 0, 40)
-    assert [low, high] == pytest.approx([-0.0660, 0.0660], abs=1e-4)
-    assert error == pytest.approx(np.sqrt(2 / 42 / 42))
-    low, high, _ = bonett_price(12, 0, 120)
+    assert bonett_price(0, 0, 40) == pytest.approx([-0.0660, 0.0660], abs=1e-4)
+    low, high = bonett_price(12, 0, 120)
     assert low < 0.1 < high
+
+
+def test_the_difference_that_would_be_seen_brings_a_spread_of_its_own() -> None:
+    """(z + 0.84)² (d + disagreement − d²) / n = d², raised where McNemar's exact test needs more."""
+    for disagreement, n in ((0.0, 1000), (0.1, 1000), (0.3, 400)):
+        d = detectable(disagreement, n)
+        assert d is not None
+        assert 2.8016**2 * (d + disagreement - d**2) / n == pytest.approx(d**2, rel=1e-3)
+    # Six that differ, all better, are the fewest with p below 0.05: by binomial(40, d).
+    d = detectable(0.0, 40)
+    assert d == pytest.approx(0.1905, abs=1e-3)
+    fewer = sum(comb(40, k) * d**k * (1 - d) ** (40 - k) for k in range(6))
+    assert 1 - fewer == pytest.approx(0.8, abs=1e-3)
+    assert detectable(0.0, 5) is None, "five texts show nothing"
+    assert detectable(0.3, 10) is None
+
+
+def test_better_is_said_only_where_interval_and_p_both_say_so() -> None:
+    said = compared("old", "new", 0.12, 0.11) | {"p": 0.07, "test": "McNemar"}
+    assert sentence(said, 50, "texts") == (
+        "old and new: no difference that 50 texts can show (one of 0.034 accuracy would have been seen): "
+        "+0.120 accuracy [+0.010, +0.230], p = 0.070 (McNemar); the interval leaves out 0, but p is above 0.05."
+    )
+    assert sentence(said | {"p": 0.05}, 50, "texts").startswith("new is better")
+    assert "no difference" in sentence(said | {"p": None}, 50, "texts")
+    assert "no difference" in sentence(compared("old", "new", 0.02, 0.1) | {"p": 0.01}, 50, "texts")
 
 
 def test_several_comparisons_are_corrected_as_holm_does() -> None:

@@ -24,6 +24,8 @@ COVERAGES = (50, 80, 90)
 # Probability above which a multi-label model's label counts as predicted.
 LIKELY = 0.5
 NUMBER = re.compile(r"\d+")
+# Texts of each label that macro F1 needs: the F1 of a rarer one reads too low, and is missing in many resamples.
+FEWEST_OF_A_LABEL = 5
 # Wrong texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30).
 FEWEST_WRONG = 5
 
@@ -152,14 +154,30 @@ def _sums(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
 def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
     """F1 over labels, and accuracy: the share of texts whose set of labels is right."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
-    averages = _sums(counts, predicted, true).averages(include_absent=True)
+    averages = _sums(counts, predicted, true).averages()
     return {**averages, "accuracy": metrics.mean(right, counts)}
 
 
 def multi_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
     """Facts that the intervals need: accuracy is a share."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
-    return FigureFacts(item_values={"accuracy": right})
+    rare = without_rare_labels(columns, predicted, true)
+    return FigureFacts(item_values={"accuracy": right}, no_interval=rare, bias_corrected=("macro_f1",))
+
+
+def without_rare_labels(columns: Names, found: Numbers, true: Numbers, unit: str = "texts") -> dict[str, str]:
+    """Why macro F1 has no interval where a label in it is rare; found and true are counts [text, label]."""
+    support = true.sum(axis=0)
+    occurs = support + found.sum(axis=0) > 0
+    rare = [
+        name for name, has, count in zip(columns, occurs, support, strict=True) if has and count < FEWEST_OF_A_LABEL
+    ]
+    if not rare:
+        return {}
+    few = f"fewer than {FEWEST_OF_A_LABEL} {unit} have the label {quoted(rare[0])}"
+    if len(rare) > 1:
+        few = f"{len(rare)} labels are rare ({quoted(rare[0])}: fewer than {FEWEST_OF_A_LABEL} {unit})"
+    return {"macro_f1": f"{few}, and such an F1 reads too low and jumps from one resample to the next"}
 
 
 def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
@@ -198,15 +216,19 @@ def single_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Num
     if wrong < FEWEST_WRONG:
         few = f"fewer than {FEWEST_WRONG} texts are wrong, and the losses of such texts decide"
         no_interval |= {"brier": few, "log_loss": few}
+    no_interval |= without_rare_labels(columns, predicted, true)
     if true.any(axis=0).sum() < 2:
         no_interval["mcc"] = "only one label is true, so there is nothing to correlate"
-    return FigureFacts({"accuracy": right, "micro_f1": right}, shares, no_interval)
+    elif not wrong:
+        no_interval["mcc"] = "no text is wrong, so resampling shows no errors"
+    return FigureFacts({"accuracy": right, "micro_f1": right}, shares, no_interval, bias_corrected=("macro_f1",))
 
 
 def label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
     """Precision, recall and F1 of each label; the recall, a share of the texts that have it, with its interval."""
     rows = _sums(np.ones((1, len(p))), predicted, true).by_label(columns)
-    return Details([_with_recall_interval(row) for row in rows])
+    absent = [name for name, occurs in zip(columns, (predicted + true).any(axis=0), strict=True) if not occurs]
+    return Details([_with_recall_interval(row) for row in rows], absent=absent)
 
 
 def _with_recall_interval(row: Mapping[str, Any]) -> dict[str, Any]:

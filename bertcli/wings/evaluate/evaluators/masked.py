@@ -88,7 +88,8 @@ def mask_facts(columns: Names, values: Numbers) -> FigureFacts:
     """Facts that the intervals need; perplexity is of the texts that have a loss."""
     losses = values[:, columns.index("loss")]
     means = mean_facts(columns, values)
-    return FigureFacts(means.item_values, counts={"perplexity": int(np.isfinite(losses).sum())})
+    counts = {"perplexity": int(np.isfinite(losses).sum())}
+    return FigureFacts(means.item_values, losses=("loss", "perplexity"), counts=counts)
 
 
 def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Flags) -> Numbers:
@@ -136,6 +137,7 @@ def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             name=model.name,
             figures_from=token_loss,
             arrays=[total, count],
+            facts=token_facts,
             usable=count > 0,
             badness=losses,
             expected=[""] * len(records),
@@ -148,3 +150,8 @@ def token_loss(columns: Names, counts: Numbers, total: Numbers, tokens: Numbers)
     """loss = Σ −log p / Σ tokens of all texts together; pseudo_perplexity = exp(loss). Salazar et al. 2020."""
     loss = metrics.ratio(counts @ total, counts @ tokens)
     return {"loss": loss, "pseudo_perplexity": np.exp(loss)}
+
+
+def token_facts(columns: Names, total: Numbers, tokens: Numbers) -> FigureFacts:
+    """Say that both figures are of losses."""
+    return FigureFacts(losses=("loss", "pseudo_perplexity"))

@@ -18,6 +18,8 @@ from bertcli.errors import quoted as quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.wings.evaluate import metrics
+from bertcli.wings.evaluate.bootstrap import FigureFacts
+from bertcli.wings.evaluate.evaluators.classification import without_rare_labels
 from bertcli.wings.evaluate.load.labelled import Flags, Labelled
 from bertcli.wings.evaluate.load.tables import TAG
 from bertcli.wings.evaluate.metrics import Figures, Numbers
@@ -124,6 +126,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             figures_from=figures,
             arrays=[right_counts, found_counts, true_counts],
             columns=types,
+            facts=type_facts,
             details=type_details,
             usable=usable(rows.records) & rows.readable,
             badness=(found_counts + true_counts - 2 * right_counts).sum(axis=1),
@@ -202,6 +205,16 @@ def figures(types: Names, counts: Numbers, right: Numbers, found: Numbers, true:
         "macro_f1": sums.averages()["macro_f1"],
         **{f"f1:{type}": of_type for type, of_type in zip(types, f1_of_types.T, strict=True)},
     }
+
+
+def type_facts(types: Names, right: Numbers, found: Numbers, true: Numbers) -> FigureFacts:
+    """Say which figures can have no interval: F1 of types that are rare, or on which no error is seen."""
+    no_interval = without_rare_labels(types, found, true, "entities")
+    wrong = (found + true - 2 * right).sum(axis=0)
+    for type, errors in zip(types, wrong, strict=True):
+        if not errors:
+            no_interval[f"f1:{type}"] = "every entity is found and right, so resampling shows no errors"
+    return FigureFacts(no_interval=no_interval, bias_corrected=("macro_f1",))
 
 
 def type_details(types: Names, right: Numbers, found: Numbers, true: Numbers) -> Details:

@@ -16,6 +16,8 @@ from bertcli.wings.evaluate.outcome import VectorStorage
 
 Cells = tuple[list[Column], list[list[str]]]
 INTERVAL = "95 % interval"
+# Labels that a sentence lists.
+SHOWN = 5
 MANY = 2  # more models, or ways to store vectors, stand below one another, each with its first figure
 
 
@@ -190,6 +192,7 @@ def below(evaluation: Evaluation) -> Iterator[str]:
     if len(models) > MANY:
         yield "Differences are from the first; p is corrected for their number as Holm does."
     yield from without_intervals(models)
+    yield from absent_labels(models)
     if record["task"] == "minimal-pairs":
         yield CAUTION
 
@@ -223,6 +226,19 @@ def without_intervals(models: Sequence[Record]) -> Iterator[str]:
         having = models_of_reason[reason]
         of = "" if len(having) == len({model["model"] for model in models}) else f" of {', '.join(having)}"
         yield f"No interval for {', '.join(names)}{of}: {reason}."
+
+
+def absent_labels(models: Sequence[Record]) -> Iterator[str]:
+    """How many labels of a model are neither true nor predicted here, and so not in macro F1."""
+    for model in models:
+        if absent := model.get("absent"):
+            of_labels = len(absent) + len(model["labels"])
+            names = ", ".join(absent[:SHOWN]) + (" …" if len(absent) > SHOWN else "")
+            verb, them = ("is", "it") if len(absent) == 1 else ("are", "them")
+            yield (
+                f"{len(absent)} of {of_labels} labels of {model['model']} {verb} neither true nor predicted here, and "
+                f"macro_f1 leaves {them} out: {names}."
+            )
 
 
 def _append_new(names: list[str], name: str) -> None:
