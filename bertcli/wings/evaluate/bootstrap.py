@@ -103,7 +103,7 @@ class Resampling:
 
     def sums(self, values: Numbers) -> Numbers:
         """The sum of the values [item] of each cluster [cluster]."""
-        return np.bincount(self._cluster_of, values, self.count)
+        return np.asarray(np.bincount(self._cluster_of, values, self.count), np.float64)
 
     def draws(self) -> Iterator[Numbers]:
         """Yield blocks of draws: the times that each item is in each of DRAWS draws [some draws, item]."""

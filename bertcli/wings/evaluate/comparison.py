@@ -162,7 +162,7 @@ def detectable(disagreement: float, n: int) -> float | None:
     """
     factor = (Z + POWER_Z) ** 2 / n
     # The positive root of (1 + factor) d² − factor d − factor · disagreement = 0.
-    root = (factor**2 + 4 * (1 + factor) * factor * disagreement) ** 0.5
+    root = float((factor**2 + 4 * (1 + factor) * factor * disagreement) ** 0.5)
     low, high = (factor + root) / (2 * (1 + factor)), 1 - disagreement
     if low > high or n > FEW_SHARES:
         return None if low > high else low

@@ -16,12 +16,19 @@ import pytest
 
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts, Resampling, estimate
-from bertcli.wings.evaluate.comparison import differences
-from bertcli.wings.evaluate.evaluators.classification import single_label_facts, single_label_figures
+from bertcli.wings.evaluate.comparison import SIGNIFICANT, bonett_price, detectable, differences, mcnemar, sentence
+from bertcli.wings.evaluate.evaluators.classification import (
+    multi_label_facts,
+    multi_label_figures,
+    single_label_facts,
+    single_label_figures,
+    sums_of,
+    without_rare_labels,
+)
 from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_loss
 from bertcli.wings.evaluate.evaluators.similarity import correlations, pair_facts, pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import figures as tag_figures
-from bertcli.wings.evaluate.outcome import Outcome, Results, mean_facts, mean_figures
+from bertcli.wings.evaluate.outcome import Outcome, Results, mean_facts, mean_figures, means_of
 
 Random = np.random.Generator
 Arrays = list[Any]
@@ -52,6 +59,36 @@ def classified(prior: Sequence[float], apart: float, sharpness: float) -> Callab
         return [p, metrics.one_hot(p.argmax(axis=1), count), metrics.one_hot(true, count)]
 
     return make
+
+
+def several(rates: Sequence[float], recall: float) -> Callable[[Random, int], Arrays]:
+    """Labels of which a text may have several, at these rates; each is found with this recall, and wrongly at times."""
+
+    def make(random: Random, n: int) -> Arrays:
+        true = random.random((n, len(rates))) < rates
+        wrong = random.random(true.shape) < np.array(rates) / 2
+        found = np.where(true, random.random(true.shape) < recall, wrong).astype(float)
+        return [found, found, true.astype(float)]
+
+    return make
+
+
+def even(count: int) -> Callable[[Random, int], Arrays]:
+    """Equally frequent labels, seven in ten found right."""
+
+    def make(random: Random, n: int) -> Arrays:
+        true = random.integers(count, size=n)
+        found = np.where(random.random(n) < 0.7, true, random.integers(count, size=n))
+        return [np.zeros((n, count)), metrics.one_hot(found, count), metrics.one_hot(true, count)]
+
+    return make
+
+
+# Shares of the labels of GoEmotions, roughly.
+GO_EMOTIONS = (
+    *(0.1, 0.06, 0.05, 0.05, 0.05, 0.05, 0.045, 0.04, 0.035, 0.03, 0.03, 0.03, 0.03, 0.027, 0.025, 0.024, 0.02, 0.02),
+    *(0.017, 0.017, 0.015, 0.014, 0.008, 0.007, 0.006, 0.004, 0.003, 0.002),
+)
 
 
 def paired(share: float, apart: float) -> Callable[[Random, int], Arrays]:
@@ -109,6 +146,18 @@ def ranked(found: float) -> Callable[[Random, int], Arrays]:
     return make
 
 
+def heavy(often: float) -> Callable[[Random, int], Arrays]:
+    """Losses that are small but for a share of texts, whose losses are eighty times as large."""
+
+    def make(random: Random, n: int) -> Arrays:
+        rank = random.geometric(0.5, size=n)
+        large = random.random(n) < often
+        loss = np.where(large, random.gamma(4, 2, size=n), random.gamma(1, 0.1, size=n))
+        return [np.stack([rank <= 5, 1 / rank, loss], axis=1)]
+
+    return make
+
+
 def masked(known: float) -> Callable[[Random, int], Arrays]:
     def make(random: Random, n: int) -> Arrays:
         rank = random.geometric(known, size=n)
@@ -140,7 +189,27 @@ FAMILIES = {
             "three labels, 100": (100, classified([1 / 3] * 3, 1.5, 1.0)),
             "near 0, 30": (30, classified([0.5, 0.5], -1.2, 1.0)),
             "balanced, 400": (400, classified([0.5, 0.5], 1.5, 1.0)),
+            "nearly certain, 30": (30, classified([0.8, 0.2], 3.2, 3.0)),
+            "nearly certain, 50": (50, classified([0.5, 0.5], 3.2, 3.0)),
+            "overconfident, 50": (50, classified([0.5, 0.5], 1.5, 6.0)),
         },
+    ),
+    "several labels": Family(
+        multi_label_figures, multi_label_facts, tuple(map(str, range(28))),
+        {
+            "28 labels, 3000": (3000, several(GO_EMOTIONS, 0.6)),
+            "six labels, 600": (600, several([0.3, 0.2, 0.1, 0.05, 0.02, 0.012], 0.6)),
+            "six labels, 100": (100, several([0.3, 0.2, 0.15, 0.15, 0.12, 0.1], 0.6)),
+            "near 1, 100": (100, several([0.3, 0.2, 0.2], 0.95)),
+        },
+    ),
+    "many labels": Family(
+        lambda columns, counts, p, *arrays: {"macro_f1": sums_of(counts, *arrays).averages()["macro_f1"]},
+        lambda columns, p, *arrays: FigureFacts(
+            no_interval=without_rare_labels(columns, *arrays), bias_corrected=("macro_f1",)
+        ),
+        tuple(map(str, range(77))),
+        {"77 labels, 1500": (1500, even(77)), "77 labels, 2500": (2500, even(77)), "77 labels, 4000": (4000, even(77))},
     ),
     "pairs": Family(
         pair_figures, pair_facts, (),
@@ -168,6 +237,7 @@ FAMILIES = {
             "middle, 30": (30, tagged(0.7, 0.75, (1.0, 0.5))),
             "rare type, 100": (100, tagged(0.7, 0.7, (1.0, 0.15))),
             "near 1, 100": (100, tagged(0.96, 0.97, (1.0, 0.8))),
+            "nearly certain, 30": (30, tagged(0.97, 0.98, (1.0, 0.3))),
             "near 0, 100": (100, tagged(0.2, 0.3, (1.0, 0.5))),
             "middle, 400": (400, tagged(0.7, 0.75, (1.0, 0.5))),
         },
@@ -190,6 +260,8 @@ FAMILIES = {
             "near 0, 100": (100, masked(0.1)),
             "middle, 100": (100, masked(0.3)),
             "middle, 400": (400, masked(0.4)),
+            "heavy tails, 50": (50, heavy(0.05)),
+            "heavy tails, 80": (80, heavy(0.05)),
         },
     ),
     "score": Family(
@@ -291,6 +363,64 @@ def test_clusters_cover_where_independent_texts_would_not() -> None:
             held[clustered] += figure.low <= 2 / 3 <= figure.high
     assert held[True] / REPEATS > 0.92 - 0.05
     assert held[False] / REPEATS < 0.85
+
+
+@pytest.mark.large
+def test_clusters_of_uneven_sizes_cover_too() -> None:
+    """Thirty authors, of whom the first wrote half the texts: as many as nine even ones."""
+    sizes = np.maximum(1, 60 // np.arange(1, 31))
+    clusters = np.repeat(np.arange(30), sizes)
+    random = np.random.default_rng(50)
+    resampling, held = SameDraws(len(clusters), clusters), 0
+    for _ in range(2 * REPEATS):
+        values = random.normal(size=len(clusters)) + np.repeat(random.normal(size=30) / 2, sizes)
+        figure = estimate(
+            lambda some, values=values: {"mrr": metrics.mean(values, some)},  # type: ignore[misc]
+            FigureFacts(), resampling, "texts",
+        )["mrr"]  # fmt: skip
+        assert figure.low is not None
+        assert figure.high is not None
+        held += figure.low <= 0 <= figure.high
+    assert held / (2 * REPEATS) >= 0.92
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(("n", "disagreement"), [(20, 0.0), (40, 0.0), (50, 0.1), (150, 0.2), (400, 0.1), (2000, 0.3)])
+def test_a_difference_that_would_have_been_seen_is_seen_in_80_percent_of_files(n: int, disagreement: float) -> None:
+    """By interval and p together, as the sentence asks."""
+    d = detectable(disagreement, n)
+    assert d is not None
+    shares = [d + disagreement / 2, disagreement / 2, 1 - d - disagreement]
+    random = np.random.default_rng(n)
+    seen = 0
+    for better, worse, _ in random.multinomial(n, shares, size=2000):
+        low, _ = bonett_price(int(better), int(worse), n)
+        seen += low > 0 and mcnemar(int(better), int(worse)) <= SIGNIFICANT
+    assert 0.77 <= seen / 2000 <= 0.84
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("n", [10, 20, 30])
+def test_few_items_without_a_difference_are_seldom_called_different(n: int) -> None:
+    """Two runs that are as good on queries of which most have one result: interval and p say otherwise in 5 %."""
+    random = np.random.default_rng(n)
+    said, rank = 0, lambda: 1 / np.log2(random.geometric(0.4, size=n) + 1)
+    for _ in range(REPEATS):
+        a = rank()
+        b = np.where(random.random(n) < 0.4, rank(), a)
+        models = [Results(_ranking(name, values), np.arange(n)) for name, values in (("a", a), ("b", b))]
+        resampling = Resampling(n)
+        figures = [estimate(model.figures, model.facts, resampling, "queries") for model in models]
+        (found,) = differences(models[0], figures[0], models[1], figures[1], resampling)
+        said += "is better" in sentence(found, n, "queries")
+    assert said / REPEATS <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / REPEATS)
+
+
+def _ranking(name: str, values: metrics.Numbers) -> Outcome:
+    nothing = np.zeros(len(values))
+    return Outcome(
+        name=name, **means_of({"mrr@10": values}), usable=nothing == 0, badness=nothing, expected=[], found=[]
+    )
 
 
 @pytest.mark.large

@@ -283,6 +283,7 @@ def test_the_difference_that_would_be_seen_brings_a_spread_of_its_own() -> None:
     # Six that differ, all better, are the fewest with p below 0.05: by binomial(40, d).
     d = detectable(0.0, 40)
     assert d == pytest.approx(0.1905, abs=1e-3)
+    assert d is not None
     fewer = sum(comb(40, k) * d**k * (1 - d) ** (40 - k) for k in range(6))
     assert 1 - fewer == pytest.approx(0.8, abs=1e-3)
     assert detectable(0.0, 5) is None, "five texts show nothing"

@@ -147,14 +147,15 @@ def _spelled(labels: Numbers, names: Names, probabilities: Numbers | None = None
 # ------------------------------------------------------------------------------------------------------------- figures
 
 
-def _sums(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
+def sums_of(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
+    """Counts of each label [draw, label]."""
     return metrics.Sums(counts @ (predicted * true), counts @ predicted, counts @ true)
 
 
 def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
     """F1 over labels, and accuracy: the share of texts whose set of labels is right."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
-    averages = _sums(counts, predicted, true).averages()
+    averages = sums_of(counts, predicted, true).averages()
     return {**averages, "accuracy": metrics.mean(right, counts)}
 
 
@@ -182,7 +183,7 @@ def without_rare_labels(columns: Names, found: Numbers, true: Numbers, unit: str
 
 def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
     """Figures of the predicted labels, and calibration figures of the probabilities p [text, label]."""
-    sums = _sums(counts, predicted, true)
+    sums = sums_of(counts, predicted, true)
     right = (predicted * true).sum(axis=1)
     confidence = p.max(axis=1)
     figures = {
@@ -226,8 +227,9 @@ def single_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Num
 
 def label_details(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> Details:
     """Precision, recall and F1 of each label; the recall, a share of the texts that have it, with its interval."""
-    rows = _sums(np.ones((1, len(p))), predicted, true).by_label(columns)
-    absent = [name for name, occurs in zip(columns, (predicted + true).any(axis=0), strict=True) if not occurs]
+    rows = sums_of(np.ones((1, len(p))), predicted, true).by_label(columns)
+    occurs = (predicted + true).sum(axis=0)
+    absent = [name for name, count in zip(columns, occurs, strict=True) if not count]
     return Details([_with_recall_interval(row) for row in rows], absent=absent)
 
 
