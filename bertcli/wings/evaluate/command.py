@@ -115,7 +115,8 @@ def evaluate(
     from bertcli.wings.evaluate.load.data_file import read
 
     data = read(models.data, options)
-    logger.info("evaluating as %s, because %s (--task chooses another).", data.task, data.why)
+    if options.task is None:
+        logger.info("evaluating as %s, because %s (--task chooses another).", data.task, data.why)
     if data.note:
         logger.info("%s", data.note)
     if options.dtype and "binary" in options.dtype:

@@ -104,6 +104,12 @@ class Evaluate(ReadOptions):
     vectors: str | None = option(
         None, "FILE", "The corpus's vectors, made by encode, in the corpus's order.", panel="Input"
     )
+    identical_ids: bool = option(
+        False,
+        "",
+        "Of a folder: keep documents with the id of their query, which BEIR and mteb leave out.",
+        panel="Input",
+    )
     by: str | None = option(None, "NAME", "Report the figures for each value of this field, too.")
     cluster: str | None = option(
         None,

@@ -404,10 +404,10 @@ def test_a_difference_that_would_have_been_seen_is_seen_in_80_percent_of_files(n
 def test_few_items_without_a_difference_are_seldom_called_different(n: int) -> None:
     """Two runs that are as good on queries of which most have one result: interval and p say otherwise in 5 %."""
     random = np.random.default_rng(n)
-    said, rank = 0, lambda: 1 / np.log2(random.geometric(0.4, size=n) + 1)
+    said = 0
     for _ in range(REPEATS):
-        a = rank()
-        b = np.where(random.random(n) < 0.4, rank(), a)
+        a, other = 1 / np.log2(random.geometric(0.4, size=(2, n)) + 1)
+        b = np.where(random.random(n) < 0.4, other, a)
         models = [Results(_ranking(name, values), np.arange(n)) for name, values in (("a", a), ("b", b))]
         resampling = Resampling(n)
         figures = [estimate(model.figures, model.facts, resampling, "queries") for model in models]

@@ -112,3 +112,15 @@ def test_neither_help_nor_records_of_score_name_pairs(pairs: Path) -> None:
     assert "--pairs" not in bertcli("score", "--help").out
     records: list[Any] = bertcli("score", "It rained.", "--within-word", "--format", "jsonl").records
     assert "loss" in records[0]
+
+
+def test_messages_name_the_fields_of_pairs_and_no_reason_for_a_task_that_was_given(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("good,bad\nThe cat sits.,The cat sit.\n")
+    error = bertcli("evaluate", file, "--task", "minimal-pairs").error
+    assert "does not have the fields of minimal-pairs (better, worse); its fields are 'good', 'bad'" in error
+    file.write_text("better,worse,kind\nThe cat sits.,The cat sit.,verb\nHe was here.,He were here.,noun\n")
+    left = bertcli("evaluate", file, "--task", "minimal-pairs", "--by", "kind")
+    assert "because its fields are" not in left.err
+    assert "No interval for preferred, mean_difference: of fewer than two pairs nothing can be told" in left.out
+    assert "about others (noun)." in " ".join(left.out.split())

@@ -1,5 +1,6 @@
 """Evaluators of `retrieval` (search a corpus) and `rank` (rerank candidates): nDCG, MAP, MRR, recall, precision."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
 from bertcli.wings.search.stored import check_made_alike
 
+logger = logging.getLogger("bertcli")
 OWN_ORDER = "the candidates' own order"
 TOGETHER = 1024  # documents compared at a time
 
@@ -42,11 +44,22 @@ def ranking_outcome(
     orders: dict[str, list[tuple[str, float]]] = {}
     found: list[list[float]] = []
     first: list[str] = []
+    left_out = 0
     for row, of_query in zip(data.rows, scores, strict=True):
         order = in_order(of_query)
+        if data.corpus and not options.identical_ids:
+            # Of a folder ids of queries and documents are of one kind: the query itself is no answer to it.
+            others = [(id, score) for id, score in order if id != row.label.id]
+            left_out += len(order) - len(others)
+            order = others
         orders[row.label.id] = order
         found.append([row.label.gains.get(id, 0) for id, _ in order])
         first.append(order[0][0] if order else "")
+    if left_out:
+        note = (
+            "%s: %d documents have their query's id and are left out, as in BEIR and mteb (--identical-ids keeps them)."
+        )
+        logger.info(note, name, left_out)
 
     figures = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)
     main = f"ndcg@{10 if 10 in cutoffs else cutoffs[-1]}"
@@ -77,8 +90,7 @@ class _Search(NamedTuple):
 def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     """Find the documents of the corpus that are most like each query, for each way to store vectors.
 
-    The corpus is read once, in blocks, of which nothing is kept but the best documents. The query itself, where it is
-    a document, is never an answer.
+    The corpus is read once, in blocks, of which nothing is kept but the best documents.
     """
     corpus = data.corpus
     if not isinstance(corpus, Corpus):
@@ -105,9 +117,9 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     for search in searches:
         numbers, values, *_ = search.best.found()
         scores: list[dict[str, float]] = []
-        for row, of_row, some in zip(data.rows, numbers, values, strict=True):
+        for of_row, some in zip(numbers, values, strict=True):
             ids = [corpus.ids[number] for number in of_row]
-            scores.append({id: score for id, score in zip(ids, some, strict=True) if id != row.label.id})
+            scores.append(dict(zip(ids, some, strict=True)))
         outcomes.append(ranking_outcome(search.name, data, scores, usable, options, search.storage))
     return outcomes
 

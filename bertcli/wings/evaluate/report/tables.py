@@ -218,10 +218,14 @@ def without_intervals(models: Sequence[Record]) -> Iterator[str]:
     figures_of_reason: dict[str, list[str]] = {}
     models_of_reason: dict[str, list[str]] = {}
     for model in models:
-        for name, figure in model["metrics"].items():
-            if reason := figure.get("reason"):
-                _append_new(figures_of_reason.setdefault(reason, []), name)
-                _append_new(models_of_reason.setdefault(reason, []), model["model"])
+        for group, figures in figures_of(model).items():
+            for name, figure in figures.items():
+                if reason := figure.get("reason"):
+                    # A group has a line of its own, unless the whole has the same reason.
+                    whole = model["metrics"].get(name, {}).get("reason")
+                    key = f"{reason} ({group})" if group is not None and reason != whole else reason
+                    _append_new(figures_of_reason.setdefault(key, []), name)
+                    _append_new(models_of_reason.setdefault(key, []), model["model"])
     for reason, names in figures_of_reason.items():
         having = models_of_reason[reason]
         of = "" if len(having) == len({model["model"] for model in models}) else f" of {', '.join(having)}"
