@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
-from bertcli.tasks.parts.entities import word_windows
+from bertcli.tasks.parts.entities import ScoredSpan, choose, word_windows
 from bertcli.tasks.registry import compute
 from bertcli.tasks.tag import SPEC, TagOptions
 
@@ -251,7 +252,9 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
     assert len(windows) > 1
     assert max(len(one.ids) for one in windows) <= 26
     assert {word for one in windows for word in range(one.first, one.first + len(one.words))} == set(range(16))
-    assert task.cost(item) == sum(len(one.ids) for one in windows)
+    spans = sum(len(one.words) for one in windows) * task.settings.max_width
+    # A score for each span and label counts as a sixteenth of a token.
+    assert task.cost(item) == sum(len(one.ids) for one in windows) + spans * len(task.labels) // 16
     (word,) = task.window([Text("Berlin" * 9)], 0).items
     assert [len(one.ids) for one in task.windows(word)] == [26]
     (record,) = model.tag("Berlin" * 9, labels=LABELS, threshold=0.0, multi_label=True)
@@ -445,3 +448,46 @@ def test_gliner_is_traced_with_labels_before_the_text(models: dict[str, Model], 
     assert "this needs a text, and no second one" in command("trace", "-m", folder, "--labels", "drink").err
     no_spans = command("trace", "a cup", "--labels", "drink")
     assert "trace --labels needs a head that scores spans (spans), as GLiNER models have" in no_spans.error
+
+
+def test_windows_and_choice_are_as_their_definitions_say() -> None:
+    """Both are written to take linear time; here beside what they mean, on random words and spans."""
+    random = np.random.default_rng(7)
+    for _ in range(200):
+        counts = random.integers(1, 5, random.integers(1, 40)).tolist()
+        room, most = int(random.integers(4, 20)), int(random.integers(1, 12))
+        stride = None if random.random() < 0.5 else int(random.integers(0, room))
+        windows = word_windows(counts, most, room, stride)
+        for before, after in pairwise([slice(0, 0), *windows]):
+            taken = counts[after]
+            is_last = after.stop == len(counts)
+            assert len(taken) <= most
+            assert sum(taken) <= room
+            assert is_last or len(taken) == most or sum(taken) + counts[after.stop] > room
+            shared = before.stop - after.start
+            if before.stop:
+                width = before.stop - before.start
+                quarter = width // 4
+                if stride is not None:
+                    quarter = max(n for n in range(width + 1) if sum(counts[before.stop - n : before.stop]) <= stride)
+                assert shared == min(quarter, width - 1)
+        spans = [
+            ScoredSpan(start, start + int(random.integers(0, 5)), str(label), float(random.random()))
+            for start in random.integers(0, 30, 60).tolist()
+            for label in random.integers(0, 2, 1).tolist()
+        ]
+        for nested, multi_label in product((False, True), repeat=2):
+            kept: list[ScoredSpan] = []
+            for span in sorted(spans, key=lambda span: -span.score):
+                equal = [one for one in kept if one[:2] == span[:2]]
+                crosses = [one for one in kept if one.start <= span.end and one.end >= span.start]
+                if nested:
+                    crosses = [one for one in crosses if not _inside(one, span) and not _inside(span, one)]
+                if multi_label if equal else not crosses:
+                    kept.append(span)
+            expected = sorted(kept, key=lambda span: span.start)
+            assert choose(spans, nested=nested, multi_label=multi_label) == expected
+
+
+def _inside(inner: ScoredSpan, outer: ScoredSpan) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end

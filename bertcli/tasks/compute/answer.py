@@ -20,7 +20,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
 from bertcli.tasks.parts.scores import softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 from bertcli.tokens.text_words import word_numbers
@@ -29,6 +29,8 @@ from bertcli.tokens.windows import tokens_in_windows, windows_of
 LONGEST_ANSWER = 15  # tokens
 LONGEST_WINDOW = 384  # tokens; with this and the overlap transformers' pipeline reads a context
 MOST_OVERLAP = 128
+# Spans that take about as long as a token of a small model.
+SPANS_OF_A_TOKEN = 4
 CONTEXT = 1  # the side of the context, whose question is side 0
 
 
@@ -80,10 +82,19 @@ class _Answer(RecordTask):
         return windows_of(item.tokens, self.limit, self._overlap(item.tokens))
 
     def cost(self, item: Item) -> int:
-        return tokens_in_windows(item.tokens, self.limit, self._overlap(item.tokens))
+        tokens = tokens_in_windows(item.tokens, self.limit, self._overlap(item.tokens))
+        windows = -(-tokens // self.limit)
+        spans = min(_spans_read(self.options), self.limit * self._longest)
+        return tokens + windows * spans // SPANS_OF_A_TOKEN
 
     def predictions(self, item: Item) -> int:
-        return self.options.top_k or 1
+        """Count the answers; a long one counts as several."""
+        return (self.options.top_k or 1) * -(-self._longest // LONGEST_ANSWER)
+
+    @property
+    def _longest(self) -> int:
+        """The most tokens that an answer can have."""
+        return min(self.options.max_answer_length or LONGEST_ANSWER, self.limit)
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._windows(item) for item in items]
@@ -151,8 +162,11 @@ def answers(windows: Sequence[ContextWindow], context: str, options: AnswerOptio
     their probabilities are added, and the range is the first one's; of logits the best one counts.
     """
     by_text: dict[str, Span] = {}
-    scores = [_scores(window, options.score) for window in windows]
-    for window, of_window in zip(windows, scores, strict=True):
+    least = float("inf")
+    for window in windows:
+        check_wanted()
+        of_window = _scores(window, options.score)
+        least = min(least, float(of_window[0, 0]))
         for first, last in _best_spans(of_window[1:, 1:], options):
             start, end = _widened(window.places[first], window.places[last])
             candidate = Span(float(of_window[1 + first, 1 + last]), start, end, context[start:end])
@@ -164,7 +178,6 @@ def answers(windows: Sequence[ContextWindow], context: str, options: AnswerOptio
     answers = list(by_text.values())
     if options.no_answer:
         # The span at [CLS] of the window in which it is least likely: no window may have the answer.
-        least = min(float(of_window[0, 0]) for of_window in scores)
         answers.append(Span(least, 0, 0, ""))
     order = best_first(np.array([answer.score for answer in answers]), options.top_k or 1)
     return [answers[number] for number in order]
@@ -182,14 +195,19 @@ def _scores(window: ContextWindow, scoring: Scoring) -> Numbers:
 
 
 def _best_spans(scores: Numbers, options: AnswerOptions) -> list[tuple[int, int]]:
-    """List first and last token of the best spans, more than requested, since some have equal texts."""
+    """List first and last token of the best spans."""
     tokens = np.arange(len(scores))
     # From the first token of a span (down) to its last (across): its length less 1.
     distances = tokens - tokens[:, None]
     longest = options.max_answer_length or LONGEST_ANSWER
     spans = np.argwhere((distances >= 0) & (distances < longest))
-    best = best_first(scores[tuple(spans.T)], 2 * (options.top_k or 1) + 10)
+    best = best_first(scores[tuple(spans.T)], _spans_read(options))
     return [(first, last) for first, last in spans[best].tolist()]
+
+
+def _spans_read(options: AnswerOptions) -> int:
+    """The number of spans read in a window: more than requested, since some have equal texts."""
+    return 2 * (options.top_k or 1) + 10
 
 
 def _widened(first: ContextToken, last: ContextToken) -> tuple[int, int]:

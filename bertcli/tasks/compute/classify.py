@@ -24,13 +24,15 @@ from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
 from bertcli.tasks.parts.scores import ACTIVATIONS, softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 
 NEXT_SENTENCE = ("is_next", "not_next")
 TEMPLATE = "This example is {}."
 PLACE = "{}"
+# Characters that are tokenized at a time: this bounds the tokenizer's memory.
+CHARACTERS_TOGETHER = 250_000
 
 
 def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
@@ -160,14 +162,22 @@ class _Alternatives(_Labels):
             raise BertcliError(f"Candidates and choices are for single texts, and {item.title} has a second one.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        texts = [item.text.text for item in items for _ in self.seconds]
-        sentences = self._pairs(texts, self.seconds * len(items))
+        sentences = [tokens for item in items for tokens in self._sentences(item.text.text)]
         of_pairs = iter(logits_of_each(self.model, self.head, sentences, self.read_options.batch_tokens))
         for item in items:
             logits = np.array([next(of_pairs) for _ in self.seconds])[:, self.outputs]
             # With two outputs each alternative is judged by itself: true against false.
             scores = softmax(logits)[:, 1] if len(self.outputs) > 1 else softmax(logits[:, 0])
             yield self.record(item, scores)
+
+    def _sentences(self, text: str) -> Iterator[Tokens]:
+        """Pair a text with every alternative; CHARACTERS_TOGETHER characters are tokenized at a time."""
+        together = max(1, CHARACTERS_TOGETHER // (len(text) + len(max(self.seconds, key=len))))
+        for first in range(0, len(self.seconds), together):
+            check_wanted()
+            some = self.seconds[first : first + together]
+            for tokens in self._pairs([text] * len(some), some):
+                yield tokens.without_lost() if tokens.lost else tokens
 
     def _pairs(self, texts: Sequence[str], seconds: Sequence[str]) -> list[Tokens]:
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)

@@ -17,7 +17,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.parts.redact import Found, Redaction
 from bertcli.tasks.parts.scores import softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
 from bertcli.tokens import Tokens
@@ -93,6 +93,12 @@ class _Tag(RecordTask):
     def cost(self, item: Item) -> int:
         return tokens_in_windows(item.tokens, self.limit, self.overlap)
 
+    def predictions(self, item: Item) -> int:
+        """Count the labels of all tokens, or entities, of which most have several; and a long redacted word."""
+        tokens = len(item.tokens.ids)
+        entities = tokens if self.aggregation == "none" else 1 + tokens // 4
+        return entities + (0 if self.redaction is None else self.redaction.predictions(tokens))
+
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]
         all_windows = [window for windows in of_items for window in windows]
@@ -119,6 +125,7 @@ class _Tag(RecordTask):
         self, text: str, window: Tokens, words: Sequence[int | None], probabilities: Numbers
     ) -> "list[Entity]":
         """The entities of a window; `words` has the word of each token of the whole text, special tokens included."""
+        check_wanted()
         tokenizer, pieces = self.model.tokenizer, []
         columns = zip(window.ids, window.pieces, window.offsets, window.sides, strict=True)
         last_word = None

@@ -6,10 +6,11 @@ are chosen for the whole text at once, as the library chooses them in its part o
 """
 
 import logging
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,14 @@ from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.parts.redact import Found, Redaction
-from bertcli.tasks.running.batches import Numbers, check_finite, check_head, hidden_states, in_micro_batches
+from bertcli.tasks.running.batches import (
+    Numbers,
+    check_finite,
+    check_head,
+    check_wanted,
+    hidden_states,
+    in_micro_batches,
+)
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import GLINER, TagOptions, labels_of
 from bertcli.tokens import Tokens
@@ -33,6 +41,8 @@ THRESHOLD = 0.5  # the library's
 # Tokens of a window of a backbone that has no positions, and whose tokenizer sets no limit: 384 words seldom have more
 # than 1,000 tokens, and attention to 4,096 takes 1.6 GB with 12 heads.
 MOST_TOKENS = 4096
+# Scores of spans that take about as long as a token of a small model.
+SCORES_OF_A_TOKEN = 16
 
 
 class Prompt(NamedTuple):
@@ -203,10 +213,17 @@ class _Entities(RecordTask):
     def cost(self, item: Item) -> int:
         counts = [len(one.ids) for one in _pieces(item)]
         around = self.limit - self.room
-        return sum(around + sum(counts[some]) for some in self._slices(counts)) or len(item.tokens.ids)
+        tokens = spans = 0
+        for some in self._slices(counts):
+            tokens += around + sum(counts[some])
+            spans += (some.stop - some.start) * self.settings.max_width
+        # Each span has a score for each label.
+        return tokens + spans * len(self.labels) // SCORES_OF_A_TOKEN or len(item.tokens.ids)
 
     def predictions(self, item: Item) -> int:
-        return 1 + len(_pieces(item)) * len(self.labels) // 100
+        words = len(_pieces(item))
+        redacted = 0 if self.redaction is None else self.redaction.predictions(words)
+        return 1 + words // 4 + words * len(self.labels) // 100 + redacted
 
     def _slices(self, counts: Sequence[int]) -> list[slice]:
         return word_windows(counts, self.settings.max_len, self.room, self.stride)
@@ -229,6 +246,7 @@ class _Entities(RecordTask):
         logits = iter(self.logits([window for some in windows for window in some]))
         for item, some in zip(items, windows, strict=True):
             pieces = _pieces(item)
+            check_wanted()
             candidates = [span for window in some for span in self._candidates(window, next(logits))]
             found = choose(highest(candidates), nested=self.nested, multi_label=self.multi_label)
             text = item.text.text
@@ -269,6 +287,7 @@ class _Entities(RecordTask):
 
     def _candidates(self, window: SpanWindow, logits: Array) -> Iterator[ScoredSpan]:
         """Yield the spans above the threshold, in the library's order: by start, length, label."""
+        check_wanted()
         probabilities: Numbers = 1 / (1 + np.exp(-logits.astype(np.float64)))
         rows = SpanRows.of([window.words], [window.labels], self.settings.max_width)
         for span, label in np.argwhere(probabilities > self.threshold).tolist():
@@ -297,21 +316,16 @@ def word_windows(counts: Sequence[int], most: int, room: int, stride: int | None
     Neighbors share as many words as have `stride` tokens; None: a quarter of a window's words.
     """
     windows, first = list[slice](), 0
+    # The tokens before each word, and those of all words.
+    before = [0, *accumulate(counts)]
     while first < len(counts):
-        last, total = first, 0
-        while last < len(counts) and last - first < most and (total + counts[last] <= room or last == first):
-            total += counts[last]
-            last += 1
+        fitting = bisect_right(before, before[first] + room) - 1
+        last = min(max(fitting, first + 1), first + most, len(counts))
         windows.append(slice(first, last))
         if last == len(counts):
             break
-        begin, shared = last, 0
-        while begin > first + 1:
-            shared += counts[begin - 1]
-            if shared > stride if stride is not None else last - begin >= (last - first) // 4:
-                break
-            begin -= 1
-        first = begin
+        shared = last - (last - first) // 4 if stride is None else bisect_left(before, before[last] - stride)
+        first = max(shared, first + 1)
     return windows
 
 
@@ -332,20 +346,26 @@ def choose(candidates: Sequence[ScoredSpan], *, nested: bool, multi_label: bool)
     """
     kept = list[ScoredSpan]()
     taken = set[tuple[int, int]]()
-    starts, ends = np.empty(len(candidates), np.intp), np.empty(len(candidates), np.intp)
+    # Of what was chosen: its words; where a span ends that begins at a word, and begins that ends there.
+    covered = set[int]()
+    furthest: dict[int, int] = {}
+    earliest: dict[int, int] = {}
     for span in sorted(candidates, key=lambda span: -span.score):
-        if (span.start, span.end) in taken:
+        start, end = span.start, span.end
+        if (start, end) in taken:
             if multi_label:
                 kept.append(span)
             continue
-        left, right = starts[: len(taken)], ends[: len(taken)]
-        meets = (left <= span.end) & (right >= span.start)
         if nested:
-            inside = (left <= span.start) & (right >= span.end)
-            around = (left >= span.start) & (right <= span.end)
-            meets &= ~(inside | around)
-        if not meets.any():
-            starts[len(taken)], ends[len(taken)] = span.start, span.end
-            taken.add((span.start, span.end))
+            # One that begins or ends inside this span, and is not inside it.
+            meets = any(furthest.get(word, end) > end for word in range(start + 1, end + 1))
+            meets = meets or any(earliest.get(word, start) < start for word in range(start, end))
+        else:
+            meets = any(word in covered for word in range(start, end + 1))
+        if not meets:
+            taken.add((start, end))
+            covered.update(range(start, end + 1))
+            furthest[start] = max(end, furthest.get(start, end))
+            earliest[end] = min(start, earliest.get(end, start))
             kept.append(span)
     return sorted(kept, key=lambda span: span.start)

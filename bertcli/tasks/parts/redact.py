@@ -16,6 +16,10 @@ LONGEST_RESULT = 20_000_000
 LETTER, INVISIBLE, UNSPACED_LETTER, OTHER = "l", "i", "u", "o"
 
 
+# Characters of an answer that count as one prediction.
+CHARACTERS_OF_A_PREDICTION = 100
+
+
 class Found(NamedTuple):
     """An entity, or a piece of one, in a text: its characters, its label without B- and I-, and how likely it is."""
 
@@ -67,6 +71,10 @@ class Redaction(NamedTuple):
             pieces += [text[end : one.start], replacement]
             end = one.end
         return "".join([*pieces, text[end:]])
+
+    def predictions(self, most: int) -> int:
+        """Count what a long word adds to the size of a text with at most so many entities, as predictions."""
+        return most * (len(self.word or "") // CHARACTERS_OF_A_PREDICTION)
 
     def _chosen(self, found: Found) -> bool:
         is_chosen = found.label != "O" if self.only is None else found.label in self.only

@@ -74,6 +74,13 @@ def check_finite(values: NDArray[Any]) -> None:
         raise damaged()
 
 
+def check_wanted() -> None:
+    """Let a server do what is urgent, or stop a long computation for which nobody waits. Loops of tasks call it."""
+    pause = between_batches.get()
+    if pause is not None:
+        pause()
+
+
 # ------------------------------------------------------------------------------------------------------ micro-batches
 
 

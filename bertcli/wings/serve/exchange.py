@@ -39,8 +39,10 @@ CHARACTERS_TOGETHER = 250_000
 TELLING_SHARE = 0.05
 # Tokens that take about a millisecond to tokenize or write, which may hold up the event loop.
 FEW_TOKENS = 1024
-# Options that are lists. A text is computed once for each candidate or choice, and scored once for each target.
-LISTS = ("candidates", "targets", "choices")
+# Characters that take about as long to tokenize, whatever a text is cut to.
+FEW_CHARACTERS = 4096
+# Options that are lists, also as a text with commas.
+LISTS = ("candidates", "targets", "choices", "labels")
 
 
 class Usage(TypedDict):
@@ -119,7 +121,7 @@ class Exchange:
         self.listed(texts)
         options.setdefault("max_length", None if length == -1 else length)
         given = {name: value for name, value in options.items() if value is not None}
-        has_lists = self._check_sizes(texts, given)
+        is_short = self._check_sizes(texts, given)
         may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
         if length is not None:
             may_cut = True
@@ -139,7 +141,7 @@ class Exchange:
         leaving = asyncio.ensure_future(self._leave())
         try:
             with service.queue.hold(estimate) as held:
-                short = not has_lists and estimate <= FEW_TOKENS and not self.served.opens_model(given)
+                short = is_short and estimate <= FEW_TOKENS and not self.served.opens_model(given)
                 call = await self.in_thread(prepare, unless=short)
                 held.tokens = call.left
                 service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
@@ -187,24 +189,36 @@ class Exchange:
         return min(estimate, len(texts) * self.served.model.config.max_tokens)
 
     def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> bool:
-        """Refuse what would cost too much, before anything is tokenized; return True if an option is a list.
+        """Refuse what would cost too much, before anything is tokenized; True if the event loop may tokenize it.
 
         Errors: Refusal.
         """
         limits = self.service.limits
-        lengths = {name: len(_names(options[name])) for name in LISTS if name in options}
-        most = max(lengths.values(), default=0)
-        if most > limits.max_candidates:
-            why = f"There are {most:,} candidates or targets, more than {limits.max_candidates:,}"
-            raise Refusal(422, f"{why}: send fewer.", code="too_many_candidates")
+        lists = {name: _names(value) for name, value in options.items() if name in LISTS or isinstance(value, tuple)}
+        for name, entries in lists.items():
+            if len(entries) > limits.max_candidates:
+                why = f"{name} has {len(entries):,} entries, more than {limits.max_candidates:,}: send fewer."
+                raise Refusal(422, why, code="too_many_candidates")
         sides: list[str] = []
         for text in texts:
             sides += (text.text, text.pair or "")
         self.check_texts(sides, sides=2)
-        copies = max(lengths.get("candidates", 1), lengths.get("choices", 1))
-        characters = copies * sum(map(_length, texts))
+        alternatives = lists.get("candidates", lists.get("choices", ()))
+        # Each alternative is put into the template, in each of its places.
+        template = str(options.get("template", ""))
+        places = max(1, template.count("{}"))
+        of_alternatives = sum(len(template) + places * len(entry) for entry in alternatives)
+        of_options = of_alternatives
+        for name, value in options.items():
+            parts = lists.get(name, (value,))
+            of_options += sum(len(part) for part in parts if isinstance(part, str))
+        if of_options > CHARACTERS_TOGETHER:
+            why = f"The parameters have {of_options:,} characters, more than {CHARACTERS_TOGETHER:,}"
+            raise Refusal(422, f"{why}: shorten them.", code="too_many_tokens")
+        of_texts = sum(map(_length, texts))
+        characters = max(1, len(alternatives)) * of_texts + len(texts) * of_alternatives
         self._check_tokens(characters // CHARACTERS_OF_COST)
-        return bool(lengths)
+        return not lists and of_texts + of_options <= FEW_CHARACTERS
 
     def check_texts(self, texts: Sequence[str], sides: int = 1) -> None:
         """Refuse texts that take too much memory to tokenize. Errors: Refusal.

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import Made
+from helpers.gliner import write_gliner
 from helpers.served import Running, serving
 from helpers.terminal import bertcli as run
 from reference import task_cases as cases
@@ -208,8 +209,15 @@ def test_a_name_nearly_of_another_model_is_a_mistake_whatever_its_capitals(sente
 
 
 @pytest.fixture(scope="module")
-def several(made: Made) -> Iterator[Running]:
-    names = ("bert-mini-mlm", "bert-mini-sentence", made(**cases.INFERENCE), made(**cases.TAGGER), made(**cases.READER))
+def several(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    names: list[str | Path] = [
+        "bert-mini-mlm",
+        "bert-mini-sentence",
+        made(**cases.INFERENCE),
+        made(**cases.TAGGER),
+        made(**cases.READER),
+    ]
+    names.append(write_gliner(tmp_path_factory.mktemp("several") / "gliner"))
     limits = Limits(quiet=True, max_candidates=10, max_predictions=500, max_request_tokens=20_000)
     with serving([bertcli.load(name) for name in names], limits) as server:
         yield server
@@ -232,6 +240,26 @@ EXPENSIVE = {
     "a long text for each label": (
         "/zero-shot", {"inputs": "a" * 100_000, "parameters": {"candidates": "a,b,c,d,e,f,g"}}, "21,", "20,000",
     ),
+    "long answers": ("/answer", {
+        "inputs": {"question": "Who?", "context": "Ann did."}, "parameters": {"top_k": 499, "max_answer_len": 10**9},
+    }, "", "500"),
+    "spans of answers": ("/answer", {
+        "inputs": {"question": "Who?", "context": "Ann did. " * 3000}, "parameters": {"top_k": 499},
+    }, "", "20,000"),
+    "a long redacted word": ("/tag", {
+        "inputs": "a b " * 750, "parameters": {"redact": True, "redact_with": "z" * 150},
+    }, "", "500"),
+    "a long template": ("/zero-shot", {
+        "inputs": ["a"] * 10, "parameters": {"candidates": "a,b", "hypothesis_template": "b" * 50_000},
+    }, "31,", "20,000"),
+    "a template of many places": ("/zero-shot", {
+        "inputs": "a", "parameters": {"candidates": ["a" * 1000], "hypothesis_template": "{}" * 1000},
+    }, "1,005,000", "250,000"),
+    "spans and labels": ("/tag", {
+        "inputs": "tea " * 4600, "model": "gliner", "parameters": {"labels": [*"abcdefghij"]},
+    }, "", "20,000"),
+    "long labels": ("/tag", {"inputs": "tea", "model": "gliner", "parameters": {"labels": ["a " * 200_000]}}, "400,000",
+        "250,000"),
     "vectors of tokens": ("/embed_all", {"inputs": ["the dog ran home " * 80]}, "768", "500"),
 }  # fmt: skip
 

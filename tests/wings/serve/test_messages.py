@@ -52,7 +52,7 @@ def running() -> Iterator[Running]:
             "/fill-mask",
             {"inputs": "[MASK]", "parameters": {"targets": ["a", "b", "c"]}},
             422,
-            "There are 3 candidates or targets, more than 2: send fewer.",
+            "targets has 3 entries, more than 2: send fewer.",
         ),
         (
             "/fill-mask",
