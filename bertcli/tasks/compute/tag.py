@@ -51,7 +51,8 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
 
 def _check_only(model: LoadedModel, only: Iterable[str]) -> None:
     """Raise BertcliError for a label that the model does not have: its entities would silently stay in the text."""
-    tags = dict.fromkeys(label.split("-", 1)[-1] for label in model.config.labels if label != "O")
+    labels = [label for label in model.config.labels if label != "O"]
+    tags = dict.fromkeys(map(without_prefix, labels) if has_prefixes(labels) else labels)
     for label in only:
         if label not in tags:
             known = ", ".join(map(quoted, tags))
@@ -116,9 +117,11 @@ class _Tag(RecordTask):
             }
             if self.redaction is not None:
                 # Of two entities that overlap, in two windows, the record has one; no part of the other stays readable.
-                hidden = found if by_piece else [entity for entities in of_windows for entity in entities]
+                hidden = found if by_piece else [entity for of_window in of_windows for entity in of_window]
                 spans = word_spans(words, item.tokens.offsets)
-                record["redacted"] = self.redaction.of(item.text.text, map(_found, hidden), spans)
+                prefixed = by_piece and has_prefixes(self.model.config.labels)
+                entities = [_found(entity, prefixed) for entity in hidden]
+                record["redacted"] = self.redaction.of(item.text.text, entities, spans)
             yield record
 
     def _entities(
@@ -146,8 +149,8 @@ def _piece(entity: "Entity") -> Record:
     return {"entity": label, "score": score, "index": position, "word": word, "start": start, "end": end}
 
 
-def _found(entity: "Entity") -> Found:
-    label = entity.label.split("-", 1)[-1]
+def _found(entity: "Entity", prefixed: bool) -> Found:
+    label = without_prefix(entity.label) if prefixed else entity.label
     return Found(entity.start, entity.end, label, entity.score, entity.label.startswith("I-"))
 
 
@@ -221,7 +224,9 @@ def entities(
         continues = number > 0 and item.goes_on_from(labeled[number - 1])
         if alone or not continues:
             starts.append(number)
-    entities = [_entity(labeled[begin:end], alone, spell) for begin, end in pairwise([*starts, len(labeled)])]
+    prefixed = has_prefixes(labels)
+    bounds = pairwise([*starts, len(labeled)])
+    entities = [_entity(labeled[begin:end], alone, prefixed, spell) for begin, end in bounds]
     return [entity for entity in entities if entity.label not in ignore]
 
 
@@ -253,12 +258,22 @@ def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
     return np.asarray(rows[most_certain])
 
 
-def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
+def has_prefixes(labels: Iterable[str]) -> bool:
+    """True if labels are of a scheme with B- or I-; where none has either, E-mail is a name like any other."""
+    return any(label.startswith(("B-", "I-")) for label in labels)
+
+
+def without_prefix(label: str) -> str:
+    """The type of a label: what stands after its first hyphen."""
+    return label.split("-", 1)[-1]
+
+
+def _entity(group: list[_Labeled], alone: bool, prefixed: bool, spell: Spell) -> Entity:
     pieces = [piece for labeled in group for piece in labeled.pieces]
     label, word = group[0].label, pieces[0].spelling
     if not alone:
         # Of any prefix: E-PER and S-PER are PER, too, though they are not joined.
-        label = label.split("-", 1)[-1]
+        label = without_prefix(label) if prefixed else label
         word = spell([piece.spelling for piece in pieces])
     score = sum(labeled.score for labeled in group) / len(group)
     return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position)

@@ -19,7 +19,7 @@ class FigureSpec(NamedTuple):
 
 
 FIGURES = {
-    "accuracy": FigureSpec("share of texts whose label, or nearer text, is right"),
+    "accuracy": FigureSpec("share of texts (of tag: of words) whose label, or nearer text, is right"),
     "macro_f1": FigureSpec("mean of the labels' F1, each label as important as another"),
     "micro_f1": FigureSpec("F1 of all labels together; with one label a text it equals accuracy"),
     "weighted_f1": FigureSpec("mean of the labels' F1, weighted by how often each is true"),
@@ -70,7 +70,7 @@ FIGURES_OF_TASK = {
         *("accuracy", "macro_f1", "micro_f1", "weighted_f1", "mcc", "ece", "brier", "log_loss"),
         *("accuracy@50%", "accuracy@80%", "accuracy@90%"),
     ),
-    "tag": ("f1", "precision", "recall", "macro_f1", "f1:TYPE"),
+    "tag": ("f1", "precision", "recall", "macro_f1", "accuracy", "f1:TYPE"),
     "answer": ("exact_match", "f1", "exact_match:answer", "f1:answer", "exact_match:no_answer", "f1:no_answer"),
     "fill-mask": ("accuracy@K", "mrr", "loss", "perplexity"),
     "minimal-pairs": ("preferred", "mean_difference"),

@@ -26,7 +26,6 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
     of_conllu = file.lower().endswith((".conllu", ".conllu.gz"))
     word = _column(file, "column", options, 2 if of_conllu else 1) - 1
     tag = _column(file, "label_column", options, 4 if of_conllu else 0) - 1
-    known = re.compile(r"\S+") if any_tag else TAG
     words: list[str] = []
     tags: list[str] = []
     location = bad = ""
@@ -45,7 +44,7 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
             document += bool(cells)
         elif (of_conllu and not cells[0].isdecimal()) or (any_tag and cells[0] == "#" and not words):
             continue
-        elif len(cells) > max(1, word, tag) and known.fullmatch(cells[tag]):
+        elif len(cells) > max(1, word, tag):
             location = location if words else line.location
             words.append(cells[word])
             tags.append(cells[tag])
