@@ -1,5 +1,6 @@
 """`bertcli doctor`: NumPy's BLAS, its kernel and threads, measured speed, and advice on what would make it faster."""
 
+import logging
 import os
 import platform
 import sys
@@ -10,8 +11,13 @@ import numpy as np
 
 from bertcli._version import __version__
 from bertcli.engine import blas, threads
+from bertcli.errors import BertcliError
+from bertcli.loaded_model import LoadedModel
+from bertcli.wings.onnx.open_engine import open_session
+from bertcli.wings.onnx.pass_times import rows
 from bertcli.wings.onnx.session import available_devices, cache_folder, cache_size, installed, runtime
 
+logger = logging.getLogger("bertcli")
 # NumPy is loaded now: programs started from here need not inherit the variables that chose its kernel.
 blas.forget_choices()
 
@@ -99,6 +105,21 @@ def advice(features: frozenset[str]) -> str | None:
     if pinned:
         return f"{blas.KERNEL_VARIABLE} asks for the kernel {kernel}; without it products would be about twice as fast"
     return f"set {blas.KERNEL_VARIABLE}={blas.AVX512_KERNEL} before Python starts, or import bertcli before NumPy"
+
+
+def engine_times(model: LoadedModel) -> list[dict[str, Any]]:
+    """Measure a model in both engines: a row for each shape; empty, with a note, if ONNX Runtime cannot run it."""
+    config = model.config
+    if not (config.contextual and config.num_hidden_layers):
+        logger.info("%s has no layers: it is a table of vectors, which is not measured.", model.name)
+        return []
+    assert model.path is not None
+    try:
+        session = open_session(model.network, model.path, config)
+    except BertcliError as error:
+        logger.info("NumPy alone can run this model here. %s", error)
+        return []
+    return rows(session, model.network, config.vocab_size, config.max_tokens)
 
 
 def _built_on() -> dict[str, str]:

@@ -32,26 +32,20 @@ if TYPE_CHECKING:
     from bertcli.sentence.config import SentenceConfig
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
-    from bertcli.wings.onnx.open_engine import OpenedEngine
     from bertcli.wings.onnx.session import Session
-    from bertcli.wings.onnx.speeds import Speeds
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
-EngineName = Literal["numpy", "onnx", "auto"]
+EngineName = Literal["numpy", "onnx"]
 Precision = Literal["float32", "int8"]
 
 
 class Engine(NamedTuple):
-    """The engine that computes hidden states: NumPy, or ONNX Runtime with a precision on a device.
-
-    "auto" chooses the faster one for each batch, from `speeds`, which are measured on this machine.
-    """
+    """The engine that computes hidden states: NumPy, or ONNX Runtime with a precision on a device."""
 
     name: EngineName = "numpy"
     precision: Precision = "float32"
     device: str = "cpu"
-    speeds: "Speeds | None" = None
     force: bool = False  # accept int8 however far its vectors are from float32's
 
 
@@ -111,7 +105,7 @@ class LoadedModel:
             revision     a branch, tag or commit on the Hub (default: main)
             heads        keep only these prediction heads, as in "mlm,nsp" (default: all that are stored)
             text         open the tokenizer at once, so that one that does not fit the weights is an error now
-            engine       "numpy"; "onnx": ONNX Runtime runs the encoder; "auto": the faster one, measured once
+            engine       "numpy"; "onnx": ONNX Runtime runs the encoder
             precision    of ONNX Runtime: "float32" or "int8"
             device       of ONNX Runtime: one that `bertcli doctor` lists
             force        accept int8 even if its vectors are far from float32's
@@ -224,40 +218,16 @@ class LoadedModel:
         return opened if classifier is None else opened._with_classifier(classifier)
 
     def _with_session(self) -> Self:
-        """Open ONNX Runtime, if the engine needs it; for "auto", measure which engine is faster."""
-        engine, config = self.engine, self.config
-        if engine.name == "numpy":
-            return self
-        if engine.name == "auto" and not (config.contextual and config.num_hidden_layers):
-            # Without layers a model is a table of vectors, and ONNX Runtime has nothing to speed up.
-            return replace(self, engine=NUMPY)
-        found = self._open_engine()
-        return replace(
-            self,
-            engine=engine._replace(name=found.name, speeds=found.speeds),
-            session=found.session,
-            notes=(*self.notes, found.note) if found.note else self.notes,
-        )
+        """Open ONNX Runtime, if it is the engine."""
+        return self if self.engine.name == "numpy" else replace(self, session=self._open_session())
 
-    def _open_engine(self, kept: Sequence[str] = ()) -> "OpenedEngine":
+    def _open_session(self, kept: Sequence[str] = ()) -> "Session":
         """Open ONNX Runtime for the network; with int8 the layers in `kept` stay in float32."""
-        from bertcli.wings.onnx.open_engine import open_engine
+        from bertcli.wings.onnx.open_engine import open_session
 
-        engine = self.engine
-        assert engine.name != "numpy"
         assert self.path is not None
-        return open_engine(
-            engine.name,
-            self.network,
-            self.path,
-            self.config,
-            precision=engine.precision,
-            device=engine.device,
-            vocabulary=self.config.vocab_size,
-            most_tokens=self.config.max_tokens,
-            speeds=engine.speeds,
-            kept=kept,
-        )
+        precision, device = self.engine.precision, self.engine.device
+        return open_session(self.network, self.path, self.config, precision=precision, device=device, kept=kept)
 
     def _exact_enough(self, session: "Session") -> Self:
         """Measure and log how far int8's vectors are from float32's; keep layers in float32 where that is too far.
@@ -272,13 +242,7 @@ class LoadedModel:
         kept = exactness.KeptLayers((), session, measured)
         # Damaged weights make the cosine NaN, which compares false: the tasks report NaN in results.
         if measured.mean < exactness.WARNED and not self.engine.force:
-
-            def reopen(layers: Sequence[str]) -> "Session":
-                reopened = self._open_engine(layers).session
-                assert reopened is not None
-                return reopened
-
-            kept = exactness.keep_layers(kept, self.network, self.config.aliases, tokens, pooling, reopen)
+            kept = exactness.keep_layers(kept, self.network, self.config.aliases, tokens, pooling, self._open_session)
         said = f"int8 of {self.name}{_in_float32(kept.layers)}: {kept.exactness}"
         if kept.layers:
             said += f"; with int8 throughout {measured.mean:.3f}"
@@ -292,20 +256,6 @@ class LoadedModel:
             return self
         made = replace(self, session=kept.session)
         vars(made)["tokenizer"] = self.tokenizer
-        return made
-
-    def with_one_engine(self, name: Literal["numpy", "onnx"] | None = None) -> Self:
-        """Fix the engine of a model with engine "auto" to `name`, or to the faster one for long runs.
-
-        All results in one file then come from one engine, and `--resume` goes on with the engine that began.
-        """
-        speeds = self.engine.speeds
-        if self.engine.name != "auto" or speeds is None:
-            return self
-        chosen = name or speeds.for_batches
-        made = replace(self, engine=Engine(chosen, speeds=speeds), session=self.session if chosen == "onnx" else None)
-        if "tokenizer" in vars(self):
-            vars(made)["tokenizer"] = self.tokenizer
         return made
 
     def for_prompt(self, name: str | None) -> Self:
@@ -453,9 +403,6 @@ class LoadedModel:
         """
         original = self.original
         if self.session is None or watched() or original is None or self.network is not original.network:
-            return self.network(batch, rows)
-        speeds = self.engine.speeds
-        if self.engine.name == "auto" and speeds is not None and not speeds.prefers_onnx(batch, self.session.hidden):
             return self.network(batch, rows)
         from bertcli.wings.onnx.session import hidden_states
 

@@ -25,7 +25,7 @@ class DoctorOptions:
 
     format: Literal["table", "json"] = option("table", "FORMAT", "How to print it: table (default) or json.")
     model: str | None = option(
-        None, "DIR|HUB_ID", "Also measure this model in both engines, as --engine auto does.", "-m", "--model",
+        None, "DIR|HUB_ID", "Also measure this model in both engines.", "-m", "--model",
         autocompletion=models_here,
     )  # fmt: skip
     offline: bool = option(False, "", "Never use the network: folder or cache only.")
@@ -74,7 +74,9 @@ def _speeds(model: str, offline: bool) -> list[dict[str, Any]]:
     """Measure a model in both engines; empty, with a note, if ONNX Runtime cannot run it."""
     from bertcli.loaded_model import LoadedModel
 
-    opened = LoadedModel.load(model, offline=offline, progress=True, text=False, engine="auto")
+    opened = LoadedModel.load(model, offline=offline, progress=True, text=False)
     for note in opened.notes:
         logger.info("%s", note)
-    return [] if opened.engine.speeds is None else opened.engine.speeds.rows
+    from bertcli.doctor import engine_times
+
+    return engine_times(opened)

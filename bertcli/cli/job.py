@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -78,13 +78,9 @@ class Job:
         texts = self.read(task_options.keep_going, options.get("--id-column"))
         check_output(self.output.output, endings)
         self._refuse_long_run(texts, endings)
-        file = self.output.output
         task_options = replace(task_options, workers=task_options.workers or "auto")
         prompt_name = getattr(task_options, "prompt_name", None)
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine, prompt_name)
-        if file is not None:
-            begun_with = _engine_of_run(file) if self.long.resume else None
-            model = model.with_one_engine(begun_with)
         return CommandRun(command, task_options, {**by_name(task_options), **options}, self, texts, model)
 
     def _refuse_long_run(self, texts: "Texts", endings: tuple[str, ...]) -> None:
@@ -248,7 +244,6 @@ class CommandRun(Generic[W]):
         return {
             **by_name(job.texts),
             **by_name(job.engine),
-            "--engine": self.model.engine.name,  # the chosen one, where auto was asked for
             **self.options,
             "--input": None,  # files may be renamed
             "input": digest(files),
@@ -259,14 +254,6 @@ class CommandRun(Generic[W]):
             "--threads": thread_count(),  # can change the last bit of a sum
             "--workers": None,  # cannot
         }
-
-
-def _engine_of_run(file: str) -> Literal["numpy", "onnx"] | None:
-    """The engine that an interrupted run of this file was computed with, if one is kept."""
-    from bertcli.files.write.resumable_output import kept_fingerprint
-
-    engine = kept_fingerprint(file).get("--engine")
-    return engine if engine in ("numpy", "onnx") else None
 
 
 def files_of(source: "Texts") -> list[Path] | None:

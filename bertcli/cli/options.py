@@ -160,10 +160,10 @@ class EngineOptions:
     """The engine that computes the hidden states."""
 
     panel: ClassVar = "Work"
-    engine: Literal["numpy", "onnx", "auto"] = option(
+    engine: Literal["numpy", "onnx"] = option(
         "numpy", "NAME",
         "numpy (default); onnx: ONNX Runtime (pip install 'bertcli[onnx]'), which takes 0.5 s longer to start and is "
-        "faster on many texts; auto: the faster of the two, measured once for each model.",
+        "faster on many texts.",
     )  # fmt: skip
     precision: Literal["float32", "int8"] = option(
         "float32", "TYPE",

@@ -19,8 +19,9 @@ import bertcli
 from bench.peers import minilm_checkpoint
 from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
+from bertcli.loaded_model import EngineName
+from bertcli.wings.onnx.pass_times import rows
 from bertcli.wings.onnx.session import hidden_states
-from bertcli.wings.onnx.speeds import Computing
 
 Record = dict[str, Any]
 ONE, THREE = (10,), (4, 10, 15)  # tokens of short texts
@@ -92,7 +93,7 @@ def short_calls(seconds: float) -> Iterator[Record]:
     texts = [text, "the sea", "she went to the sea and came back with the small cat"]
     models = {"numpy": own}
     if find_spec("onnxruntime"):
-        models |= {name: bertcli.load(folder, engine=name) for name in ("onnx", "auto")}
+        models |= {name: bertcli.load(folder, engine=name) for name in ("onnx",)}
     runs: dict[str, Callable[[list[str]], Any]] = {
         name: partial(model.encode, pooling="mean") for name, model in models.items()
     }
@@ -140,21 +141,21 @@ def sentence_transformer(folder: Path) -> Callable[[list[str]], Any]:
 
 
 def speeds(folder: Path) -> Iterator[Record]:
-    """The table of `doctor -m`, by which `auto` chooses."""
+    """The table of `doctor -m`."""
     if not find_spec("onnxruntime"):
         return
     for name, path in (("MiniLM", minilm_checkpoint()), ("base", folder)):
-        chosen = bertcli.load(path, engine="auto", text=False).engine
-        assert chosen.speeds is not None
-        for row in chosen.speeds.rows:
+        model = bertcli.load(path, engine="onnx", text=False)
+        assert model.session is not None
+        for row in rows(model.session, model.network, model.config.vocab_size, model.config.max_tokens):
             shape = f"{row.pop('sentences')} × {row.pop('tokens')} tokens"
-            yield {"what": f"{name}, {shape}", **row, "auto": chosen.name}
+            yield {"what": f"{name}, {shape}", **row}
 
 
 def costs(folder: Path, seconds: float) -> Iterator[Record]:
     """How the time of a pass grows with the tokens of one text, and with texts of 32 tokens; in each engine."""
     for name, path in (("MiniLM", minilm_checkpoint()), ("base", folder)):
-        engines: tuple[Computing, ...] = ("numpy", "onnx") if find_spec("onnxruntime") else ("numpy",)
+        engines: tuple[EngineName, ...] = ("numpy", "onnx") if find_spec("onnxruntime") else ("numpy",)
         models = {engine: bertcli.load(path, engine=engine, text=False) for engine in engines}
         shapes = [(1, length) for length in LENGTHS] + [(count, 32) for count in COUNTS[1:]]
         for count, length in shapes:

@@ -69,7 +69,7 @@ def served(model: Path, count: int, beside: Path | None = None, plain: Path | No
 def servers(model: Path, beside: Path | None, plain: Path | None) -> dict[str, Command]:
     """The command of each server, by its name."""
     ours = ["serve", "-m", str(model), "--quiet"]
-    engines = ("numpy", "onnx", "auto") if find_spec("onnxruntime") else ("numpy",)
+    engines = ("numpy", "onnx") if find_spec("onnxruntime") else ("numpy",)
     found = {
         f"serve --engine {name}": [sys.executable, "-c", OURS, *ours, "--engine", name, "--port"] for name in engines
     }

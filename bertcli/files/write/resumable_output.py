@@ -290,16 +290,6 @@ class ResumableOutput:
         return self._folder / f"{number:06}.npz"
 
 
-def kept_fingerprint(file: str) -> Fingerprint:
-    """Read the fingerprint of an interrupted run from the segments beside a file; empty if there are none."""
-    path = _parts_of(Path(os.path.realpath(file))) / "fingerprint.json"
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _parts_of(path: Path) -> Path:
     """Return the folder of a file's segments."""
     return path.with_name(f".{path.name}.parts")

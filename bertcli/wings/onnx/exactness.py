@@ -16,8 +16,8 @@ from bertcli.network.heads import Network
 from bertcli.network.traced_tree import twins
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.tracer import Ran, Tracer
+from bertcli.wings.onnx.pass_times import cached_measurement
 from bertcli.wings.onnx.session import Session, hidden_states
-from bertcli.wings.onnx.speeds import cached_measurement
 
 WARNED, REFUSED = 0.98, 0.95  # mean cosines below which int8 is warned of, and refused
 LAYER_PATH = re.compile(r"(.*layers\.\d+)\.")

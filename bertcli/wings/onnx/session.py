@@ -1,4 +1,4 @@
-"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs. open_engine.py decides whether.
+"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs. open_engine.py opens a model's.
 
 Graphs are made once and opened in place afterwards, under a folder that may be deleted at any time. Each model has a
 folder, named after where its weights lie and the precision; in it is a folder for each graph, named after the weights,
@@ -33,7 +33,7 @@ PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
 # times the hidden size: the number of keys to which a token attends in the time of its products (measured: 2.3 to 4.6)
 ATTENTION = 3
-OVERHEAD = 16  # tokens that take as long as a call, where that was not measured (speeds.py)
+OVERHEAD = 16  # tokens that take as long as a call, where that was not measured (pass_times.py)
 ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
 
 NAME = "model.onnx"

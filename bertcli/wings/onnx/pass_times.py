@@ -1,19 +1,17 @@
-"""Measure the time of a pass in NumPy and in ONNX Runtime: open_engine.py chooses the faster engine by it ("auto").
+"""Measure the time of a pass in ONNX Runtime: what a call costs; for `doctor -m` also in NumPy.
 
-A short text, a longer one, a small batch and, if there is time, a long text are measured; times between them are
-interpolated over the number of tokens, padding included. Measurements are kept beside the graph in the cache, in a file
-named after all that changes them: versions, OpenBLAS' kernel, the number of threads.
+A short text, a longer one, a small batch and, if there is time, a long text are measured. Measurements are kept beside
+the graph in the cache, in a file named after all that changes them: versions, OpenBLAS' kernel, the number of threads.
 """
 
 import json
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from bertcli.engine import blas
 from bertcli.engine.packing import Packed, pack
 from bertcli.engine.threads import thread_count
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.onnx.session import OVERHEAD, Session, groups, hidden_states, runtime
+from bertcli.wings.onnx.session import OVERHEAD, Session, hidden_states, runtime
 
 SECONDS = 2.0  # for all measurements together
 SHORT, LONGER, BATCH, LONG = (1, 16), (1, 128), (8, 32), (1, 512)  # sentences × tokens
@@ -32,91 +30,12 @@ SHAPES = (SHORT, LONGER, BATCH, LONG)
 TURNS, IN_A_ROW = 3, 6
 Shape = tuple[int, int]
 Times = dict[Shape, float]
-Computing = Literal["numpy", "onnx"]
+Record = dict[str, Any]
 
 
 class _Sentence(NamedTuple):
     ids: list[int]
     segments: list[int]
-
-
-@dataclass(frozen=True)
-class Speeds:
-    """Seconds for each shape in each engine; both have the same shapes, SHORT and LONGER at least."""
-
-    numpy: Mapping[Shape, float]
-    onnx: Mapping[Shape, float]
-
-    @property
-    def winner(self) -> "Computing | None":
-        """The engine that is faster for every shape; None if that depends on the shape."""
-        faster = {self.faster(shape) for shape in self.numpy}
-        return faster.pop() if len(faster) == 1 else None
-
-    def faster(self, shape: Shape) -> "Computing":
-        """The faster engine for a shape that was measured."""
-        return "onnx" if self.onnx[shape] < self.numpy[shape] else "numpy"
-
-    @property
-    def for_batches(self) -> "Computing":
-        """The faster engine for a long run, whose texts are computed in batches."""
-        return self.faster(BATCH if BATCH in self.numpy else LONGER)
-
-    def prefers_onnx(self, batch: Packed, hidden: int) -> bool:
-        """True if ONNX Runtime is expected to be faster for these sentences."""
-        lengths = np.diff(batch.offsets)
-        in_numpy = seconds(self.numpy, len(lengths), float(lengths.mean()))
-        overhead = tokens_of_a_call(self.onnx)
-        in_onnx = sum(
-            seconds(self.onnx, len(group), float(lengths[group].mean())) for group in groups(lengths, overhead, hidden)
-        )
-        return in_onnx < in_numpy
-
-    def __str__(self) -> str:
-        return "; ".join(f"{shape[0]} × {shape[1]} tokens: {self._both(shape)}" for shape in self.numpy)
-
-    def _both(self, shape: Shape) -> str:
-        return f"ONNX Runtime {1000 * self.onnx[shape]:.1f} ms, NumPy {1000 * self.numpy[shape]:.1f}"
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Make the rows of the table that `bertcli doctor -m MODEL` prints."""
-        return [
-            {
-                "sentences": shape[0],
-                "tokens": shape[1],
-                "numpy_ms": round(1000 * self.numpy[shape], 2),
-                "onnx_ms": round(1000 * self.onnx[shape], 2),
-                "faster": self.faster(shape),
-            }
-            for shape in self.numpy
-        ]
-
-
-def seconds(times: Mapping[Shape, float], sentences: int, tokens: float) -> float:
-    """Estimate the seconds for a batch of `sentences` with `tokens` tokens each.
-
-    Interpolated linearly over all tokens of the batch, and extrapolated with the nearest slope. Long sentences take
-    longer than that by the factor that was measured for LONG.
-    """
-    known = sorted((shape[0] * shape[1], time) for shape, time in times.items() if shape != LONG or len(times) < 3)
-    expected = _on_line(known, sentences * tokens)
-    if LONG in times and len(known) < len(times) and tokens > LONGER[1]:
-        surplus = times[LONG] / _on_line(known, LONG[1]) - 1
-        expected *= max(0.2, 1 + surplus * (tokens - LONGER[1]) / (LONG[1] - LONGER[1]))
-    return expected
-
-
-def _on_line(known: list[tuple[int, float]], tokens: float) -> float:
-    """Interpolate between the two measured numbers of tokens around, or nearest to, this one."""
-    if len(known) == 1:
-        ((count, time),) = known
-        return time * tokens / count
-    after = next((i for i, (count, _) in enumerate(known) if count >= tokens), len(known) - 1)
-    after = max(1, after)  # below the first number, the slope is that to the second
-    (low, at_low), (high, at_high) = known[after - 1], known[after]
-    slope = max(0.0, (at_high - at_low) / (high - low))
-    return max(at_low + slope * (tokens - low), 0.1 * known[0][1])
 
 
 def tokens_of_a_call(times: Mapping[Shape, float]) -> int:
@@ -146,15 +65,26 @@ def measured_calls(session: Session, vocabulary: int, most_tokens: int) -> int:
     return tokens_of_a_call(_read(cached_measurement(session, "calls", measure, _has_times_of("onnx")))["onnx"])
 
 
-def measured_speeds(session: Session, network: Callable[[Packed], Array], vocabulary: int, most_tokens: int) -> Speeds:
-    """Measure the speeds of both engines, once."""
+def rows(session: Session, network: Callable[[Packed], Array], vocabulary: int, most_tokens: int) -> list[Record]:
+    """Measure both engines, once; a row of the table that `bertcli doctor -m MODEL` prints for each shape."""
     runs: dict[str, Callable[[Packed], Array]] = {"numpy": network, "onnx": _run_of(session)}
 
     def measure() -> Any:
         return _as_json(_times(runs, SHAPES, vocabulary, most_tokens))
 
     kept = _read(cached_measurement(session, "speeds", measure, _has_times_of("numpy", "onnx")))
-    return Speeds(kept["numpy"], kept["onnx"])
+    table = []
+    for shape, in_numpy in kept["numpy"].items():
+        in_onnx = kept["onnx"][shape]
+        row = {
+            "sentences": shape[0],
+            "tokens": shape[1],
+            "numpy_ms": round(1000 * in_numpy, 2),
+            "onnx_ms": round(1000 * in_onnx, 2),
+            "faster": "onnx" if in_onnx < in_numpy else "numpy",
+        }
+        table.append(row)
+    return table
 
 
 def _run_of(session: Session) -> Callable[[Packed], Array]:
@@ -170,7 +100,8 @@ def _times(
     for shape in shapes:
         batch = _batch(shape, vocabulary, most_tokens)
         if shape not in (SHORT, LONGER):
-            expected = sum(seconds(times, *shape) for times in times_of.values())
+            tokens = shape[0] * shape[1]
+            expected = sum(times[LONGER] * tokens / LONGER[1] for times in times_of.values())
             if perf_counter() - begun + 2 * expected > SECONDS:  # it runs twice at least
                 break
         fastest, started = dict.fromkeys(runs, np.inf), perf_counter()
