@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bertcli._version import __version__
     from bertcli.analysis.params import params
     from bertcli.analysis.trace import trace
-    from bertcli.columns import Columns
     from bertcli.errors import BertcliError
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
@@ -31,7 +30,7 @@ choose_kernel()  # before anything here imports NumPy
 choose_threads()
 
 __all__ = [
-    "BertConfig", "BertcliError", "Columns", "Model", "__version__", "diff", "explain", "functional", "heads", "lens",
+    "BertConfig", "BertcliError", "Model", "__version__", "diff", "explain", "functional", "heads", "lens",
     "load", "params", "patch", "probe", "search", "search_files", "trace", "variant",
 ]  # fmt: skip
 _HOMES = {
@@ -39,16 +38,11 @@ _HOMES = {
     **dict.fromkeys(("diff", "explain", "heads", "lens", "patch", "probe"), "bertcli.wings.interpret.compute.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "Columns": "bertcli.columns",
     "search": "bertcli.wings.search.stored", "search_files": "bertcli.wings.search.files",
 }  # fmt: skip
-_WITHDRAWN = {"Answer", "Classify", "Encode", "EncodeSparse", "FillMask", "Score", "Tag"}  # classes of 0.7
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WITHDRAWN:
-        task = name.replace("Sparse", "_sparse").replace("Mask", "_mask").lower()
-        raise AttributeError(f"bertcli.{name} was withdrawn in 0.8: write bertcli.Columns({task!r}, model, ...).")
     if name not in __all__:
         raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
     home = import_module(_HOMES.get(name, "bertcli.{}").format(name))

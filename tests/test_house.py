@@ -37,7 +37,7 @@ ORDER = [
         "sentence",
         "tokens",
     ),
-    *("variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model", "columns"),
+    *("variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
     *("analysis", "cli", "wings"),
 ]
 ALONE: dict[str, set[str]] = {

@@ -74,10 +74,6 @@ def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:
 
 def test_library_objects_show_themselves_in_a_line(made: Made) -> None:
     folder = made(seed=7)
-    encode = library.Columns("encode", str(folder), output="v")
-    assert repr(encode) == f"Columns('encode', {str(folder)!r}, column='text', output='v')"
-    filled = "Columns('fill_mask', 'bert-mini-mlm', column='text', output='fill_mask')"
-    assert repr(library.Columns("fill-mask")) == filled
     (block,) = library.load(folder).encode_blocks(TEXTS)
     assert repr(block) == "<Block of 4 texts from 0, 0 failures>"
     assert np.asarray(block.vectors).shape[0] == 4

@@ -1,7 +1,7 @@
 """Find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table.
 
 A task is a file in this folder with a `SPEC`, and a file of the same name in compute/; no list names them. Commands,
-`Model`'s methods, `Columns`, Arrow's types and a server's routes are made from the specs.
+`Model`'s methods and a server's routes are made from the specs.
 """
 
 import sys

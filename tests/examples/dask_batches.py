@@ -1,28 +1,26 @@
 """Embed texts of any number with Dask: `python dask_batches.py MODEL INPUT.parquet OUTPUT_FOLDER`.
 
-Each worker opens the model once, memory-mapped: the workers of a machine share one copy of the weights.
+A model is sent to the workers as its path. Each opens it memory-mapped: the workers of a machine share the weights.
 """
 
 import sys
+from typing import Any
 
 import dask.dataframe
-import pandas
 import pyarrow
 
 import bertcli
 
-ADDED = {
-    "embedding": pyarrow.list_(pyarrow.float32()),
-    "truncated": pyarrow.bool_(),
-    "embedding_error": pyarrow.string(),
-}
 
+def embed(name: str, source: str, target: str) -> None:
+    """Write the rows of `source`, whose column "text" is read, with a column "embedding" more."""
+    texts, model = dask.dataframe.read_parquet(source), bertcli.load(name)
 
-def embed(model: str, source: str, target: str) -> None:
-    """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
-    texts = dask.dataframe.read_parquet(source)
-    meta = {**texts.dtypes, **{name: pandas.ArrowDtype(kind) for name, kind in ADDED.items()}}
-    texts.map_partitions(bertcli.Columns("encode", model), meta=meta).to_parquet(target, schema=ADDED)
+    def encoded(part: Any) -> Any:
+        return part.assign(embedding=[*model.encode([*part["text"]])])
+
+    with_vectors = texts.map_partitions(encoded, meta={**texts.dtypes, "embedding": object})
+    with_vectors.to_parquet(target, schema={"embedding": pyarrow.list_(pyarrow.float32())})
 
 
 if __name__ == "__main__":

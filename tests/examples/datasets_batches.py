@@ -1,6 +1,6 @@
 """Embed texts of any number with datasets: `python datasets_batches.py MODEL INPUT.parquet OUTPUT.parquet`.
 
-Each worker opens the model once, memory-mapped: the workers of a machine share one copy of the weights.
+A model is sent to the workers as its path. Each opens it memory-mapped: the workers of a machine share the weights.
 """
 
 import os
@@ -11,11 +11,13 @@ import datasets
 import bertcli
 
 
-def embed(model: str, source: str, target: str, workers: int = 2) -> None:
-    """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
+def embed(name: str, source: str, target: str, workers: int = 2) -> None:
+    """Write the rows of `source`, whose column "text" is read, with a column "embedding" more."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))  # threads of a worker
-    texts = datasets.load_dataset("parquet", data_files=source, split="train").with_format("arrow")
-    encoded = texts.map(bertcli.Columns("encode", model), batched=True, batch_size=1024, num_proc=workers)
+    texts, model = datasets.load_dataset("parquet", data_files=source, split="train"), bertcli.load(name)
+    encoded = texts.map(
+        lambda batch: {"embedding": model.encode(batch["text"])}, batched=True, batch_size=1024, num_proc=workers
+    )
     encoded.to_parquet(target)
 
 

@@ -1,6 +1,6 @@
 """Embed texts of any number with Spark: `spark-submit spark_batches.py MODEL INPUT.parquet OUTPUT_FOLDER`.
 
-Each Python worker opens the model once, memory-mapped: the workers of a machine share one copy of the weights.
+A model is sent to the workers as its path. Each opens it memory-mapped: the workers of a machine share the weights.
 """
 
 import sys
@@ -13,17 +13,16 @@ from pyspark.sql import SparkSession
 import bertcli
 
 
-def embed(spark: SparkSession, model: str, source: str, target: str) -> None:
-    """The rows of `source`, whose column "text" is read, with a column "embedding" more."""
-    texts, encode = spark.read.parquet(source), bertcli.Columns("encode", model)
-    schema = f"{texts.schema.toDDL()}, embedding array<float>, truncated boolean, embedding_error string"
+def embed(spark: SparkSession, name: str, source: str, target: str) -> None:
+    """Write the rows of `source`, whose column "text" is read, with a column "embedding" more."""
+    texts, model = spark.read.parquet(source), bertcli.load(name)
 
     def encoded(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in map(encode, batches):  # Spark has no lists of a fixed size
-            lists = batch["embedding"].cast(pyarrow.list_(pyarrow.float32()))
-            yield batch.set_column(batch.schema.get_field_index("embedding"), "embedding", lists)
+        for batch in batches:
+            vectors = [*model.encode(batch["text"].to_pylist())]
+            yield batch.append_column("embedding", pyarrow.array(vectors, pyarrow.list_(pyarrow.float32())))
 
-    texts.mapInArrow(encoded, schema).write.parquet(target)
+    texts.mapInArrow(encoded, f"{texts.schema.toDDL()}, embedding array<float>").write.parquet(target)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def test_options_that_do_not_exist_name_the_method_and_what_is_meant(tagger: Pat
     with pytest.raises(TypeError, match=r"classify\(\) has no option 'topk'. Did you mean top_k\?"):
         library.load().classify(["a"], topk=2)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"no option 'agregation'. Did you mean aggregation\?"):
-        library.Columns("tag", str(tagger), agregation="none")
+        library.load(tagger).tag(["a"], agregation="none")  # type: ignore[call-arg]
     with pytest.raises(library.BertcliError, match="threshold is 'x', which is not a number"):
         library.load(tagger).tag(["a"], redact=True, threshold="x")  # type: ignore[arg-type]
 

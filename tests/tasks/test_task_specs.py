@@ -172,5 +172,5 @@ def test_specs_options_and_the_library_share_no_name() -> None:
     public = {name for name in library.__all__ if isinstance(getattr(library, name), type)}
     options = {one.options.__name__ for one in specs()}
     records = {name for one in specs() for name, value in vars(compute(one)).items() if isinstance(value, type)}
-    assert "Columns" in public
+    assert "Model" in public
     assert not public & (options | records - {"BertcliError"})
