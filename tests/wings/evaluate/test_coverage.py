@@ -28,6 +28,7 @@ from bertcli.wings.evaluate.evaluators.classification import (
 from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_loss
 from bertcli.wings.evaluate.evaluators.similarity import correlations, pair_facts, pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import figures as tag_figures
+from bertcli.wings.evaluate.evaluators.tagging import type_facts
 from bertcli.wings.evaluate.outcome import Outcome, Results, mean_facts, mean_figures, means_of
 
 Random = np.random.Generator
@@ -195,7 +196,10 @@ FAMILIES = {
         },
     ),
     "several labels": Family(
-        multi_label_figures, multi_label_facts, tuple(map(str, range(28))),
+        multi_label_figures,
+        # Shapes have labels of their own number.
+        lambda columns, *arrays: multi_label_facts(columns[: arrays[-1].shape[1]], *arrays),
+        tuple(map(str, range(28))),
         {
             "28 labels, 3000": (3000, several(GO_EMOTIONS, 0.6)),
             "six labels, 600": (600, several([0.3, 0.2, 0.1, 0.05, 0.02, 0.012], 0.6)),
@@ -232,7 +236,7 @@ FAMILIES = {
         },
     ),
     "tag": Family(
-        tag_figures, no_facts, ("A", "B"),
+        tag_figures, type_facts, ("A", "B"),
         {
             "middle, 30": (30, tagged(0.7, 0.75, (1.0, 0.5))),
             "rare type, 100": (100, tagged(0.7, 0.7, (1.0, 0.15))),
