@@ -395,3 +395,16 @@ def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("bertcli.report.progress.counted", counted)
     assert bertcli("probe", "-i", DATA, *SENTIMENT).status == 0
     assert totals == [("probe", "texts", 40), ("probe", "layers", 5), ("probe", "controls", 5)]
+
+
+def test_folds_that_all_give_the_same_are_no_certainty(tmp_path: Path) -> None:
+    """Wilson's interval of 18 right of 18, in place of one without a width."""
+    file = tmp_path / "words.conll"
+    file.write_text("won O\ntoday O\nPeru B-LOC\n\n" * 6)
+    left = bertcli("probe", "-i", file, "--words", "--folds", "3", "--format", "json")
+    for layer in json.loads(left.out)["layers"]:
+        for name in ("accuracy", "macro_f1"):
+            figure = layer[name]
+            if figure["value"] == 1:
+                assert (figure["low"], figure["high"]) == (pytest.approx(0.8241, abs=1e-3), 1)
+    assert "[1.0000, 1.0000]" not in bertcli("probe", "-i", file, "--words", "--folds", "3").out

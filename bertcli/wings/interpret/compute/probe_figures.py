@@ -1,8 +1,11 @@
-"""Figures of a layer's probes: means over the folds, with 95 % intervals by Student's t over them."""
+"""Figures of a layer's probes: means over the folds, with 95 % intervals by Student's t over them.
+
+Where all folds give the same, that would have no width, and Wilson's interval of all items stands there.
+"""
 
 from typing import Any, NamedTuple, Self
 
-from bertcli.wings.evaluate.bootstrap import Figure, Record
+from bertcli.wings.evaluate.bootstrap import Figure, Record, Share, wilson
 from bertcli.wings.evaluate.logistic import Fit
 from bertcli.wings.evaluate.metrics import Numbers
 
@@ -15,10 +18,14 @@ class OverFolds(Figure):
     """A mean over cross-validation folds with a t interval; `drawn` are the folds' values [fold]."""
 
     least = 0.0
+    is_share = True
 
     @property
     def record(self) -> Record:
         low, high = self.value - self.half_width, self.value + self.half_width
+        if self.is_share and low == high and 0 <= self.value <= 1:
+            # Equal folds show no spread, though other items may differ: three right of three are not certain.
+            low, high = wilson(Share(self.value * self.n, self.n))
         return {"value": self.value, "low": max(self.least, low), "high": min(1.0, high), "n": self.n}
 
     @property
@@ -38,6 +45,7 @@ class Gain(OverFolds):
     """A mean over folds of a difference of two shares, which may be negative."""
 
     least = -1.0
+    is_share = False
 
 
 class LayerFigures(NamedTuple):
