@@ -124,3 +124,12 @@ def test_messages_name_the_fields_of_pairs_and_no_reason_for_a_task_that_was_giv
     assert "because its fields are" not in left.err
     assert "No interval for preferred, mean_difference: of fewer than two pairs nothing can be told" in left.out
     assert "about others (noun)." in " ".join(left.out.split())
+
+
+def test_equal_texts_are_half_a_preference(tmp_path: Path) -> None:
+    """Neither of two texts that are equally likely is preferred, and each has half of the pair."""
+    file = tmp_path / "pairs.csv"
+    file.write_text("better,worse\nThe cat sits.,The cat sits.\nHe was here.,He was here.\n")
+    (model,) = json.loads(bertcli("evaluate", file, "--task", "minimal-pairs", "--format", "json").out)["models"]
+    assert model["metrics"]["preferred"]["value"] == 0.5
+    assert model["metrics"]["mean_difference"]["value"] == 0
