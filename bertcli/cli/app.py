@@ -20,8 +20,8 @@ from typer.core import TyperCommand, TyperGroup
 import bertcli
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.options import DebugOptions, name_of, wrong
+from bertcli.cli.other_tools import MEANT_COMMANDS, MEANT_OPTIONS
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
-from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
@@ -144,7 +144,7 @@ def bert(
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands, which answers a wrong or old command name with the right one."""
+    """The group of all commands, which answers a wrong command name with the right one."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse arguments; without any, print the whole page and end with status 2."""
@@ -165,7 +165,7 @@ class CommandGroup(TyperGroup):
 
 
 class Command(TyperCommand):
-    """A command with our help pages, which answers options that were renamed, or are nearly right."""
+    """A command with our help pages, which answers options of other tools, or such as are nearly right."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the whole page."""
@@ -234,7 +234,7 @@ class Command(TyperCommand):
             return
         if f"-{word}" in options:
             raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
-        instead = OLD_OPTIONS.get((str(self.name), word))
+        instead = MEANT_OPTIONS.get(word)
         if instead:
             raise wrong(word, f"{instead}.")
 

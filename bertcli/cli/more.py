@@ -1,4 +1,4 @@
-"""CommandExtras: base of the options that a task's command has beside the task's own (vectors.py, pairs.py)."""
+"""CommandExtras: base of the options that a task's command has beside the task's own (vectors.py)."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any

@@ -21,10 +21,6 @@ def groups_of(spec: TaskSpec) -> dict[str, Any]:
         from bertcli.cli.vectors import StorageOptions
 
         more = StorageOptions
-    if spec.compares:
-        from bertcli.cli.pairs import PairOptions
-
-        more = PairOptions
     return {"job": JOBS[spec.reads], "options": spec.options, "more": more}
 
 

@@ -77,7 +77,6 @@ class TaskSpec:
     panel: str = "Run"  # of --help; "" for one without a command of its own
     position: int = 0  # the position in the panel
     vectors: bool = False  # results are vectors, which files of arrays can hold
-    compares: bool = False  # two texts can be compared, with a summary at the end
     shape: Callable[[Any, Any], Any] = _whole
 
     @property

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
@@ -11,8 +10,6 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
 from bertcli.tasks.options import ReadOptions, option
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
-
-Metric = Literal["pll", "within-word", "shared"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,19 +29,11 @@ class ScoreOptions(ReadOptions):
     pairs: Pairs = None
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
     within_word: bool = option(False, "", "Mask the later pieces of a word while one of its pieces is predicted.")
-    compare: bool = option(False, "", "", "--pairs", hidden=True)  # for Python; the command names evaluate
-    metric: Metric = option("pll", "NAME", "", hidden=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.metric != "pll" and not self.compare:
-            raise BertcliError(
-                "A metric is for pairs of texts: leave it out, or use bertcli evaluate --task minimal-pairs."
-            )
-        if (self.compare or self.within_word) and self.target is not None:
-            raise BertcliError("--within-word and compare do not apply to a target (--target): leave them out.")
-        if self.compare and self.within_word:
-            raise BertcliError("Pairs have a metric of that name: metric='within-word' in place of within_word.")
+        if self.within_word and self.target is not None:
+            raise BertcliError("--within-word does not apply to a target (--target): leave it out.")
 
 
 def record(options: ScoreOptions) -> Fields:
@@ -54,9 +43,6 @@ def record(options: ScoreOptions) -> Fields:
     With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
     of a masked language model.
     """
-    if options.compare:
-        texts: Fields = {"index": int, "id?": (int, str), "text": str, "text_pair": str}
-        return {**texts, "score": float, "pair_score": float, "preferred": (str, None)}
     return {
         "index": int,
         "text": str,
@@ -83,16 +69,6 @@ def rows(record: Record) -> Iterator[Row]:
     yield record["index"], "(all)", None, record["loss"], record["pseudo_perplexity"]
 
 
-OF_PAIRS = (
-    Column("index", int, varying=True),
-    Column("text"),
-    Column("text pair"),
-    Column("score", float),
-    Column("pair score", float),
-    Column("preferred"),
-)
-
-
 def examples(subject: Subject) -> Iterator[Example]:
     """Yield a text whose tokens are masked one after the other."""
     yield Example("score", [CAT])
@@ -103,8 +79,7 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("score", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda options: Table(OF_PAIRS, "") if options.compare else Table(COLUMNS, rows, in_files=False),
-    compares=True,
+    table=lambda options: Table(COLUMNS, rows, in_files=False),
     examples=examples,
     position=4,
 )

@@ -72,18 +72,6 @@ def test_usage_is_the_same_in_a_message_and_in_help(command: str) -> None:
     assert bertcli(command, "--no-such-option").err.splitlines()[0] == usage
 
 
-@pytest.mark.parametrize(
-    ("arguments", "answer"),
-    [
-        (("params", "--variant", "base", "-o", "x.json"), "--format json > FILE"),
-        (("trace", "-i", "x.txt"), "bertcli trace TEXT"),
-        (("classify", "x", "--labels", "a,b"), "--candidates A,B,C"),
-    ],
-)
-def test_an_option_that_there_is_not_is_answered_with_what_does_it(arguments: tuple[str, ...], answer: str) -> None:
-    assert answer in message(*arguments)
-
-
 @pytest.mark.parametrize("text", ["-model", "-m", "--layer", "--no-such-option"])
 def test_what_follows_two_dashes_is_a_text(text: str) -> None:
     done = bertcli("tokenize", "--format", "json", "--", text)

@@ -226,7 +226,6 @@ EXEMPT = {
         "test_every_output.py, test_resume.py, test_shards.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
     "--in --texts --index": "test_search_command.py, test_search_files.py",
     "--labels --nested": "test_gliner.py",
-    "--pairs --by --metric": "old names, answered with evaluate",
     "--head": "models here have one",
 }  # fmt: skip
 EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}

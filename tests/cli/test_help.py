@@ -10,7 +10,7 @@ from helpers.doors import options_of
 from helpers.terminal import Result, bertcli
 
 from bertcli.cli.app import COMMANDS, application
-from bertcli.cli.renamed import MEANT_COMMANDS, OLD_OPTIONS
+from bertcli.cli.other_tools import MEANT_COMMANDS
 
 GROUP: Any = typer.main.get_command(application())
 NAMES = [*GROUP.commands]
@@ -145,12 +145,11 @@ def test_help_names_the_nearest_command() -> None:
     assert "Did you mean 'encode'?" in error(bertcli("encod", "tea"))
 
 
-@pytest.mark.parametrize(("command", "option"), OLD_OPTIONS)
-def test_help_answers_an_old_name_with_the_new_one(command: str, option: str) -> None:
-    assert option not in options_of()[command]
-    message = error(bertcli(command, "a", option))
-    assert f"Invalid value for {option}: {OLD_OPTIONS[command, option]}." in message
-    assert OLD_OPTIONS[command, option] in error(bertcli(command, "a", f"{option}=b"))
+def test_help_answers_an_option_of_other_tools() -> None:
+    message = error(bertcli("encode", "a", "--batch-size", "8"))
+    assert "Invalid value for --batch-size: texts are put into batches by their numbers of tokens" in message
+    assert "Invalid value for --batch-size:" in error(bertcli("tag", "a", "--batch-size=8"))
+    assert "--batch-size" in options_of()["trace"]
 
 
 def test_help_of_similarity_and_search_offers_what_works() -> None:

@@ -30,4 +30,4 @@ def embed(model: str, source: str, target: str, workers: int = 1) -> None:
 
 
 if __name__ == "__main__":
-    embed(*sys.argv[1:4])
+    embed(sys.argv[1], sys.argv[2], sys.argv[3])

@@ -1,4 +1,4 @@
-"""Record what `score --within-word` and `score --pairs` are compared with: `python tests/reference/record_pairs.py`.
+"""Record what minimal pairs and `score --within-word` are compared with: `python tests/reference/record_pairs.py`.
 
 Needs PyTorch, transformers and minicons (recorded with torch 2.13.0, transformers 5.23.0, minicons 0.3.39), which gives
 pll and within_word_l2r. The metric of CrowS-Pairs is written out here as its paper (Nangia et al. 2020, section 3) and

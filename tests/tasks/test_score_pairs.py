@@ -1,26 +1,37 @@
-"""`score` of pairs, and of words whose pieces are masked together: minicons and CrowS-Pairs (record_pairs.py)."""
+"""Minimal pairs, and `score` of words whose pieces are masked together: minicons and CrowS-Pairs (record_pairs.py)."""
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pytest
 from conftest import Made
 
 import bertcli
 from bertcli import BertcliError
+from bertcli.files.texts import from_values
+from bertcli.tasks.options import ReadOptions
+from bertcli.tasks.parts.pairs import Metric, PairsTask
+from bertcli.tasks.running.run import results
 
 RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "pairs.json").read_text(encoding="utf-8"))
 FIRST, SECOND = zip(*RECORDED["pairs"], strict=True)
 
 
+def compared(
+    model: bertcli.Model, first: Sequence[str], second: Sequence[str] | None, metric: Metric = "pll", **options: Any
+) -> list[dict[str, Any]]:
+    """The records that `evaluate --task minimal-pairs` makes its figures of."""
+    blocks = results(PairsTask(model, ReadOptions(**options), metric), from_values(first, second))
+    return [record for block in blocks for record in block.records()]
+
+
 @pytest.mark.parametrize("metric", ["pll", "within-word", "shared"])
-def test_pairs_have_the_sums_of_minicons_and_of_crows_pairs(
-    made: Made, metric: Literal["pll", "within-word", "shared"]
-) -> None:
+def test_pairs_have_the_sums_of_minicons_and_of_crows_pairs(made: Made, metric: Metric) -> None:
     model = bertcli.load(made(head="mlm"))
-    records = model.score(FIRST, pairs=SECOND, compare=True, metric=metric)
+    records = compared(model, FIRST, SECOND, metric)
     for record, (score, pair_score) in zip(records, RECORDED[metric], strict=True):
         assert record["score"] == pytest.approx(score, abs=2e-5)
         assert record["pair_score"] == pytest.approx(pair_score, abs=2e-5)
@@ -32,7 +43,7 @@ def test_pairs_have_the_sums_of_minicons_and_of_crows_pairs(
 def test_random_pairs_have_the_sums_of_crows_pairs(made: Made) -> None:
     pairs, expected = zip(*((case["pair"], case["shared"]) for case in RECORDED["random"]), strict=True)
     first, second = zip(*pairs, strict=True)
-    records = bertcli.load(made(head="mlm")).score(first, pairs=second, compare=True, metric="shared")
+    records = compared(bertcli.load(made(head="mlm")), first, second, "shared")
     for record, sums in zip(records, expected, strict=True):
         assert [record["score"], record["pair_score"]] == pytest.approx(sums, abs=2e-5)
 
@@ -55,10 +66,8 @@ def test_within_word_masks_the_later_pieces_of_a_word(made: Made) -> None:
 def test_what_cannot_be_compared_is_refused(made: Made) -> None:
     model = bertcli.load(made(head="mlm"))
     with pytest.raises(BertcliError, match=r"no second text to compare it with \(--text-pair or --pair-column\)"):
-        model.score(["The cat."], compare=True)
+        compared(model, ["The cat."], None)
     with pytest.raises(BertcliError, match=r"has more than 4 tokens, and a comparison of cut texts means nothing"):
-        model.score(["The cat."], pairs=["The cat sat on it."], compare=True, max_length=4)
-    with pytest.raises(BertcliError, match="evaluate --task minimal-pairs"):
-        model.score(["The cat."], metric="shared")
-    with pytest.raises(BertcliError, match=r"--within-word and compare do not apply to a target"):
+        compared(model, ["The cat."], ["The cat sat on it."], max_length=4)
+    with pytest.raises(BertcliError, match=r"--within-word does not apply to a target"):
         model.score(["The [MASK]."], within_word=True, target="The cat.")

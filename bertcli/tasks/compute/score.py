@@ -20,7 +20,6 @@ from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.parts.guesses import Guess, guesses, scored
-from bertcli.tasks.parts.pairs import PairsTask
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.score import SPEC, ScoreOptions
@@ -31,8 +30,6 @@ logger = getLogger("bertcli")
 def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
     """Make the task. Errors: BertcliError for a model without the head."""
     check_needs(model, SPEC.needs(options))
-    if options.compare:
-        return PairsTask(model, options.read_options, options.metric)
     return _Score(model, options.read_options, options.target, options.within_word)
 
 

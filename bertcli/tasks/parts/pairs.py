@@ -11,14 +11,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.ranking import ROUNDING
 from bertcli.tasks.parts.guesses import Guess, guesses, scored
 from bertcli.tasks.running.task import Record, RecordTask
-from bertcli.tasks.score import Metric
 from bertcli.tokens import Tokens
+
+Metric = Literal["pll", "within-word", "shared"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

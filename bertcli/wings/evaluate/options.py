@@ -35,14 +35,6 @@ def _renamed(text: str) -> dict[str, str]:
     return {name: other for name, _, other in pairs}
 
 
-def _types(text: str) -> list[str]:
-    """Types of entities. `--labels` renamed labels up to 0.7, which is answered with the option that does now."""
-    names = separated(text)
-    if any("=" in name for name in names):
-        raise ValueError("to rename labels, give --rename-label, as in --rename-label pos=positive.")
-    return names
-
-
 def _bound(text: str) -> tuple[str, float]:
     """METRIC=VALUE."""
     name, _, value = text.rpartition("=")
@@ -91,7 +83,7 @@ class Evaluate(ReadOptions):
     )
     labels: list[str] | None = option(
         None, "A,B,C", "tag with a GLiNER model: the types to look for. (default: those in the data)", panel="Input",
-        read=_types,
+        read=separated,
     )  # fmt: skip
     threshold: float | None = option(
         None, "P", "tag with a GLiNER model: only entities that score more than this. (default: 0.5)", panel="Input"

@@ -96,18 +96,6 @@ WITHDRAWN: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "command"), WITHDRAWN)
-def test_score_pairs_answers_with_the_command_that_does_it_now(
-    pairs: Path, options: tuple[str, ...], command: str
-) -> None:
-    columns = ("--column", "better", "--pair-column", "worse")
-    left = bertcli("score", "-i", pairs, *columns, *options)
-    assert left.status == 2
-    assert left.out == ""
-    message = " ".join(left.err.replace("│", " ").split()).replace(" ", "")
-    assert command.replace("FILE", str(pairs)).replace(" ", "") in message
-
-
 def test_neither_help_nor_records_of_score_name_pairs(pairs: Path) -> None:
     assert "--pairs" not in bertcli("score", "--help").out
     records: list[Any] = bertcli("score", "It rained.", "--within-word", "--format", "jsonl").records
