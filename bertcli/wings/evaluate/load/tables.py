@@ -307,8 +307,8 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
             return task, Fields(*chosen)
     what = f"not have the fields of {options.task}" if options.task else "not say by its fields what the task is"
     if options.task:
-        usual = [spec.names[0] for spec in SHAPES[options.task].fields if spec.names and not spec.optional]
-        what += f" ({', '.join(usual)})"
+        their_names = [spec.names[0] for spec in SHAPES[options.task].fields if spec.names and not spec.optional]
+        what += f" ({', '.join(their_names)})"
     raise BertcliError(
         f"{file} does {what}; its fields are {', '.join(map(quoted, names[:20]))}: name them with --column, "
         f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
