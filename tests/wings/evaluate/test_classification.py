@@ -164,7 +164,9 @@ def test_a_bound_may_be_of_a_type_of_entities(made: Made, tmp_path: Path) -> Non
     assert bertcli("evaluate", file, "-m", folder, "--at-least", "f1:LOC=0").status == 0
     left = bertcli("evaluate", file, "-m", folder, "--at-least", "f1:PER=0")
     assert left.status == 2
-    assert "choose from f1, precision, recall, macro_f1, f1:LOC." in " ".join(left.err.replace("│", " ").split())
+    assert "choose from f1, precision, recall, macro_f1, accuracy, f1:LOC." in " ".join(
+        left.err.replace("│", " ").split()
+    )
 
 
 def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:
