@@ -36,17 +36,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
-EngineName = Literal["numpy", "onnx"]
-Precision = Literal["float32", "int8"]
+EngineName = Literal["numpy", "onnx", "onnx-int8"]
 
 
 class Engine(NamedTuple):
-    """The engine that computes hidden states: NumPy, or ONNX Runtime with a precision on a device."""
+    """The engine that computes hidden states: NumPy, or ONNX Runtime on a device, in float32 or in int8."""
 
     name: EngineName = "numpy"
-    precision: Precision = "float32"
     device: str = "cpu"
     force: bool = False  # accept int8 however far its vectors are from float32's
+
+    @property
+    def precision(self) -> Literal["float32", "int8"]:
+        """The type of numbers that it multiplies."""
+        return "int8" if self.name == "onnx-int8" else "float32"
 
 
 NUMPY = Engine()
@@ -93,7 +96,6 @@ class LoadedModel:
         heads: str | None = None,
         text: bool = True,
         engine: EngineName = "numpy",
-        precision: Precision = "float32",
         device: str = "cpu",
         adapter: str | Path | None = None,
         classifier: str | Path | None = None,
@@ -105,8 +107,7 @@ class LoadedModel:
             revision     a branch, tag or commit on the Hub (default: main)
             heads        keep only these prediction heads, as in "mlm,nsp" (default: all that are stored)
             text         open the tokenizer at once, so that one that does not fit the weights is an error now
-            engine       "numpy"; "onnx": ONNX Runtime runs the encoder
-            precision    of ONNX Runtime: "float32" or "int8"
+            engine       "numpy"; "onnx": ONNX Runtime runs the encoder; "onnx-int8": in int8, which is less exact
             device       of ONNX Runtime: one that `bertcli doctor` lists
             force        accept int8 even if its vectors are far from float32's
             adapter      the folder or Hub id of a LoRA adapter to apply to the model
@@ -121,11 +122,8 @@ class LoadedModel:
 
         check_type("heads", heads, Iterable)
         check_choice("engine", engine, EngineName)
-        check_choice("precision", precision, Precision)
-        if engine != "onnx" and (precision, device) != ("float32", "cpu"):
-            raise BertcliError(
-                "NumPy computes in float32 on the processor: for others use ONNX Runtime (--engine onnx)."
-            )
+        if engine == "numpy" and device != "cpu":
+            raise BertcliError('NumPy computes on the processor: for another device use ONNX Runtime (engine="onnx").')
         if model is None and adapter is None:
             folder = Folder(sample(DEFAULT_MODEL))
         else:
@@ -147,7 +145,7 @@ class LoadedModel:
             folder,
             name,
             heads=heads,
-            engine=Engine(engine, precision, device, force=force),
+            engine=Engine(engine, device, force),
             text=text,
             classifier=classifier_read,
         )
@@ -247,7 +245,9 @@ class LoadedModel:
         if kept.layers:
             said += f"; with int8 throughout {measured.mean:.3f}"
         if kept.exactness.mean < exactness.REFUSED and not self.engine.force:
-            raise BertcliError(f"{said}, which is too far from it: leave out int8, or take it as it is (--force).")
+            raise BertcliError(
+                f"{said}, which is too far from it: use --engine onnx, or in Python force=True to take it as it is."
+            )
         if kept.exactness.mean < exactness.WARNED:
             logger.warning("%s: compare results on your own data.", said)
         else:

@@ -169,7 +169,7 @@ FIRST_RUNS = {
         ["export", "-o", "made/model.onnx"],
         ["export", "-o", "made/model.onnx"],
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--engine", "onnx"],
-        ["encode", "-i", "texts.txt", "-o", "w.npy", "--engine", "onnx", "--precision", "int8"],
+        ["encode", "-i", "texts.txt", "-o", "w.npy", "--engine", "onnx-int8"],
     ],
 }
 

@@ -299,12 +299,6 @@ def open_as(
 
     name_in_notes: begin each note with the model's name, for commands that open several.
     """
-    if engine and engine.engine != "onnx":
-        refuse(
-            engine,
-            ("--precision", "--device", "--force"),
-            "NumPy computes in float32 on the processor: add --engine onnx.",
-        )
     keep_memory()
     computing = asdict(engine) if engine else {}
     model = model_class.load(**options.load_arguments(sample), **computing, prompt_name=prompt_name)

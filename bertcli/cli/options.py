@@ -160,26 +160,12 @@ class EngineOptions:
     """The engine that computes the hidden states."""
 
     panel: ClassVar = "Work"
-    engine: Literal["numpy", "onnx"] = option(
+    engine: Literal["numpy", "onnx", "onnx-int8"] = option(
         "numpy", "NAME",
         "numpy (default); onnx: ONNX Runtime (pip install 'bertcli[onnx]'), which takes 0.5 s longer to start and is "
-        "faster on many texts.",
+        "faster on many texts; onnx-int8: less exact, and 1.3 times as fast as onnx on a processor with AVX2, 2.7 "
+        "times on one with VNNI.",
     )  # fmt: skip
-    precision: Literal["float32", "int8"] = option(
-        "float32", "TYPE",
-        "With --engine onnx: float32 (default), or int8: less exact, and 1.3 times as fast on a processor with AVX2, "
-        "2.7 times on one with VNNI.",
-    )  # fmt: skip
-    device: str = option(
-        "cpu", "NAME",
-        "With --engine onnx: cpu (default), or a device of the onnxruntime package that is installed, such as cuda "
-        "(not tested).",
-    )  # fmt: skip
-    force: bool = option(
-        False,
-        "",
-        "With --precision int8: quantize every layer, also where vectors then differ too much from float32's.",
-    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -34,7 +34,7 @@ def engines(folder: Path, quick: bool) -> Iterator[Record]:
         return
     calls: dict[str, Any] = {
         "engine onnx": bertcli.load(folder, engine="onnx", text=False).forward,
-        "int8": bertcli.load(folder, engine="onnx", precision="int8", text=False).forward,
+        "int8": bertcli.load(folder, engine="onnx-int8", text=False).forward,
         "numpy": bertcli.load(folder, text=False).forward,
     }
     if graph := onnx_file(folder):
@@ -54,7 +54,7 @@ def engines_stream(folder: Path, count: int) -> Iterator[Record]:
     texts, own = texts_of(count), bertcli.load(folder)
     models = {
         "engine onnx": bertcli.load(folder, engine="onnx"),
-        "int8": bertcli.load(folder, engine="onnx", precision="int8"),
+        "int8": bertcli.load(folder, engine="onnx-int8"),
         "numpy": own,
     }
     runs = {name: partial(one.encode, texts, pooling="mean", normalize=False) for name, one in models.items()}
@@ -80,7 +80,7 @@ def first_results(folder: Path, times: int) -> Iterator[Record]:
                 "export, unchecked": [*export, "--no-check"],
                 "export": export,
                 "fill-mask, onnx": [*arguments, "--engine", "onnx"],  # this one and the next make their graphs
-                "fill-mask, onnx int8": [*arguments, "--engine", "onnx", "--precision", "int8"],
+                "fill-mask, onnx int8": [*arguments, "--engine", "onnx-int8"],
             }
             for name, found in whole(graphs, 1).items():
                 if found and name.startswith("export"):

@@ -1,4 +1,4 @@
-"""--engine, --precision and --device of the run commands."""
+"""--engine of the run commands."""
 
 import json
 import os
@@ -18,6 +18,8 @@ from helpers.crashes import crashing
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
 
+import bertcli as library
+from bertcli.errors import BertcliError
 from bertcli.files.write import resumable_output
 from bertcli.wings.onnx import exactness
 
@@ -77,18 +79,19 @@ def test_engine_command_resumes_with_the_same_engine_only(
     resumed = (*common, "-o", tmp_path / "v.npy", "--resume")
     with crashing(28):
         bertcli(*resumed)
-    error = bertcli(*resumed, "--precision", "int8").error
+    error = bertcli(*resumed, "--engine", "onnx-int8").error
     assert "Cannot resume" in error
-    assert "--precision was float32 and is now int8; restore that" in error
+    assert "--engine was onnx and is now onnx-int8; restore that" in error
     assert bertcli(*resumed).status == 0
     assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 def test_engine_command_refuses_what_no_engine_has() -> None:
-    message = "There is no device 'gpu' in the installed onnxruntime: choose from "
-    assert message in bertcli("classify", "a", "--engine", "onnx", "--device", "gpu").error
-    for options in (("--precision", "int8"), ("--device", "cuda")):
-        assert bertcli("classify", "a", *options).status == 2  # without --engine onnx
+    assert bertcli("classify", "a", "--engine", "torch").status == 2
+    with pytest.raises(BertcliError, match="There is no device 'gpu' in the installed onnxruntime: choose from "):
+        library.load(engine="onnx", device="gpu")
+    with pytest.raises(BertcliError, match="NumPy computes on the processor"):
+        library.load(device="cuda")
 
 
 def test_engine_command_without_the_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +112,7 @@ def test_engine_command_lets_onnx_runtime_report_to_nobody(tmp_path: Path) -> No
 
 
 def test_engine_command_says_what_was_measured_of_int8(made: Made) -> None:
-    found = bertcli("encode", "-m", made(), "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
+    found = bertcli("encode", "-m", made(), "a mat", "--engine", "onnx-int8", "--format", "jsonl")
     said = " ".join(found.err.split())
     assert re.search(r"int8 of \S+: vectors have cosine [01]\.\d{3} with float32's on average and", said)
 
@@ -124,7 +127,7 @@ def test_engine_command_says_what_was_measured_of_int8_in_an_old_sentence_folder
     modules = json.loads((source / "modules.json").read_bytes())
     modules[0]["path"] = "0_Transformer"
     (source / "modules.json").write_text(json.dumps(modules))
-    found = bertcli("encode", "-m", source, "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
+    found = bertcli("encode", "-m", source, "a mat", "--engine", "onnx-int8", "--format", "jsonl")
     assert "int8 of" in found.err
 
 
@@ -150,7 +153,7 @@ def test_engine_command_keeps_layers_in_float32_where_int8_is_far_from_it(
 ) -> None:
     folder = outlying(tmp_path / "m", layers)
     command = ("encode", "-m", folder, "a fine day", "hot tea", "--engine", "onnx", "--format", "jsonl")
-    exact, rounded = bertcli(*command), bertcli(*command, "--precision", "int8")
+    exact, rounded = bertcli(*command), bertcli(*command, "--engine", "onnx-int8")
     note = " ".join(rounded.err.split())
     found = re.search(rf"with {said} in float32: vectors have cosine (\S+) .*; with int8 throughout (\S+)\.", note)
     assert found, note
@@ -158,10 +161,9 @@ def test_engine_command_keeps_layers_in_float32_where_int8_is_far_from_it(
     for one, other in zip(exact.records, rounded.records, strict=True):
         x, y = (np.array(record["embedding"]) for record in (one, other))
         assert x @ y / np.linalg.norm(x) / np.linalg.norm(y) > 0.98
-    assert bertcli(*command, "--precision", "int8").out == rounded.out  # the choice is kept
-    whole = bertcli(*command, "--precision", "int8", "--force")
-    assert "in float32" not in whole.err
-    assert whole.out != rounded.out
+    assert bertcli(*command, "--engine", "onnx-int8").out == rounded.out  # the choice is kept
+    whole = library.load(folder, engine="onnx-int8", force=True).encode("a fine day")
+    assert np.abs(whole - rounded.records[0]["embedding"]).max() > 1e-4
 
 
 def test_engine_command_measures_no_more_where_int8_is_near(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,5 +171,5 @@ def test_engine_command_measures_no_more_where_int8_is_near(made: Made, monkeypa
         raise AssertionError
 
     monkeypatch.setattr(exactness, "keep_layers", never)
-    command = ("encode", "a mat", "--engine", "onnx", "--precision", "int8")
+    command = ("encode", "a mat", "--engine", "onnx-int8")
     assert bertcli(*command).status == 0

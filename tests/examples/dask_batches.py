@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import dask.dataframe
+import pandas
 import pyarrow
 
 import bertcli
@@ -19,8 +20,9 @@ def embed(name: str, source: str, target: str) -> None:
     def encoded(part: Any) -> Any:
         return part.assign(embedding=[*model.encode([*part["text"]])])
 
-    with_vectors = texts.map_partitions(encoded, meta={**texts.dtypes, "embedding": object})
-    with_vectors.to_parquet(target, schema={"embedding": pyarrow.list_(pyarrow.float32())})
+    vectors = pyarrow.list_(pyarrow.float32())
+    with_vectors = texts.map_partitions(encoded, meta={**texts.dtypes, "embedding": pandas.ArrowDtype(vectors)})
+    with_vectors.to_parquet(target, schema={"embedding": vectors})
 
 
 if __name__ == "__main__":

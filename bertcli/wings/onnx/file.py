@@ -27,7 +27,7 @@ ALIGNMENT = 4096  # of a weight in that file, so that it can be memory-mapped
 OLDEST_OPSET = 18  # ReduceMax and others have their axes as an input since then
 PRODUCER = "bertcli"
 LESS_EXACT = (
-    "int8 is faster and less exact, some models far more than others: --engine onnx --precision int8 measures the "
+    "int8 is faster and less exact, some models far more than others: --engine onnx-int8 measures the "
     "cosine with float32's vectors."
 )
 

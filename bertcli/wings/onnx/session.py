@@ -126,7 +126,7 @@ class Session:
         if self._session.get_providers()[0] != provider:  # it went on with another
             raise BertcliError(
                 f"ONNX Runtime could not start {device} on this machine: see to its driver and libraries, or leave out "
-                "the device (--device)."
+                "the device."
             )
         self._device = device
         self.overhead = OVERHEAD

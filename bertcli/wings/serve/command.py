@@ -62,8 +62,8 @@ class ServeOptions:
 class ServedEngine(EngineOptions):
     """The engine: a process that is warm is as fast with ONNX Runtime as with NumPy, or faster."""
 
-    engine: Literal["numpy", "onnx"] | None = option(  # type: ignore[assignment]
-        None, "NAME", "numpy or onnx. (default: onnx if ONNX Runtime is installed, else numpy)"
+    engine: Literal["numpy", "onnx", "onnx-int8"] | None = option(  # type: ignore[assignment]
+        None, "NAME", "numpy, onnx, or onnx-int8. (default: onnx if ONNX Runtime is installed, else numpy)"
     )
 
 

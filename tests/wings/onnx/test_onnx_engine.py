@@ -146,7 +146,7 @@ def test_onnx_engine_is_traced_as_numpy(made: Made) -> None:
 
 def test_onnx_engine_int8_is_near(made: Made) -> None:
     numpy = bertcli.load("bert-mini-sentiment")
-    int8 = bertcli.load("bert-mini-sentiment", engine="onnx", precision="int8")
+    int8 = bertcli.load("bert-mini-sentiment", engine="onnx-int8")
     texts = ["What a wonderful film!", "Dull from the first minute to the last.", "I would see it again tomorrow."]
     one, other = (model.encode(texts, normalize=True) for model in (numpy, int8))
     cosines = (one * other).sum(axis=1)
@@ -157,9 +157,9 @@ def test_onnx_engine_int8_is_near(made: Made) -> None:
 
 
 def test_onnx_engine_goes_with_a_pickled_model(made: Made) -> None:
-    model = bertcli.load(made(), engine="onnx", precision="int8")
+    model = bertcli.load(made(), engine="onnx-int8")
     again = pickle.loads(pickle.dumps(model))
-    assert again.engine == model.engine == Engine("onnx", "int8", "cpu")
+    assert again.engine == model.engine == Engine("onnx-int8", "cpu")
     np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
 
 
@@ -172,10 +172,8 @@ def test_onnx_engine_works_in_worker_processes(made: Made) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "torch"}, "There is no engine 'torch'; choose from numpy, onnx"),
-        ({"engine": "onnx", "precision": "int4"}, "There is no precision 'int4'; choose from float32, int8"),
-        ({"precision": "int8"}, "for others use ONNX Runtime"),
-        ({"device": "cuda"}, "for others use ONNX Runtime"),
+        ({"engine": "torch"}, "There is no engine 'torch'; choose from numpy, onnx, onnx-int8"),
+        ({"device": "cuda"}, "for another device use ONNX Runtime"),
         ({"engine": "onnx", "device": "gpu"}, "There is no device 'gpu'"),
     ],
 )

@@ -130,9 +130,9 @@ def test_doctor_prints_the_times_of_a_model(made: Made, monkeypatch: pytest.Monk
 
 def test_int8_says_the_cosine_of_the_model_itself(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made(tokenizer="both")
-    options = ("encode", "-m", folder, "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
+    options = ("encode", "-m", folder, "a mat", "--engine", "onnx-int8", "--format", "jsonl")
     said = " ".join(bertcli(*options).err.split())
-    model = library.load(folder, engine="onnx", precision="int8")
+    model = library.load(folder, engine="onnx-int8")
     exact = library.load(folder)
     texts = list(exactness.SENTENCES)
     assert len({*texts}) == 64
@@ -148,7 +148,7 @@ def test_int8_says_the_cosine_of_the_model_itself(made: Made, monkeypatch: pytes
 @pytest.mark.parametrize("pooling", ["cls", "lasttoken", "mean"])
 def test_int8_is_measured_on_vectors_pooled_as_the_model_pools(pooling: str, made: Made, cache: Path) -> None:
     folder = made(sentence=Sentence((pooling,)), tokenizer="both")
-    model = library.load(folder, engine="onnx", precision="int8", force=True)
+    model = library.load(folder, engine="onnx-int8", force=True)
     exact = library.load(folder)
     (file,) = cache.rglob("exactness-*.json")
     mean, least = json.loads(file.read_bytes())
@@ -163,14 +163,13 @@ def test_int8_is_measured_on_vectors_pooled_as_the_model_pools(pooling: str, mad
 
 def test_int8_that_is_far_off_is_warned_of_or_refused(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made(tokenizer="both")
-    options = ("encode", "-m", folder, "a mat", "--engine", "onnx", "--precision", "int8", "--format", "jsonl")
+    options = ("encode", "-m", folder, "a mat", "--engine", "onnx-int8", "--format", "jsonl")
     monkeypatch.setattr(exactness, "WARNED", 1.1)
     warned = bertcli(*options)
     assert warned.status == 0
     assert "compare results on your own data" in " ".join(warned.err.split())
     monkeypatch.setattr(exactness, "REFUSED", 1.05)
-    assert "too far from it: leave out int8, or take it as it is (--force)" in bertcli(*options).error
-    assert bertcli(*options, "--force").status == 0
+    assert "too far from it: use --engine onnx, or in Python force=True" in bertcli(*options).error
     with pytest.raises(BertcliError, match="too far"):
-        library.load(folder, engine="onnx", precision="int8")
-    assert library.load(folder, engine="onnx", precision="int8", force=True).session is not None
+        library.load(folder, engine="onnx-int8")
+    assert library.load(folder, engine="onnx-int8", force=True).session is not None
