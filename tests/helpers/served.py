@@ -12,6 +12,7 @@ import uvicorn
 
 from bertcli.model import Model
 from bertcli.wings.serve.app import Server
+from bertcli.wings.serve.connections import configuration
 from bertcli.wings.serve.run import listening
 from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import Limits
@@ -64,7 +65,7 @@ def serving(
     """
     server = Server([Served(model, model.name) for model in models], limits or Limits(quiet=True), ready)
     socket = listening("127.0.0.1", 0)
-    config = uvicorn.Config(server.app, log_config=None, access_log=False, lifespan="on", ws="none", http="h11")
+    config = configuration(server.app, server.connections)
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, args=([socket],))
     thread.start()

@@ -1,6 +1,7 @@
 """`bertcli serve`: models over HTTP, with the routes of OpenAI, Cohere, Ollama and text-embeddings-inference.
 
 run.py               the process: start, signals, end
+connections.py       how many connections, and how long each may send or read nothing
 app.py               the application: key, body, timeout, errors, log
 host_and_origin.py   who may ask: the headers Host and Origin
 routes.py            the table of routes; their functions are in `api/`, a file for each API

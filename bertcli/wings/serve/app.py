@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,6 +22,7 @@ from starlette.types import Scope
 
 from bertcli.errors import BertcliError, damaged, number_of, quoted
 from bertcli.wings.serve.answers import CHUNK, Answer, LongResponse, written
+from bertcli.wings.serve.connections import Connections, most_connections
 from bertcli.wings.serve.exchange import Exchange, busy
 from bertcli.wings.serve.host_and_origin import HostAndOrigin
 from bertcli.wings.serve.requests import LONG_BODY, Refusal, parse_json
@@ -36,6 +38,10 @@ ERROR_TYPES = {
     500: "server_error",
     503: "server_error",
 }
+# Errors of the event loop in the log, each once.
+MOST_ERRORS_LOGGED = 100
+# Characters of a path in the log.
+LOGGED_PATH = 200
 SHUTTING_DOWN = Refusal(503, "The server is shutting down: send the request again later.", code="draining")
 # In messages that are written for the command line: "(--option …)", and the dashes of other options.
 COMMAND_LINE_OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")
@@ -59,6 +65,9 @@ class Server(Service):
         self._deadlines: set[asyncio.Timeout] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = False
+        self.connections = Connections(most_connections(), limits.timeout)
+        # Errors of the event loop that the log has.
+        self._logged: set[str] = set()
         checked = Middleware(HostAndOrigin, hosts=limits.hosts, origins=limits.cors, refusal=self._outside_of_a_route)
         middleware = [checked]
         if limits.cors:
@@ -82,6 +91,19 @@ class Server(Service):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._end_all)
 
+    def drain(self) -> None:
+        """Accept no more requests, and no more connections that wait. Called from any thread."""
+        self.draining = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.connections.end)
+
+    def _log_once(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Write an error of the event loop to the log, the first time: a client may cause thousands in a second."""
+        message = f"{context.get('message')}: {context.get('exception')}"
+        if message not in self._logged and len(self._logged) < MOST_ERRORS_LOGGED:
+            self._logged.add(message)
+            self.note(message)
+
     def _end_all(self) -> None:
         self._ended = True
         for deadline in self._deadlines:
@@ -90,6 +112,7 @@ class Server(Service):
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._log_once)
         self._ready()
         yield
         self.end()
@@ -258,5 +281,5 @@ class Server(Service):
         if exchange.texts:
             counts = f" {number_of(exchange.texts, 'text')} {number_of(exchange.tokens, 'token')}"
         # Not request.url, which fails for a Host that is not an address.
-        path = exchange.request.scope["path"]
+        path = exchange.request.scope["path"][:LOGGED_PATH]
         self.note(f"{exchange.request.method} {path} {response.status_code}{counts} {1000 * seconds:.1f} ms")

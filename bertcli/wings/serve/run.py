@@ -18,6 +18,7 @@ import uvicorn
 from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError
 from bertcli.wings.serve.app import Server
+from bertcli.wings.serve.connections import configuration
 from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import Limits
 
@@ -73,18 +74,7 @@ def serve(
     # Models and modules stay until the end: the garbage collector need not visit them again and again.
     gc.collect()
     gc.freeze()
-    config = uvicorn.Config(
-        server.app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        proxy_headers=False,
-        timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER,
-    )
+    config = configuration(server.app, server.connections, timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER)
     running = uvicorn.Server(config)
     # Not in the main thread, where uvicorn would handle the signals, and end the process by them.
     thread = Thread(target=running.run, args=([bound],), name="bertcli_serve")
@@ -92,7 +82,8 @@ def serve(
     def end(number: int, frame: FrameType | None) -> None:
         if server.draining:
             os._exit(INTERRUPTED)
-        server.draining = running.should_exit = True
+        running.should_exit = True
+        server.drain()
         _after(drain, server.abort)
         # In case that a client never reads its answer, or a batch takes minutes.
         _after(drain + SECONDS_TO_END, lambda: os._exit(0))
