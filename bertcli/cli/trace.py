@@ -42,10 +42,6 @@ class TraceOptions:
         "Estimate each operation's time on this machine: bytes moved, arithmetic intensity (FLOPs a byte), "
         "whether it is compute-bound or memory-bound, and the time.",
     )  # fmt: skip
-    gflops: float | None = option(
-        None, "RATE", "With --estimate: rate of matrix products, in GFLOP/s. (default: measured)"
-    )
-    gbps: float | None = option(None, "RATE", "With --estimate: memory bandwidth, in GB/s. (default: measured)")
     save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
     output: str | None = option(
         None, "FILE",
@@ -80,8 +76,6 @@ class TraceOptions:
             raise wrong("--labels", "this needs a text, and no second one.")
         if self.estimate and self.output is not None:
             raise wrong("--output", "the page of a pass has no estimate: leave out one of the two.")
-        if not self.estimate:
-            refuse(self, ("--gflops", "--gbps"), "this is for --estimate.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         if not self.draws_pass:
@@ -104,7 +98,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
     bertcli trace "A cup of hot [MASK]." --layer 3.2 -o pass.html
     bertcli trace "A hot [MASK]." --versus "A cold [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
-    bertcli trace --variant base --seq-len 128 --estimate --gflops 900 --gbps 80
+    bertcli trace --variant base --seq-len 128 --estimate
     bertcli trace -m my-model --seq-len 64 --save outputs.npz
 
     Sizes are in symbols and numbers:
@@ -214,6 +208,6 @@ def _show(trace: "Trace", options: TraceOptions, results: Sequence[str] = ()) ->
     if options.estimate:
         from bertcli.analysis.trace.estimate import estimate, rates_for
 
-        estimate(trace, rates_for(trace, options.gflops, options.gbps))
+        estimate(trace, rates_for(trace))
     width = terminal_width() if options.format == "table" else None
     print_document(trace.document(all_layers=options.all_layers, width=width, results=results), options.format)

@@ -12,18 +12,25 @@ from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.analysis.trace import estimate as estimates
-from bertcli.analysis.trace.estimate import CALL, estimate, rates_of
+from bertcli.analysis.trace.estimate import estimate
 from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.analysis.trace.steps import Rates
-from bertcli.errors import BertcliError
 from bertcli.tracing import tracer
 
-GIVEN = ["--estimate", "--gflops", "100", "--gbps", "20"]
+CALL = 40e-6  # seconds
+MACHINE = Rates(100, 20, 20, CALL)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured of the machine and of layers on it."""
+    monkeypatch.setattr(estimates, "machine_rates", lambda: MACHINE)
+    monkeypatch.setattr(estimates, "efficiency", lambda trace, rates: 1.0)
 
 
 def test_estimate_of_a_product_of_a_norm_and_of_a_look_up() -> None:
     trace = run_shapes(bertcli.variant("base"), 2, 64)
-    estimate(trace, rates_of(100, 20))
+    estimate(trace, MACHINE)
     steps = {step.path: step for step in trace.steps}
 
     product = steps["encoder.layers.3.feed_forward.intermediate"].estimate
@@ -48,28 +55,18 @@ def test_estimate_of_a_product_of_a_norm_and_of_a_look_up() -> None:
 
 def test_estimate_totals_are_sums_and_few_tokens_are_bound_by_memory() -> None:
     trace = run_shapes(bertcli.variant("large"), 1, 4)
-    estimate(trace, rates_of(1000, 20))
+    estimate(trace, MACHINE._replace(gflops=1000))
     record = trace.record()
     assert record["totals"]["estimated_seconds"] == pytest.approx(sum(s["estimated_seconds"] for s in record["steps"]))
-    assert record["totals"]["rates"] == rates_of(1000, 20)._asdict()
+    assert record["totals"]["rates"] == MACHINE._replace(gflops=1000)._asdict()
     assert sum(step["written_bytes"] for step in record["steps"]) == record["totals"]["activation_bytes"]
     assert {step["bound"] for step in record["steps"]} == {"memory"}
     weights = 4 * 24 * 12 * 1024**2
     assert record["totals"]["estimated_seconds"] > weights / 20e9
 
 
-def test_estimate_measures_the_rates_that_are_not_given() -> None:
-    given, measured = rates_of(3.0, 4.0), rates_of(3.0, None)
-    assert given == Rates(3, 4, 4, CALL)
-    assert measured.gflops == 3
-    assert measured.gbps > 0.1
-    for rate in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(BertcliError, match="gbps"):
-            rates_of(1.0, rate)
-
-
-def test_estimate_on_the_command_line() -> None:
-    arguments = ["trace", "--variant", "tiny", "--batch-size", "2", "--seq-len", "8", *GIVEN]
+def test_estimate_on_the_command_line(machine: None) -> None:
+    arguments = ["trace", "--variant", "tiny", "--batch-size", "2", "--seq-len", "8", "--estimate"]
     record = json.loads(run(*arguments, "--format", "json").out)
     first = record["steps"][0]
     assert [*first][-5:] == ["read_bytes", "written_bytes", "intensity", "bound", "estimated_seconds"]
@@ -81,8 +78,6 @@ def test_estimate_on_the_command_line() -> None:
     assert f"1,000 texts of this length: {seconds:,.3g} s" in out
     plain = json.loads(run("trace", "--variant", "tiny", "--format", "json").out)
     assert "estimated_seconds" not in {**plain["steps"][0], **plain["totals"]}
-    assert run("trace", "--variant", "tiny", "--gflops", "3").status == 2
-    assert "above 0" in run("trace", "--variant", "tiny", "--estimate", "--gflops", "-1", "--gbps", "1").error
 
 
 def test_estimate_tells_weights_from_memory_and_passes_in_the_cache_apart() -> None:
@@ -102,19 +97,19 @@ def test_estimate_tells_weights_from_memory_and_passes_in_the_cache_apart() -> N
 
 
 def test_estimate_measures_passes_and_calls_too() -> None:
-    measured = rates_of(None, None)
+    measured = estimates.machine_rates()
     assert measured.elementwise_gbps > 0
     assert 0 <= measured.call_seconds < 0.01
     assert measured.cores >= 1
 
 
-def test_estimate_beside_measured_times() -> None:
-    record = json.loads(run("trace", "a king", "--time", *GIVEN, "--format", "json").out)
+def test_estimate_beside_measured_times(machine: None) -> None:
+    record = json.loads(run("trace", "a king", "--time", "--estimate", "--format", "json").out)
     assert all(step["seconds"] > 0 < step["estimated_seconds"] for step in record["steps"])
 
 
-def test_estimate_says_the_ridge_and_draws_no_page(tmp_path: Path) -> None:
-    command = ("trace", "--variant", "base", "--seq-len", "128", *GIVEN)
+def test_estimate_says_the_ridge_and_draws_no_page(machine: None, tmp_path: Path) -> None:
+    command = ("trace", "--variant", "base", "--seq-len", "128", "--estimate")
     assert "memory-bound below 5.0 FLOP/byte" in run(*command).out
     done = run(*command, "-o", tmp_path / "roof.html")
     assert (done.status, [*tmp_path.iterdir()]) == (2, [])
@@ -125,21 +120,18 @@ def test_estimate_of_a_pass_like_the_measured_one_is_what_was_measured(monkeypat
     # 60 s between two looks at the clock: no layers of this size are that slow, whatever the rates say.
     clock = itertools.count(0.0, 60.0)
     monkeypatch.setattr(estimates, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(estimates, "rates_of", lambda gflops, gbps: Rates(100, 20, 50, 1e-5, cores=2))
+    monkeypatch.setattr(estimates, "machine_rates", lambda: Rates(100, 20, 50, 1e-5, cores=2))
     trace = run_shapes(bertcli.variant("mini", heads="none", sizes={"vocab_size": 1000}), 2, 64)
-    estimate(trace, estimates.rates_for(trace, None, None))
+    estimate(trace, estimates.rates_for(trace))
     assert trace.totals.estimated_seconds == pytest.approx(60.0, rel=1e-3)
-    given = estimates.rates_for(trace, 100.0, 20.0)
-    assert given.efficiency == 1.0
 
 
 def test_estimate_says_what_such_layers_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimates, "rates_of", lambda gflops, gbps: Rates(100, 20, 50, 1e-5, cores=2))
+    monkeypatch.setattr(estimates, "machine_rates", lambda: Rates(100, 20, 50, 1e-5, cores=2))
     arguments = ["trace", "--variant", "tiny", "--seq-len", "8", "--estimate"]
     rates = json.loads(run(*arguments, "--format", "json").out)["totals"]["rates"]
     assert rates["efficiency"] > 0
     assert re.search(r"GB/s, of which such layers reach \d+% here \(memory-bound", run(*arguments).out)
-    assert "such layers reach" not in run(*arguments, "--gflops", "100", "--gbps", "20").out
 
 
 def test_estimate_of_a_timed_pass_gives_one_core_all_but_products_with_weights() -> None:

@@ -108,7 +108,7 @@ def int8_accuracy(count: int, real: Path | None, labeled: Path | None, more: Seq
     if real is not None:
         texts = real.read_text(encoding="utf-8").splitlines()
     for name in ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence", *more):
-        models = [bertcli.load(name, engine="onnx", precision=precision) for precision in ("float32", "int8")]
+        models = [bertcli.load(name, engine=engine) for engine in ("onnx", "onnx-int8")]
         one, other = (model.encode(texts, pooling="mean", normalize=True) for model in models)
         cosines = (one * other).sum(axis=1)
         record = {"what": name, "least cosine": f"{cosines.min():.5f}", "mean cosine": f"{cosines.mean():.5f}"}

@@ -58,7 +58,6 @@ BASES: dict[str, Words] = {
 }
 ABLATED = (*BASES["heads"], "--ablate")
 SIZES = ("--batch-size", "2", "--seq-len", "8")
-ESTIMATED = (*BASES["trace"], "--estimate", "--gflops", "100", "--gbps", "10")
 REDACTED = (*BASES["tag"], "--redact")
 ZERO_SHOT = ("-m", "INFERENCE", "hot tea", "--candidates", "a cat,rain")
 # A value other than the default for each option; another base where the command's own would not show it.
@@ -164,9 +163,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
     "trace": {
         "--num-labels": ((*BASES["trace"], "--heads", "classifier"), ("7",)),
         "--all-layers": (),
-        "--estimate": (BASES["trace"], ("--estimate", "--gflops", "100", "--gbps", "10")),
-        "--gflops": (ESTIMATED, ("--gflops", "200")),
-        "--gbps": (ESTIMATED, ("--gbps", "20")),
+        "--estimate": (BASES["trace"], ("--estimate",)),
         "--stats": (("-m", "MASKS", "hot tea"), ()),
         "--time": (("-m", "MASKS", "hot tea"), ()),
         "--text-pair": (("-m", "MASKS", "hot tea"), ("a cat sat",)),

@@ -27,12 +27,9 @@ from bertcli.analysis.trace.recorder import trace as traced
 from bertcli.analysis.trace.steps import ITEM, Account, Estimate, Rates, Step
 from bertcli.engine.packing import LEAST_TOKENS
 from bertcli.engine.threads import thread_count
-from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.ops import norm, softmax
 
-# Seconds a call takes, measured on a Zen 4: for machines whose rates are given (--gflops, --gbps).
-CALL = 40e-6
 # Sizes of the arrays that element-wise passes are measured on: a micro-batch of BERT-base.
 TOKENS, HIDDEN, HEADS, LENGTH = 800, 768, 12, 128
 # Tokens of a pass so short that calling ops takes most of its time.
@@ -47,33 +44,18 @@ LEAST_NUMBERS, MOST_NUMBERS = 24 << 20, 32 << 20
 ENOUGH = 0.5
 
 
-def rates_of(gflops: float | None, gbps: float | None) -> Rates:
-    """The rates of a machine: those given, and where one is None, as measured on this machine.
-
-    gflops: billions of operations a second. gbps: billions of bytes a second. Errors: BertcliError for a rate that is
-    not a number above 0.
-    """
-    for name, rate in (("gflops", gflops), ("gbps", gbps)):
-        if rate is not None and not 0 < rate < float("inf"):
-            raise BertcliError(f"A rate ({name}) of {rate:g} is not possible: it must be a number above 0.")
-    if gflops is not None and gbps is not None:
-        return Rates(gflops, gbps, gbps, CALL)
+def machine_rates() -> Rates:
+    """Measure the rates of this machine."""
     from bertcli.doctor import matrix_rate, memory_rate
 
-    products = matrix_rate() / 1e9 if gflops is None else gflops
-    memory = memory_rate() / 1e9 if gbps is None else gbps
-    rates = Rates(products, memory, elementwise_rate() / 1e9, 0.0, thread_count())
+    rates = Rates(matrix_rate() / 1e9, memory_rate() / 1e9, elementwise_rate() / 1e9, 0.0, thread_count())
     return rates._replace(call_seconds=call_seconds(rates))
 
 
-def rates_for(trace: Account, gflops: float | None, gbps: float | None) -> Rates:
-    """The rates for this trace; if the whole machine is measured, with the efficiency that such layers reach on it.
-
-    Errors: BertcliError as of `rates_of`.
-    """
-    rates = rates_of(gflops, gbps)
-    measured = gflops is None and gbps is None
-    return rates._replace(efficiency=efficiency(trace, rates)) if measured else rates
+def rates_for(trace: Account) -> Rates:
+    """The rates of this machine, with the efficiency that layers such as those of the trace reach on it."""
+    rates = machine_rates()
+    return rates._replace(efficiency=efficiency(trace, rates))
 
 
 def efficiency(account: Account, rates: Rates) -> float:
