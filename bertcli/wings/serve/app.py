@@ -251,9 +251,10 @@ class Server(Service):
             case Refusal():
                 return error
             case BertcliError() if str(damaged()) in str(error):
-                return Refusal(500, str(error), code="not_finite")
+                return Refusal(500, self._without_paths(str(error)), code="not_finite")
             case BertcliError():
-                return Refusal(422, COMMAND_LINE_OPTIONS.sub("", str(error)), code="unusable")
+                why = COMMAND_LINE_OPTIONS.sub("", self._without_paths(str(error)))
+                return Refusal(422, why, code="unusable")
             case TimeoutError() if self._ended:
                 return SHUTTING_DOWN
             case TimeoutError():
@@ -270,6 +271,13 @@ class Server(Service):
                 return Refusal(error.status_code, why, code="method_not_allowed")
         self.note(f"{path}: {type(error).__name__}: {error}")
         return Refusal(500, "The server failed on this request: its log has the error.", code="internal")
+
+    def _without_paths(self, message: str) -> str:
+        """A message with the models' public names in place of their folders."""
+        for served in self.models:
+            for path in {str(served.model.path), served.model.name} - {served.short}:
+                message = message.replace(path, served.name)
+        return message
 
     def _log(self, exchange: Exchange, response: Response) -> None:
         """Count a request's time, and write its line in the log."""

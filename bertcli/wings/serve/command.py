@@ -25,8 +25,9 @@ class ServedModels(ModelOptions):
     """The models of the server."""
 
     model: list[str] | None = option(  # type: ignore[assignment]
-        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; repeat for more. (default: the bundled "
-        "sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
+        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; NAME=FOLDER says "
+        "what clients call it; repeat for more. "
+        "(default: the bundled sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
     )  # fmt: skip
     classifier: str | None = classifier_option()
 
@@ -98,6 +99,8 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     key = None if given is None else given.strip()
     if key == "":
         raise wrong("--api-key", "the key is empty: give one, or leave out --api-key and BERTCLI_API_KEY.")
+    if key is not None and not key.isprintable():
+        raise wrong("--api-key", "the key has a line break or another control character, which no header can have.")
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
     refuse_several(models.model, models.classifier, models.adapter)
@@ -109,18 +112,22 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     from bertcli.wings.serve.service import Limits
 
     opened = []
-    several = len(models.model or ()) > 1
-    for name in models.model or [None]:  # type: ignore[list-item]
+    named = [*map(_named, models.model or [SENTENCE_SAMPLE])]
+    for public, _ in named:
+        if sum(other == public for other, _ in named) > 1:
+            raise wrong("--model", f"two models are called {public}: name one of them, as in -m NAME=FOLDER.")
+    several = len(named) > 1
+    for public, name in named:
         one = replace(
             LabelModelOptions(),
-            model=name,
+            model=name if models.model else None,
             revision=models.revision,
             cache_dir=models.cache_dir,
             offline=models.offline,
             adapter=models.adapter,
             classifier=models.classifier,
         )
-        opened.append(Served(_opened(one, engine, several), name or SENTENCE_SAMPLE))
+        opened.append(Served(_opened(one, engine, several), public))
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
@@ -135,6 +142,18 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
         quiet=options.quiet,
     )
     run(opened, limits, options.host, options.port, options.drain, None if options.uds is None else Path(options.uds))
+
+
+def _named(given: str) -> tuple[str, str]:
+    """The name that clients see, and the folder or the name on the Hub, of NAME=FOLDER or a model alone.
+
+    A path of this machine is nobody else's business: of a folder clients see the last part.
+    """
+    name, equals, model = given.partition("=")
+    if equals and name and not Path(given).exists():
+        return name, model
+    parts = [given] if Path(given).exists() else given.split("+")
+    return "+".join(Path(part).absolute().name if Path(part).exists() else part for part in parts), given
 
 
 def _opened(options: LabelModelOptions, engine: ServedEngine, several: bool) -> "Model":

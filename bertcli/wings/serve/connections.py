@@ -18,7 +18,8 @@ OTHER_DESCRIPTORS = 48
 
 
 def most_connections() -> int:
-    """The connections that this process can have: half of its descriptors, since as many may be waiting in accept.
+    """The connections that this process can have: a third of its descriptors, since the event loop
+    accepts as many at once, and again before it closes what is too much.
 
     The soft limit of descriptors is raised, if it may be.
     """
@@ -27,13 +28,13 @@ def most_connections() -> int:
     except ImportError:
         return MOST_CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * MOST_CONNECTIONS + OTHER_DESCRIPTORS
+    wanted = 3 * MOST_CONNECTIONS + OTHER_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
-    return max(8, min(MOST_CONNECTIONS, (soft - OTHER_DESCRIPTORS) // 2))
+    return max(8, min(MOST_CONNECTIONS, (soft - OTHER_DESCRIPTORS) // 3))
 
 
 class Connections:

@@ -155,8 +155,8 @@ class Exchange:
             leaving.cancel()
 
     def listed(self, value: Any) -> list[Any]:
-        """Make a list of an input, or of several. Errors: Refusal for none, an empty text alone, or too many."""
-        if value in ("", []):
+        """Make a list of an input, or of several. Errors: Refusal for none, or too many."""
+        if value == []:
             raise Refusal(400, "The input is empty: send at least one text.", code="empty")
         values: list[Any] = value if isinstance(value, list) else [value]
         most = self.service.limits.max_inputs

@@ -145,7 +145,7 @@ function choose(name, use) {
   }, TASKS[each].title)));
   at("fields").replaceChildren(...TASKS[task].fields.map(([name, words, value, rows]) => {
     const field = rows > 1 ? make("textarea", { rows }) : make("input", { type: "text" });
-    Object.assign(field, { id: name, dir: "auto", value: kept[task + name] ?? value });
+    Object.assign(field, { id: name, dir: "auto", value: kept[task + name] ?? value.replace("[MASK]", model.mask_token ?? "[MASK]") });
     field.oninput = () => { kept[task + name] = field.value; };
     return make("label", {}, words, field);
   }));

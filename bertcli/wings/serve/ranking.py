@@ -13,7 +13,7 @@ from bertcli.tasks.running.batches import Numbers
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.embedding import prompt_of
 from bertcli.wings.serve.exchange import Exchange
-from bertcli.wings.serve.requests import Listed, TruncatingRequest, either
+from bertcli.wings.serve.requests import Listed, Refusal, TruncatingRequest, either
 
 # Uses of models that can rank, best first, with the words of /info for how they do.
 RANKERS = {"rank": "cross-encoder", "late": "late interaction", "encode": "cosine"}
@@ -64,7 +64,8 @@ class RankingRequest(TruncatingRequest):
         tokens of the largest cosine with a token of the document; of other models the cosine of query and document.
         Cosines are clipped to 0 to 1. raw_scores: neither sigmoid nor clipping.
         """
-        exchange.listed(self.query)
+        if not self.query:
+            raise Refusal(400, "The query is empty: send a text.", "query", "empty")
         documents = exchange.listed(self.documents)
         texts = [one if isinstance(one, str) else one.text for one in documents]
         is_cross_encoder = exchange.use == "rank"

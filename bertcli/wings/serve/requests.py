@@ -38,6 +38,10 @@ TYPE_WORDS = {
 }  # fmt: skip
 
 
+# Words of messages for an entry of a list, by the type of those before it.
+WORDS_OF_ENTRIES: dict[type, str] = {str: "a string", int: "a whole number", list: "a list", dict: "an object"}
+
+
 class Refusal(Exception):
     """The error for a refused request.
 
@@ -162,6 +166,14 @@ def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationEr
     sent_name = next((one for one in names if body.get(one) is not None), name)
     properties = schema["properties"]
     described = next((properties[one] for one in names if one in properties), None)
+    sent = body.get(sent_name)
+    if isinstance(sent, list) and described and "array" in json.dumps(described):
+        for index, entry in enumerate(sent):
+            if type(entry) is not type(sent[0]) and type(sent[0]) in WORDS_OF_ENTRIES:
+                why = (
+                    f"{prefix}{sent_name}[{index}] must be {WORDS_OF_ENTRIES[type(sent[0])]}, as the entries before it"
+                )
+                return Refusal(422, f"{why}, not {json.dumps(entry)[:60]}.", prefix + sent_name, "wrong_shape")
     expected = _words(described, root) if described else "as /openapi.json describes it"
     why = f"{prefix}{sent_name} must be {expected}, not {quoted(body.get(sent_name))}."
     return Refusal(422, why, prefix + sent_name, "wrong_shape")
@@ -204,6 +216,11 @@ def _words(schema: Schema, root: Schema) -> str:
     if "anyOf" in schema:
         # null is not offered: it counts as not given.
         choices = [one for one in schema["anyOf"] if one.get("type") != "null"]
+        lists = [one for one in choices if one.get("type") == "array"]
+        if len(lists) > 1:
+            # The lists may have lists of their own: what may be in them says /openapi.json.
+            others = [_words(one, root) for one in choices if one not in lists]
+            return " or ".join([*others, "a list"])
         return " or ".join(_words(one, root) for one in choices)
     if "enum" in schema:
         return " or ".join(map(json.dumps, schema["enum"]))

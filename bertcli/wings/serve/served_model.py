@@ -38,7 +38,7 @@ def spec_of_use(use: str) -> TaskSpec:
 
 @dataclass(eq=False)
 class Served:
-    """A loaded model, and the name by which it was loaded."""
+    """A loaded model, and the name that clients see."""
 
     model: Model
     name: str
@@ -82,6 +82,11 @@ class Served:
         """The use that it was trained for."""
         first, *_ = self.uses
         return first
+
+    @property
+    def mask_token(self) -> str | None:
+        """What stands for a word that is asked for; None for a model that fills none."""
+        return self.model.tokenizer.mask_token if "fill-mask" in self.uses else None
 
     @property
     def width(self) -> int | None:

@@ -136,6 +136,11 @@ def test_an_empty_key_starts_no_server(monkeypatch: pytest.MonkeyPatch, key: str
         assert "the key is empty" in result.err
 
 
+def test_a_key_that_no_header_can_have_starts_no_server() -> None:
+    result = run("serve", "--api-key", "a\nb")
+    assert (result.status, "control" in result.err) == (2, True), result.err
+
+
 def test_help_says_what_to_install() -> None:
     assert "pip install 'bertcli[serve]'" in run("serve", "--help").out
 

@@ -25,7 +25,9 @@ def running() -> Iterator[Running]:
     [
         ("/nope", None, 404, "There is no route '/nope': GET /openapi.json lists the routes."),
         ("/embed", None, 405, "The route '/embed' does not take this method: use POST."),
-        ("/embed", {"inputs": ""}, 400, "The input is empty: send at least one text."),
+        ("/embed", {"inputs": ["a", None]}, 422, "inputs[1] must be a string, as the entries before it, not null."),
+        ("/embed", {"inputs": {"a": 1}}, 422, "inputs must be a string or a list, not {'a': 1}."),
+        ("/embed", {"inputs": []}, 400, "The input is empty: send at least one text."),
         ("/embed", {}, 422, "inputs is missing."),
         ("/embed", [1], 422, "The body must be a JSON object, not [1]."),
         (
@@ -123,3 +125,8 @@ def test_a_host_and_an_origin_are_named_with_the_option_that_allows_them(running
     )
     link = running.ask("/pass?text=a", None, {"Sec-Fetch-Site": "cross-site"})
     assert link.body["error"].endswith("start it with --cors ORIGIN.")
+
+
+def test_an_empty_text_is_a_text_alone_as_in_a_list(running: Running) -> None:
+    alone, listed = (running.given("/embed", {"inputs": given}) for given in ("", [""]))
+    assert alone == listed

@@ -3,10 +3,14 @@
 A field that OpenAPI describes and no route reads would be worse than none: nobody is told that it does nothing.
 """
 
+import http.client
 import json
+import threading
+import time
 from collections.abc import Iterator
 from shutil import copytree
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 import pytest
 from conftest import Made
@@ -16,6 +20,7 @@ from helpers.served import Running, serving
 from reference import task_cases as cases
 
 import bertcli
+from bertcli.wings.serve import stream
 from bertcli.wings.serve.api.tasks import PIPELINE_NAMES
 from bertcli.wings.serve.routes import Route, all_routes
 
@@ -212,3 +217,34 @@ def test_every_parameter_changes_the_answer_by_either_name(path: str, name: str,
         if ours == name:
             without = {key: one for key, one in common.items() if PIPELINE_NAMES.get(key, key) != name}
             assert answer(running, path, body | {"parameters": without | {theirs: value}}) == (200, changed)
+
+
+def test_no_request_leaves_tokens_in_the_queue(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that is answered, refused, or cancelled while it is computed: they would add up until all are refused."""
+    service = running.server
+    for path, body in BODIES.items():
+        for sent in (body, body | {"truncation_direction": "up"}, body | {"truncate": False}):
+            running.ask(path, sent)
+            assert (service.queue.tokens, service.stream.size) == (0, 0), (path, sent)
+    compute = stream._values
+    goes_on = threading.Event()
+
+    def waits(task: Any, items: Any) -> Any:
+        goes_on.wait(30)
+        return compute(task, items)
+
+    monkeypatch.setattr(stream, "_values", waits)
+    address = urlsplit(running.url)
+    for path in BODIES.keys() - {"/tokenize", "/decode"}:
+        goes_on.clear()
+        client = http.client.HTTPConnection(address.hostname or "", address.port)
+        client.request("POST", path, json.dumps(BODIES[path]), {"Content-Type": "application/json"})
+        end = time.monotonic() + 20
+        while not service.queue.tokens and time.monotonic() < end:
+            time.sleep(0.001)
+        assert service.queue.tokens > 0, path
+        client.close()
+        while service.queue.tokens and time.monotonic() < end:
+            time.sleep(0.001)
+        assert service.queue.tokens == 0, path
+        goes_on.set()

@@ -61,17 +61,26 @@ def ask(url: str, body: Any = None) -> Any:
         return json.load(answer)
 
 
-def test_models_of_one_name_are_announced_by_their_paths(tmp_path: Path) -> None:
+def test_clients_see_names_and_no_paths(tmp_path: Path) -> None:
     bundled = Path(bertcli.load("bert-mini-mlm").path or "")
-    names = [str(tmp_path / folder / "model") for folder in ("a", "b")]
-    for name in names:
+    folders = [str(tmp_path / folder / "model") for folder in ("a", "b")]
+    for name in folders:
         Path(name).parent.mkdir()
         Path(name).symlink_to(bundled)
-    with started("-m", names[0], "-m", names[1], "--engine", "numpy") as (_, url, lines):
-        ask(f"{url}/v1/models")  # the second line is there by then
-        while len(lines) < 2:
-            time.sleep(0.01)
-    assert lines[:2] == [f"Serving {name} (fill-mask) at {url}\n" for name in names]
+    both = run("serve", "-m", folders[0], "-m", folders[1])
+    assert (both.status, "two models are called model" in both.err) == (2, True)
+    with started("-m", folders[0], "-m", f"other={folders[1]}", "--engine", "numpy") as (_, url, lines):
+        listed = ask(f"{url}/v1/models")
+        info = ask(f"{url}/info")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(f"{url}/tag", {"inputs": "a", "model": "model"})
+        with refused.value as error:
+            said = error.read().decode()
+    assert [one["id"] for one in listed["data"]] == ["model", "other"]
+    assert [one["mask_token"] for one in info["models"]] == ["[MASK]", "[MASK]"]
+    assert (info["max_concurrent_requests"], info["max_queue_tokens"]) == (1000, 262144)
+    assert str(tmp_path) not in f"{listed} {info} {said}"
+    assert lines[0] == f"Serving model (fill-mask) at {url}\n"
 
 
 def test_what_it_says_and_gives() -> None:

@@ -87,7 +87,9 @@ async def people_page(exchange: Exchange) -> Response:
     models: list[dict[str, Any]] = []
     # This page needs no key. With one, its script gets the models from /info, with the key that is typed in.
     if not keyed:
-        models = [{"model_id": one.name, "uses": [*one.uses]} for one in exchange.service.models]
+        models = [
+            {"model_id": one.name, "uses": [*one.uses], "mask_token": one.mask_token} for one in exchange.service.models
+        ]
     data = {"models": models, "keyed": keyed}
     return page_response(page("bertcli", Markup(body), lead=LEAD, style=style, script=script, data=data, asks=True))
 

@@ -10,6 +10,7 @@ from bertcli.errors import quoted
 from bertcli.tokens import Tokens
 from bertcli.wings.serve.api.cohere import Ranking, rerank
 from bertcli.wings.serve.api.tasks import TextsRequest, answer_texts, request_model
+from bertcli.wings.serve.connections import MOST_CONNECTIONS
 from bertcli.wings.serve.embedding import (
     EMBEDDERS,
     Inputs,
@@ -256,10 +257,12 @@ class ServedAbout(ModelAbout):
     pooling: list[str]
     prompts: dict[str, str]
     dimensions: int | None
+    mask_token: str | None
 
 
 class About(ModelAbout):
     max_concurrent_requests: int
+    max_queue_tokens: int
     max_batch_tokens: int
     max_batch_requests: int | None
     max_client_batch_size: int
@@ -277,7 +280,8 @@ async def info(exchange: Exchange) -> About:
     first, *_ = models
     answer: Any = {
         **{key: value for key, value in first.items() if key in TEI_KEYS},
-        "max_concurrent_requests": limits.max_queue_tokens,
+        "max_concurrent_requests": MOST_CONNECTIONS,
+        "max_queue_tokens": limits.max_queue_tokens,
         "max_batch_tokens": limits.batch_tokens,
         "max_batch_requests": None,
         "max_client_batch_size": limits.max_inputs,
@@ -309,6 +313,7 @@ def about(served: Served) -> ServedAbout:
         "pooling": [*sentence.pooling],
         "prompts": dict(sentence.prompts),
         "dimensions": served.width,
+        "mask_token": served.mask_token,
     }
 
 
