@@ -307,6 +307,8 @@ def _parameters(group: Any) -> Iterator[Parameter]:
             yield from _parameters(annotation)
         elif metadata:  # a field without is no option
             settings = {**metadata["settings"], "show_default": False}
+            if "{endings}" in settings["help"]:  # of the option -o
+                settings["help"] = settings["help"].replace("{endings}", ", ".join(group.endings))
             if "argument" in metadata:
                 info, default = typer.Argument(**settings), Parameter.empty if default is ... else default
             else:

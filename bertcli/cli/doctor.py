@@ -1,11 +1,12 @@
 """The command doctor: its options and its lines. bertcli/doctor.py finds and measures."""
 
-import json
 import logging
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from bertcli.cli.options import models_here
+from bertcli.cli.output import PrintOptions
+from bertcli.report.documents import Document, flat, print_document
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
 
@@ -20,10 +21,9 @@ SPEEDS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DoctorOptions:
+class DoctorOptions(PrintOptions):
     """The options of doctor's output."""
 
-    format: Literal["table", "json"] = option("table", "FORMAT", "How to print it: table (default) or json.")
     model: str | None = option(
         None, "DIR|HUB_ID", "Also measure this model in both engines.", "-m", "--model",
         autocompletion=models_here,
@@ -49,8 +49,10 @@ def doctor(options: DoctorOptions) -> None:
     speeds = None if options.model is None else _speeds(options.model, options.offline)
     if speeds is not None:
         findings["engines"] = speeds
-    if options.format == "json":
-        print(json.dumps(findings, indent=2))
+    if options.printed != "table":
+        columns = (Column("Finding"), Column("Value"))
+        rows = [(name, str(flat(value))) for name, value in findings.items()]
+        print_document(Document(columns, rows, [], findings, [findings]), options.printed)
         return
     for name, value in findings.items():
         if name == "engines":

@@ -1,26 +1,25 @@
 """The command info: its lines and its record. analysis/info.py finds what they say."""
 
 import os
-import sys
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from bertcli.cli.options import ModelOptions, argument, models_here, wrong
-from bertcli.report.terminal import Column, as_json, print_table, visible
-from bertcli.tasks.options import option
+from bertcli.cli.output import PrintOptions
+from bertcli.report.documents import Document, print_document
+from bertcli.report.terminal import Column, print_table, visible
 
 CLASSIFIER = ".safetensors"
 LISTED = (Column("Model"), Column("Where"), Column("Size", int), Column("What it is"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InfoOptions:
+class InfoOptions(PrintOptions):
     """Of which model, and how it is shown."""
 
     name: str | None = argument(
         None, "[MODEL]", "A folder, or a name on the Hub, as with -m. (default: all that are here)", models_here
     )
-    format: Literal["table", "json"] = option("table", "FORMAT", "How it is printed: table (default) or json.")
 
 
 def info(model: ModelOptions, options: InfoOptions) -> None:
@@ -47,16 +46,13 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
         from bertcli.analysis.info import listed, listing
 
         models = listed(model.cache_dir)
-        if options.format == "json":
-            _print({"models": models})
-        else:
-            print_table(LISTED, listing(models))
+        print_document(Document(LISTED, listing(models), [], {"models": models}, models), options.printed)
         return
     if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):
         from bertcli.analysis.classifier_info import classifier_info, classifier_table
 
         of_file = classifier_info(model.model)
-        _show(of_file, "Classifier", model.model, classifier_table(of_file), options.format)
+        _show(of_file, "Classifier", model.model, classifier_table(of_file), options)
         return
     from bertcli.folder.hub import find_model
 
@@ -64,22 +60,17 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     from bertcli.analysis.info import info, table
 
     found = info(folder, model.model)
-    _show(found, "Model", model.model, table(found), options.format)
+    _show(found, "Model", model.model, table(found), options)
 
 
-def _show(
-    found: dict[str, Any], what: str, name: str, lines: list[tuple[str, str]], format: Literal["table", "json"]
-) -> None:
+def _show(found: dict[str, Any], what: str, name: str, lines: list[tuple[str, str]], options: PrintOptions) -> None:
     """Print the record in a format for programs, or its lines and the commands for people."""
-    if format == "json":
-        _print(found)
+    columns = (Column(what), Column(name))
+    if options.printed != "table":
+        examples = [use["example"] for use in found["commands"]]
+        print_document(Document(columns, lines, examples, found, [found]), options.printed)
         return
-    print_table((Column(what), Column(name)), lines)
+    print_table(columns, lines)
     for line in ("", "Commands that can use it:", *(f"  {use['example']}" for use in found["commands"])):
         if found["commands"]:
             print(visible(line))
-
-
-def _print(value: dict[str, Any]) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(as_json(value, indent=2) + b"\n")

@@ -1,11 +1,11 @@
 """Groups of input options by what a task reads: texts, questions with contexts, a query with documents."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.job import Job, read_texts
-from bertcli.cli.options import InputOptions, OutputOptions, argument, wrong
+from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, InputKind
 
@@ -27,19 +27,8 @@ class _LabelJob(Job):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _LinesOutput(OutputOptions):
-    """The output options of a task whose results may be printed as plain lines of text."""
-
-    format: Literal["table", "json", "jsonl", "text"] = option(  # type: ignore[assignment]
-        "table", "FORMAT",
-        "table (default), json: one array, jsonl: one object per line, text: one text per line (with --redact).",
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class _SingleJob(Job):
     texts: SingleTexts
-    output: _LinesOutput
 
 
 @dataclass(frozen=True, eq=False, repr=False)

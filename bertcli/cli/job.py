@@ -16,17 +16,17 @@ from bertcli.cli.options import (
     InputOptions,
     LongOptions,
     ModelOptions,
-    OutputOptions,
     ThreadOptions,
     by_name,
     name_of,
     refuse,
     wrong,
 )
+from bertcli.cli.output import OutputOptions
 from bertcli.engine.memory import keep_memory
 from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError, number_of
-from bertcli.files.formats import PAGE, check_output, ending_of
+from bertcli.files.formats import PAGE, check_output
 from bertcli.report.written import say_written
 from bertcli.tasks.options import ReadOptions
 from bertcli.tasks.registry import Needs
@@ -91,18 +91,13 @@ class Job:
             raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
         if files_of(texts) is None:
             raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
-        if self.ending == PAGE:
+        if self.output.is_page:
             works = ", ".join(endings[:-1])
             why = f"a {PAGE} page is written at the end, so --resume does not go with it; it works with {works}."
             raise wrong("--resume", why)
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
         return read_texts(self.texts, self.output, id_column, keep_going)
-
-    @property
-    def ending(self) -> str:
-        """The ending of the output file; "" without a file."""
-        return ending_of(self.output.output or "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,12 +117,12 @@ class CommandRun(Generic[W]):
         Errors: as in `raise_if_failed`, once all is written.
         """
         file = self.job.output.output
-        if file is None or self.job.ending == PAGE:
+        if file is None or self.job.output.is_page:
             progress = self._at_the_end(results_from, table)
         else:
             from bertcli.files.write.record_writer import record_form
 
-            form = record_form(file, table, self.options.get("--id-column") is not None, errors=True)
+            form = record_form(file, table, self._own_ids, self.task_options.keep_going)
             progress = self._into_file(form, results_from, lambda block: (block.records(),))
         self.raise_if_failed(progress)
 
@@ -139,7 +134,8 @@ class CommandRun(Generic[W]):
 
         def records() -> "Generator[Record, None, None]":
             nonlocal progress
-            with self.counted(results_from(self.texts, progress)) as blocks:
+            streams = output.printed in ("jsonl", "csv") or table.line_of is not None
+            with self.counted(results_from(self.texts, progress), streams) as blocks:
                 for block in blocks:
                     progress = block.progress
                     yield from block.records()
@@ -148,7 +144,7 @@ class CommandRun(Generic[W]):
             if output.output is None:
                 from bertcli.files.write.print_records import print_records
 
-                print_records(every, output.format, table)
+                print_records(every, output.printed, table, self._own_ids, self.task_options.keep_going)
             else:
                 from bertcli.files.write.resumable_output import save
 
@@ -157,6 +153,10 @@ class CommandRun(Generic[W]):
                 save(output.output, table.page(self.model.name).encode())
                 say_written(output.output)
         return progress
+
+    @property
+    def _own_ids(self) -> bool:
+        return self.options.get("--id-column") is not None
 
     def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
         """Write blocks of vectors to a file of arrays; `results_from` as in `write_records`.
@@ -204,15 +204,17 @@ class CommandRun(Generic[W]):
         return progress
 
     @contextmanager
-    def counted(self, blocks: Generator[B, None, None]) -> Iterator[Iterator[B]]:
+    def counted(self, blocks: Generator[B, None, None], streams: bool = False) -> Iterator[Iterator[B]]:
         """`with run.counted(…) as blocks:` — the same blocks; a progress bar counts their texts if a terminal is free.
+
+        streams: each result is printed at once.
 
         After an error the blocks are closed here rather than by Python's garbage collection, during which a Ctrl-C
         would be lost.
         """
         output, count = self.job.output, self.texts.count
         with closing(blocks):
-            streams_to_terminal = output.output is None and output.format in ("jsonl", "text") and sys.stdout.isatty()
+            streams_to_terminal = output.output is None and streams and sys.stdout.isatty()
             if streams_to_terminal or not sys.stderr.isatty():
                 yield blocks
                 return
@@ -305,15 +307,6 @@ def open_as(
     for note in model.notes:
         logger.info("%s", f"{model.name}: {note}" if name_in_notes else note)
     return model
-
-
-def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
-    """Print records, or write them to the output file and report it on stderr."""
-    from bertcli.files.write.record_writer import write_records
-
-    write_records(records, output.format, output.output, table)
-    if output.output is not None:
-        say_written(output.output)
 
 
 def read_texts(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.cli.job import CommandRun, Job
 from bertcli.cli.options import by_name, id_column_option, wrong
-from bertcli.files.formats import PAGE, RECORDS, TABLES
+from bertcli.files.formats import PAGE, TABLES
 from bertcli.report.tables import Table
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import TaskSpec
@@ -29,7 +29,13 @@ class CommandExtras:
 
     def endings(self, table: Table, options: Any) -> tuple[str, ...]:
         """The endings of files that can hold the results."""
-        return (*(TABLES if table.in_files else RECORDS), *((PAGE,) if table.on_page else ()))
+        return (*TABLES, *((PAGE,) if table.on_page else ()))
+
+    @classmethod
+    def all_endings(cls, spec: TaskSpec) -> tuple[str, ...]:
+        """The endings that the help lists: those that some options allow."""
+        table = spec.table(spec.options())
+        return (*TABLES, *((PAGE,) if table.on_page else ()))
 
     def vector_form(self, run: "CommandRun[Any]", task: "Task[Any]") -> "VectorForm | None":
         """The form in which the output file stores vectors; None where the results are records."""

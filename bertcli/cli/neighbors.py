@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.cli.job import open_model, read_texts, write_results
-from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions, argument
-from bertcli.files.formats import RECORDS, check_output
+from bertcli.cli.job import open_model, read_texts
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, argument
+from bertcli.cli.output import OutputOptions, write_results
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
@@ -41,7 +41,7 @@ def neighbors(model: ModelOptions, output: OutputOptions, options: NeighborsOpti
     """
     words = InputOptions(texts=options.words, input=[options.input] if options.input else None)
     source = read_texts(words, output, called="word")
-    check_output(output.output, RECORDS)
+    output.check()
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.tasks.compute.neighbors import neighbors
 

@@ -1,4 +1,4 @@
-"""The groups of options that several commands share (model, input, output, work), declared as tasks declare theirs."""
+"""The groups of options that several commands share (model, input, work), declared as tasks declare theirs."""
 
 import logging
 from collections.abc import Callable, Container
@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import typer
 
-from bertcli.report.terminal import TableFormat as TableFormat
 from bertcli.tasks.options import declared, delimiter_option, no_header_option, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
@@ -124,21 +123,6 @@ class InputOptions:
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
     no_header: bool = no_header_option()
     delimiter: str | None = delimiter_option()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OutputOptions:
-    """The output file and its format."""
-
-    panel: ClassVar = "Output"
-    format: Literal["table", "json", "jsonl"] = option(
-        "table", "FORMAT", "table (default), json: one array, jsonl: one object per line."
-    )
-    output: str | None = option(
-        None, "FILE",
-        "Write a file. Its ending decides the format: .json or .jsonl, or one that is named above.",
-        "-o", "--output",
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, TableFormat, given_options, refuse, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, given_options, refuse, wrong
+from bertcli.cli.output import PageOutput, show
 from bertcli.errors import BertcliError
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
+    from bertcli.analysis.params.summary import Summary
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.documents import Document
+
+
+# Graphs, drawn by analysis/params/plot.py, which --help does not import.
+GRAPHS = (".dot", ".mmd", ".svg", ".png")
 
 
 def _variants(incomplete: str) -> list[str]:
@@ -117,30 +123,35 @@ class ParamsOptions:
     )  # fmt: skip
     tensors: bool = option(False, "", "List a checkpoint's tensors and what is done with each.")
     versus: str | None = option(None, "NAME|FILE|DIR|HUB_ID", "Another variant, config.json or model to compare with.")
-    plot: str | None = option(None, "FILE", "Draw the graph: .dot, .mmd (Mermaid); .svg and .png need Graphviz.")
     dtype: Literal["float32", "float16", "bfloat16"] = option(
         "float32", "TYPE", "Type for the memory of --batch-size and --seq-len: float32 (default), float16, bfloat16."
     )
-    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
-    def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
+    def refuse_contradictions(self, analyzed: AnalyzedOptions, draws: bool) -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.tensors and analyzed.without_weights:
             raise wrong("--tensors", "a variant or a config has no tensor files to list; give a checkpoint.")
         for name in given_options(self) + given_options(analyzed):
-            if self.tensors and name not in ("--tensors", "--format", "--heads"):
+            if self.tensors and name not in ("--tensors", "--heads"):
                 raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
         if "--dtype" in given_options(self) and None in (analyzed.seq_len, analyzed.batch_size):
             raise wrong("--dtype", "this is the type of a pass's memory: add --batch-size and --seq-len.")
         if self.style == "keras":
             refuse(self, ("--depth",), "the Keras summary has no nested modules.")
-        if self.versus is not None and self.plot is not None:
-            raise wrong("--plot", "only one model can be drawn; leave out --versus.")
+        if draws and (self.versus is not None or self.tensors):
+            raise wrong("--output", "a graph has the modules of one model; leave out --versus and --tensors.")
         if self.versus is not None and self.formulas:
             raise wrong("--formulas", "they can be shown for only one model; leave out --versus.")
 
 
-def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOptions) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class ParamsOutput(PageOutput):
+    """The table in a file, or the graph: .dot, .mmd (Mermaid); .svg and .png are drawn by Graphviz."""
+
+    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, *GRAPHS)
+
+
+def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOptions, output: ParamsOutput) -> None:
     """Count the parameters of a model, module by module.
 
     bertcli params --variant base --formulas
@@ -152,51 +163,70 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOption
     bertcli params --config a/config.json --versus b/config.json
     bertcli params -m my-model --tensors
     bertcli params --config config.json --format json
-    bertcli params --variant tiny --plot tiny.svg
+    bertcli params --variant tiny -o tiny.mmd
 
     Rows add up to the total, and tied tensors are counted once. A variant or a
     config needs no weights. --batch-size with --seq-len adds the memory of a pass.
+
+    -o FILE.dot (Graphviz), .mmd (Mermaid), .svg or .png draws the graph of the
+    modules; the last two need Graphviz' command dot. Other endings have the table.
     """
-    options.refuse_contradictions(analyzed)
-    if options.plot is not None:
+    draws = output.ending in GRAPHS
+    options.refuse_contradictions(analyzed, draws)
+    output.check()
+    if draws:
         from bertcli.analysis.params.plot import check_plot
 
-        check_plot(options.plot)
+        check_plot(str(output.output))
     if options.tensors:
-        document = _tensors(model, analyzed)
+        document, name = _tensors(model, analyzed), model.model or MASKED_SAMPLE
     else:
         models = [analyzed_model(model, analyzed)]
         if options.versus is not None:
             models.append(_other_model(options.versus, model, analyzed))
-        document = _counted(models, analyzed, options)
-    from bertcli.report.documents import print_document
+        summaries = _counted(models, analyzed, options)
+        if draws:
+            from bertcli.analysis.params.plot import plot
 
-    print_document(document, options.format)
+            plot(summaries[0], str(output.output))
+            say_written(str(output.output))
+            return
+        document, name = _table(summaries, options), summaries[0].model
+    show(document, output, lambda: _page(document, name))
 
 
-def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, options: ParamsOptions) -> "Document":
-    """The rows of a model, which --plot also draws, or those of two side by side."""
+def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, options: ParamsOptions) -> "list[Summary]":
+    """The rows of each model."""
     from bertcli.analysis.params import params
-    from bertcli.analysis.params.summary import summary_document
 
     collapse = len(models) > 1 if options.collapse is None else options.collapse
-    summaries = [
+    return [
         params(
             model, depth=options.depth, style=options.style, collapse=collapse, seq_len=analyzed.seq_len,
             batch_size=analyzed.batch_size, dtype=options.dtype,
         )
         for model in models
     ]  # fmt: skip
+
+
+def _table(summaries: "list[Summary]", options: ParamsOptions) -> "Document":
+    """The rows of a model, or those of two side by side."""
     if len(summaries) > 1:
         from bertcli.analysis.params.compare import comparison
 
         return comparison(*summaries)
-    if options.plot is not None:
-        from bertcli.analysis.params.plot import plot
+    from bertcli.analysis.params.summary import summary_document
 
-        plot(summaries[0], options.plot)
-        say_written(options.plot)
     return summary_document(summaries[0], options.formulas)
+
+
+def _page(document: "Document", name: str) -> str:
+    """The page of the table, and what stands below it."""
+    from bertcli.report.page import document_table, element, page
+
+    below = [element("p", line) for line in document.below]
+    lead = "Parameters, module by module: the rows add up to the total, and tied tensors are counted once."
+    return page("Parameters", document_table("Parameters by module", document), *below, lead=lead, model=name)
 
 
 def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":

@@ -2,12 +2,13 @@
 
 import logging
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
-from bertcli.cli.job import Job, write_results
+from bertcli.cli.job import Job
 from bertcli.cli.options import LongOptions
+from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, RECORDS
+from bertcli.files.formats import ARRAYS, TABLES
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
@@ -32,9 +33,17 @@ class ComparedOptions(EncodeOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ComparedOutput(OutputOptions):
+    """The output of cosines, which may be an array."""
+
+    endings: ClassVar[tuple[str, ...]] = (*TABLES, *ARRAYS)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ComparedJob(Job):
     """The texts and the model of a run that is not resumed."""
 
+    output: ComparedOutput
     long: LongOptions = field(default=LongOptions(), init=False)
 
 
@@ -46,11 +55,11 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
     bertcli similarity -i sentences.txt -o cosines.npy
     bertcli similarity -i reports.jsonl --chunk 256 -o cosines.npz
 
-    A .json or .jsonl file has a record for each text; a .npy, .npz or
-    .safetensors file has the array "cosine" [text, text]. Standard output shows
+    A file of records has one for each text; a .npy, .npz or .safetensors file
+    has the array "cosine" [text, text]. Standard output shows
     at most 1,000 texts. --chunk compares the parts of long texts.
     """
-    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, {}, (*RECORDS, *ARRAYS))
+    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, {}, ComparedOutput.endings)
     from bertcli.tasks.compute.encode import plan
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
     from bertcli.tasks.running.run import results
@@ -70,7 +79,7 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
                     f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy."
                 )
     count = len(items)
-    if output.output is not None and run.job.ending in ARRAYS:
+    if output.output is not None and output.ending in ARRAYS:
         from bertcli.files.arrays import FileArray
         from bertcli.files.write.save_arrays import save_stored
 
@@ -78,9 +87,12 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
         say_written(output.output)
         return
     numbers = [Column(_numbered(item.named), float) for item in items]
+    first = Column("index") if options.chunk is not None else Column("index", int)
     table = Table(
-        (Column("index", int), Column("text"), *numbers),
-        lambda record: [(_numbered(record), record["text"], *record["cosine"])],
+        (first, Column("text"), *numbers),
+        lambda record: [
+            (_numbered(record) if first.number is False else record["index"], record["text"], *record["cosine"])
+        ],
     )
     write_results(similarity(blocks), output, table)
 

@@ -4,13 +4,14 @@ job.py opens texts and model and writes the results; more.py has the options bes
 commands of views (wings/interpret/command.py).
 """
 
+from dataclasses import make_dataclass
 from functools import partial
 from typing import Any
 
 from bertcli.cli.inputs import JOBS
 from bertcli.cli.job import Job
 from bertcli.cli.more import CommandExtras, LabelOptions
-from bertcli.cli.options import wrong
+from bertcli.cli.output import OutputOptions
 from bertcli.tasks.registry import TaskSpec, compute
 
 
@@ -21,16 +22,15 @@ def groups_of(spec: TaskSpec) -> dict[str, Any]:
         from bertcli.cli.vectors import StorageOptions
 
         more = StorageOptions
-    return {"job": JOBS[spec.reads], "options": spec.options, "more": more}
+    output = type("Output", (OutputOptions,), {"endings": more.all_endings(spec)})
+    job = make_dataclass("TaskJob", [("output", output)], bases=(JOBS[spec.reads],), frozen=True, eq=False, repr=False)
+    return {"job": job, "options": spec.options, "more": more}
 
 
 def run(spec: TaskSpec, job: Job, options: Any, more: CommandExtras) -> None:
     """Run a task on the texts of the options, and write its results."""
     spec, job, options = more.adjust(spec, job, options)
     table = spec.table(options)
-    format: str = job.output.format  # of redacted texts, one more than others have
-    if format == "text" and table.line_of is None:
-        raise wrong("--format", "text prints redacted texts: add --redact.")
     begun = job.begin(spec.name, spec.needs(options), options, more.settings(options), more.endings(table, options))
     task = compute(spec).plan(begun.model, begun.task_options)
     from bertcli.tasks.running.run import results  # late: brings NumPy, which --threads must precede

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.cli.job import read_texts, write_results
-from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, OutputOptions
+from bertcli.cli.job import read_texts
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions
+from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import quoted
-from bertcli.files.formats import RECORDS, check_output
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
@@ -42,7 +42,7 @@ def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, op
     text and segment 1 its pair, for models that have segments; else it is 0.
     """
     source = read_texts(texts, output)
-    check_output(output.output, RECORDS)
+    output.check()
     from bertcli.folder.hub import find_model
 
     folder = find_model(**model.load_arguments(MASKED_SAMPLE), weights=False)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.options import ModelOptions, TableFormat, argument, refuse, wrong
+from bertcli.cli.options import ModelOptions, argument, refuse, wrong
+from bertcli.cli.output import PageOutput, show
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
-from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, SEVERAL, check_output
+from bertcli.files.formats import SEVERAL
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option, separated
 
@@ -42,12 +42,6 @@ class TraceOptions:
         "Estimate each operation's time on this machine: bytes moved, arithmetic intensity (FLOPs a byte), "
         "whether it is compute-bound or memory-bound, and the time.",
     )  # fmt: skip
-    save: str | None = option(None, "FILE", "Write the ids and every output to a .npz or .safetensors file.")
-    output: str | None = option(
-        None, "FILE",
-        "Write the pass as a .html page that shows how each number is computed.",
-        "-o", "--output",
-    )  # fmt: skip
     layer: str = option(
         "-1", "LAYER[.HEAD]",
         "Open the page at this layer and attention head: 3.2 is layer 3, head 2; "
@@ -57,14 +51,8 @@ class TraceOptions:
     seed: int | None = option(
         None, "N", "Give a --variant or --config random weights from this seed, so that it can run.", least=0
     )
-    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
 
-    @property
-    def draws_pass(self) -> bool:
-        """True if the pass is written as a page."""
-        return self.output is not None
-
-    def refuse_contradictions(self, analyzed: AnalyzedOptions) -> None:
+    def refuse_contradictions(self, analyzed: AnalyzedOptions, output: "TraceOutput") -> None:
         """Wrong usage is a typer.BadParameter."""
         if self.text is not None:
             refuse(analyzed, ("--seq-len", "--batch-size"), "a text has its own length: leave this out, or the text.")
@@ -74,22 +62,38 @@ class TraceOptions:
             raise wrong("--text-pair", "give the first text, too: bertcli trace TEXT --text-pair TEXT.")
         if self.labels is not None and (self.text is None or self.text_pair is not None):
             raise wrong("--labels", "this needs a text, and no second one.")
-        if self.estimate and self.output is not None:
-            raise wrong("--output", "the page of a pass has no estimate: leave out one of the two.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
-        if not self.draws_pass:
+        if not output.is_page:
             refuse(self, ("--layer", "--versus"), "it applies to the page of a pass: add -o FILE.html.")
-        if self.draws_pass and (analyzed.batch_size or 1) > 1:
+        if output.is_page or output.has_arrays:
+            what = "the page of a pass" if output.is_page else f"a file of arrays ({output.ending})"
+            of_table = ("--all-layers", "--time", "--stats", "--formulas", "--estimate")
+            refuse(self, of_table, f"this is about the table, which {what} does not have: leave out one of the two.")
+        if output.is_page and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
         if analyzed.without_weights and self.text is not None:
             raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
         if analyzed.without_weights and self.seed is None:
-            of_numbers = ("--time", "--stats", "--save")
-            refuse(self, of_numbers, "nothing is computed without weights; give a checkpoint.")
+            why = "nothing is computed without weights; give a checkpoint."
+            refuse(self, ("--time", "--stats"), why)
+            if output.has_arrays:
+                raise wrong("--output", why)
 
 
-def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions) -> None:
+@dataclass(frozen=True, eq=False, repr=False)
+class TraceOutput(PageOutput):
+    """The table in a file, the pass as a page, or the arrays of all outputs."""
+
+    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, *SEVERAL)
+
+    @property
+    def has_arrays(self) -> bool:
+        """True if the outputs themselves are written."""
+        return self.ending in SEVERAL
+
+
+def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions, output: TraceOutput) -> None:
     """Show every operation of a forward pass: operands, sizes, parameters, costs.
 
     bertcli trace --variant base
@@ -99,7 +103,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
     bertcli trace "A hot [MASK]." --versus "A cold [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
     bertcli trace --variant base --seq-len 128 --estimate
-    bertcli trace -m my-model --seq-len 64 --save outputs.npz
+    bertcli trace -m my-model --seq-len 64 -o outputs.npz
 
     Sizes are in symbols and numbers:
 
@@ -109,17 +113,14 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
     Equal layers are shown once; --all-layers shows each. In csv the column "times"
     is the number of equal layers, and costs and seconds are those of one of them.
 
-    -o writes a page. For a file of the table use --format json > FILE, or csv or
-    markdown. A variant or a config needs no weights.
+    -o FILE.html is a page that shows how each number is computed; a .npz or
+    .safetensors file has the ids and the array of every output; other endings have
+    the table. A variant or a config needs no weights.
     """
-    options.refuse_contradictions(analyzed)
-    check_output(options.save, SEVERAL)
-    if options.output is not None and not options.output.lower().endswith(PAGE):
-        advice = "For a file of the table: --format json > FILE, or csv or markdown"
-        raise BertcliError(f"Cannot write {options.output}: the ending must be .html. {advice}.")
-    check_output(options.output, (PAGE,))
+    output.check()
+    options.refuse_contradictions(analyzed, output)
     opened = analyzed_model(model, analyzed, options.seed)
-    if options.draws_pass:
+    if output.is_page:
         from bertcli.analysis.layers import parse_layer
 
         parse_layer(options.layer, opened.config, least=0)  # what is wrong is said before the pass runs
@@ -127,20 +128,20 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions)
     batch, tokens = analyzed.batch_size, analyzed.seq_len
     size = 1 if batch is None else batch, length if tokens is None else tokens
     if opened.has_weights:
-        _run(opened, size, options)
+        _run(opened, size, options, output)
         return
     from bertcli.analysis.trace.recorder import NO_INPUTS, run_shapes
 
     shapes = run_shapes(opened, *size)
-    if options.draws_pass:
+    if output.is_page:
         from bertcli.analysis.trace.passes import Pass
 
-        _write(Pass(opened, shapes, NO_INPUTS), options)
+        _write(Pass(opened, shapes, NO_INPUTS), options, str(output.output))
         return
-    _show(shapes, options)
+    _show(shapes, options, output)
 
 
-def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> None:
+def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions, output: TraceOutput) -> None:
     """Run a pass with numbers, of the text or of random tokens of this size, and print or write it."""
     from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass, time_again
@@ -148,30 +149,30 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions) -> 
 
     text = options.text
     inputs = random_inputs(model, *size) if text is None else _inputs_of_text(model, text, options)
-    if options.draws_pass:
+    if output.is_page:
         whole = run_pass(model, inputs)
     else:
-        keep = (lambda path: True) if options.save else None
+        keep = (lambda path: True) if output.has_arrays else None
         with traced(model, time=options.time, stats=options.stats, keep=keep) as trace:
             outputs = model.outputs(inputs.ids, inputs.segments)
         if options.time:
             time_again(model, inputs, trace)
         whole = Pass(model, trace, inputs, outputs)
     trace = whole.trace
-    if options.save is not None:
+    if output.has_arrays:
         import numpy as np
 
         from bertcli.files.write.save_arrays import save_arrays
 
         ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
         pieces = {} if options.text is None else {"tokens": np.array([inputs.pieces])}
-        save_arrays(options.save, {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
-        say_written(options.save)
-    if options.draws_pass:
+        save_arrays(str(output.output), {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
+        say_written(str(output.output))
+    elif output.is_page:
         other = None if options.versus is None else run_pass(model, _inputs_of_text(model, options.versus, options))
-        _write(whole, options, other)
+        _write(whole, options, str(output.output), other)
     else:
-        _show(trace, options, [] if options.text is None else results_in_words(whole))
+        _show(trace, options, output, [] if options.text is None else results_in_words(whole))
 
 
 def _inputs_of_text(model: "LoadedModel", text: str, options: TraceOptions) -> "Inputs":
@@ -183,22 +184,20 @@ def _inputs_of_text(model: "LoadedModel", text: str, options: TraceOptions) -> "
     return inputs_of_text(model, text, pair)
 
 
-def _write(whole: "Pass", options: TraceOptions, versus: "Pass | None" = None) -> None:
+def _write(whole: "Pass", options: TraceOptions, file: str, versus: "Pass | None" = None) -> None:
     """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
     from bertcli.analysis.trace.page import BOUND, PageOptions, pass_page
     from bertcli.files.write.resumable_output import save
 
-    assert options.output is not None
     layer, head = parse_layer(options.layer, whole.model.config, least=0)
     opened_at = PageOptions(layer, head or 1, bound=BOUND)
-    save(options.output, pass_page(whole, opened_at, versus).encode())
-    say_written(options.output)
+    save(file, pass_page(whole, opened_at, versus).encode())
+    say_written(file)
 
 
-def _show(trace: "Trace", options: TraceOptions, results: Sequence[str] = ()) -> None:
-    """Print the table of steps."""
-    from bertcli.report.documents import print_document
+def _show(trace: "Trace", options: TraceOptions, output: TraceOutput, results: Sequence[str] = ()) -> None:
+    """Print the table of steps, or write it."""
     from bertcli.report.terminal import terminal_width
 
     if options.formulas:
@@ -209,5 +208,5 @@ def _show(trace: "Trace", options: TraceOptions, results: Sequence[str] = ()) ->
         from bertcli.analysis.trace.estimate import estimate, rates_for
 
         estimate(trace, rates_for(trace))
-    width = terminal_width() if options.format == "table" else None
-    print_document(trace.document(all_layers=options.all_layers, width=width, results=results), options.format)
+    width = terminal_width() if output.is_table else None
+    show(trace.document(all_layers=options.all_layers, width=width, results=results), output)

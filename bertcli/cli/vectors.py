@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bertcli.cli.job import CommandRun, Job
 from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import id_column_option, refuse, wrong
-from bertcli.files.formats import ARRAYS, RECORDS, SEVERAL, SINGLE, VECTOR_TABLES
+from bertcli.files.formats import ARRAYS, SEVERAL, SINGLE, TABLES, VECTOR_TABLES
 from bertcli.report.tables import Table
 from bertcli.tasks.options import Prepared, option
 from bertcli.tasks.registry import TaskSpec
@@ -40,7 +40,7 @@ class StorageOptions(CommandExtras):
             return spec, job, options
         from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
 
-        words = self.tokens or (job.output.output is None and job.output.format == "table")
+        words = self.tokens or (job.output.is_table)
         shared = {field.name: getattr(options, field.name) for field in fields(Prepared)}
         return SPEC, job, EncodeSparseOptions(**shared, words=words)
 
@@ -52,21 +52,25 @@ class StorageOptions(CommandExtras):
             why = "this does not apply to sparse vectors: leave it out, or leave out --sparse."
             refuse(options, NOT_SPARSE, why)
             refuse(self, NOT_SPARSE, why)
-        if self.id_column is not None and job.ending in ARRAYS and not options.keep_going:
-            why = f"a {job.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
+        if self.id_column is not None and job.output.ending in ARRAYS and not options.keep_going:
+            why = f"a {job.output.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
-        if options.chunk is not None and (options.pooling == "none" or job.ending in SINGLE):
+        if options.chunk is not None and (options.pooling == "none" or job.output.ending in SINGLE):
             why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
                 ".npz, .safetensors, .parquet and .jsonl can (--output)."
             )
             raise wrong("--chunk", why)
         arrays = self._arrays(options)
-        if self.dtype != "float32" and job.ending not in arrays:
+        if self.dtype != "float32" and job.output.ending not in arrays:
             raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(arrays)} (--output).")
 
     def endings(self, table: Table, options: Any) -> tuple[str, ...]:
-        return RECORDS + self._arrays(options)
+        return tuple(dict.fromkeys((*TABLES, *self._arrays(options))))
+
+    @classmethod
+    def all_endings(cls, spec: TaskSpec) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*TABLES, *ARRAYS)))
 
     def _arrays(self, options: Any) -> tuple[str, ...]:
         """File endings that can hold these arrays: .npy only a single one, Parquet only one row per text."""
@@ -76,14 +80,14 @@ class StorageOptions(CommandExtras):
 
     def vector_form(self, run: CommandRun[Any], task: Any) -> "VectorForm | None":
         logger.info("%s.", task.summary)
-        if run.job.ending not in self._arrays(run.task_options):
+        if run.job.output.ending not in self._arrays(run.task_options):
             return None
         from bertcli.files.read.vector_reader import MODEL, SETTINGS
         from bertcli.files.write.resumable_output import signature
         from bertcli.files.write.vector_writer import VectorForm
 
         job, options = run.job, run.task_options
-        if self.dtype == "int8" and job.ending in SINGLE:
+        if self.dtype == "int8" and job.output.ending in SINGLE:
             logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
         notes = {
             MODEL: signature(run.model.name, run.model.files_read),
@@ -98,6 +102,6 @@ class StorageOptions(CommandExtras):
             paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
             own_ids=run.texts.with_ids,
             keep_going=options.keep_going,
-            ending=job.ending,
+            ending=job.output.ending,
             notes=notes,
         )

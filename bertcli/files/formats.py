@@ -171,6 +171,17 @@ class Tsv(Csv):
 # ---------------------------------------------------------------------------------------------------------- arrays
 
 
+class MarkdownTable(RowFormat):
+    """A table in Markdown, to be read by people: floats are rounded, as in a terminal."""
+
+    endings, holds = (".md",), ("rows",)
+
+    def write_rows(self, stream: Stream, segments: "ResumableOutput", columns: Mapping[str, type]) -> None:
+        from bertcli.files.write.json_and_csv import write_markdown
+
+        write_markdown(stream, segments.lines(), columns)
+
+
 class ArrayFormat(VectorFormat):
     """A format that holds arrays."""
 
@@ -294,7 +305,7 @@ class Parquet(TextFormat, RowFormat, VectorFormat):
 
 
 FORMATS: tuple[Format, ...] = (
-    Txt(), Json(), JsonLines(), Csv(), Tsv(), Fasta(), Npy(), Npz(), Safetensors(), Parquet(),
+    Txt(), Json(), JsonLines(), Csv(), Tsv(), MarkdownTable(), Fasta(), Npy(), Npz(), Safetensors(), Parquet(),
 )  # fmt: skip
 BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
 F = TypeVar("F", bound=Format)

@@ -5,13 +5,13 @@ import io
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bertcli.report.terminal import (
     Column,
-    TableFormat,
+    PrintFormat,
     as_json,
     folded,
     print_table,
@@ -86,7 +86,7 @@ class View(ByName, Documented):
         print_document(self.document(), "table")
 
 
-def print_document(document: Document, format: TableFormat) -> None:
+def print_document(document: Document, format: PrintFormat) -> None:
     """Print to standard output: a table folded to the terminal (unfolded in a pipe), everything else as UTF-8."""
     if format == "table":
         lines = document.folded_below()
@@ -100,23 +100,32 @@ def print_document(document: Document, format: TableFormat) -> None:
     sys.stdout.buffer.write(as_bytes(document, format))
 
 
-def as_bytes(document: Document, format: TableFormat) -> bytes:
-    """A document as the bytes of a JSON, CSV or Markdown file."""
+def as_bytes(document: Document, format: PrintFormat) -> bytes:
+    """A document as the bytes of a JSON, JSON lines, CSV or Markdown file."""
     if format == "json":
         return as_json(document.record, indent=2) + b"\n"
-    text = _csv(document) if format == "csv" else _markdown(document)
+    if format == "jsonl":
+        return b"".join(as_json(line) + b"\n" for line in document.lines)
+    text = csv_of(document.lines) if format == "csv" else _markdown(document)
     return text.encode("utf-8", "backslashreplace")
 
 
-def _csv(document: Document) -> str:
+def csv_of(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Lines as CSV, below a header of all their names."""
+    names = names_of(lines)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(document.lines[0].keys() if document.lines else ())
-    writer.writerows([_flat(value) for value in line.values()] for line in document.lines)
+    writer.writerow(names)
+    writer.writerows([flat(line.get(name)) for name in names] for line in lines)
     return stream.getvalue()
 
 
-def _flat(value: Any) -> str | int | float | None:
+def names_of(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names that any of the lines has, in their order."""
+    return [*dict.fromkeys(name for line in lines for name in line)]
+
+
+def flat(value: Any) -> str | int | float | None:
     """A value in a cell: a list of names or numbers joined by commas, anything deeper as JSON."""
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
@@ -127,16 +136,19 @@ def _flat(value: Any) -> str | int | float | None:
 
 
 def _markdown(document: Document) -> str:
-    names = [column.name for column in document.columns]
-    rules = ["---:" if column.number else "---" for column in document.columns]
-    lines = []
-    for row in (names, rules, *document.rows):
-        lines.append(f"| {' | '.join(map(_in_markdown, row))} |")
-    lines.append("")
-    lines += [f"- {_in_markdown(line)}" for line in document.below]
+    lines = [*markdown_rows(document.columns, document.rows), ""]
+    lines += [f"- {in_markdown(line)}" for line in document.below]
     return "\n".join([*lines, ""])
 
 
-def _in_markdown(text: str) -> str:
+def markdown_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table in Markdown: heading, rule, rows."""
+    names = [column.name for column in columns]
+    rules = ["---:" if column.number else "---" for column in columns]
+    for row in (names, rules, *rows):
+        yield f"| {' | '.join(map(in_markdown, row))} |"
+
+
+def in_markdown(text: str) -> str:
     """Escape a text for a Markdown table, so that it ends no column, emphasizes nothing and opens no tag."""
     return visible(" ".join(re.sub(r"[\\|*<`]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text).splitlines()))

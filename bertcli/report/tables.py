@@ -3,6 +3,8 @@
 How a table looks in a terminal, its folding and its bold heading, is in terminal.py; on a page in page.py.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,7 +12,8 @@ from typing import Any, ClassVar
 from bertcli.report.terminal import Column, print_table
 
 Record = Mapping[str, Any]
-Cell = str | int | float | bool | None
+# A list is a vector: in a file it is written as JSON, and no printed table has any.
+Cell = str | int | float | bool | list[float] | None
 Row = tuple[Cell, ...]
 # The id that a text's row or line has in the input; left out if none has one.
 OWN_ID = Column("id", optional=True)
@@ -22,8 +25,8 @@ class Table:
 
     rows_of: makes rows of a record. It is a function, or the name of a list in the record: each of its items is a row,
     whose cells come from the item or else from the record. "" if a record is one row.
-    on_page: a table of this class can draw a page. in_files: a .csv or .parquet file may hold the rows. line_of: the
-    line that is printed instead of the table, for records that are texts.
+    on_page: a table of this class can draw a page. filed: the table whose rows files and CSV have, if they are others.
+    line_of: the line that is printed instead of the table, for records that are texts.
     A record with an "error" is one row, with the error in a column of its own.
     """
 
@@ -31,7 +34,7 @@ class Table:
     rows_of: Callable[[Record], Iterable[Row]] | str
     rows: list[tuple[str, ...]] = field(default_factory=list)
     on_page: ClassVar[bool] = False
-    in_files: bool = True
+    filed: "Table | None" = None
     line_of: Callable[[Record], str] | None = None
 
     def add(self, record: Record) -> None:
@@ -41,7 +44,7 @@ class Table:
     @property
     def keys(self) -> list[str]:
         """The columns' names as a record or a file has them."""
-        return [column.name.replace(" ", "_") for column in self.columns]
+        return [re.sub("[ -]", "_", column.name) for column in self.columns]
 
     def cells(self, record: Record) -> Iterator[Row]:
         """The values in the rows of a record; the last is the error, if there is one."""
@@ -52,6 +55,25 @@ class Table:
                 yield *map({**record, **part}.get, self.keys), None
         else:
             yield from ((*row, None) for row in self.rows_of(record))
+
+    @property
+    def in_files(self) -> "Table":
+        """The table whose rows a file of rows has (.csv, .parquet, …)."""
+        return self.filed or self
+
+    def file_columns(self, own_ids: bool) -> dict[str, type]:
+        """The columns of a file of rows with the types of their cells; own_ids: texts have ids."""
+        columns = {}
+        for key, column in zip(self.keys, self.columns, strict=True):
+            if own_ids or column is not OWN_ID:
+                # Ids from the input are texts, though some may be numbers.
+                columns[key] = column.number if isinstance(column.number, type) else str
+        return columns
+
+    def file_rows(self, record: Record) -> Iterator[dict[str, Any]]:
+        """The rows of a record in a file, by the columns' names, and each one's error."""
+        for cells in self.cells(record):
+            yield dict(zip((*self.keys, "error"), cells, strict=True))
 
     def displayed(self) -> tuple[list[Column], list[list[str]]]:
         """The columns that are not omitted, and the rows under them."""
@@ -84,5 +106,7 @@ def cell(value: Cell) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}" if value == 0 or 0.001 <= abs(value) < 1e6 else f"{value:.3e}"
+    if isinstance(value, list):
+        return json.dumps(value)
     # A string stays the object that it is: it may be Markup.
     return value if isinstance(value, str) else str(value)

@@ -19,7 +19,8 @@ from typing import Any, Literal
 from bertcli.errors import damaged
 from bertcli.report.encodable import HANDLER, encodable
 
-TableFormat = Literal["table", "json", "csv", "markdown"]
+# How a result is printed, by every command that prints one.
+PrintFormat = Literal["table", "json", "jsonl", "csv", "markdown"]
 # Cells a column takes besides its text: a space on either side, and the gap to the next column.
 BESIDE = 3
 # Cells below which a column of text is not folded.

@@ -94,6 +94,22 @@ def record(options: EncodeOptions) -> Fields:
     return text_fields(options) | {"embedding": [float]}
 
 
+def filed(options: Prepared, *names: str) -> Table:
+    """The table of a .csv file: a row for each record, or for each token; vectors are JSON in a cell."""
+    columns = [Column("index", int), OWN_ID]
+    if options.chunk is not None:
+        columns += [Column(name, int) for name in ("chunk", "start", "end")]
+    columns += [Column("text"), *map(Column, names)]
+    return Table(tuple(columns), "")
+
+
+def filed_tokens(record: Record) -> Iterator[Row]:
+    """Yield a row of a .csv file for each token."""
+    for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
+        yield record["index"], record.get("id"), token, vector
+
+
+FILED_TOKENS = Table((Column("index", int), OWN_ID, Column("token"), Column("embedding")), filed_tokens)
 SHOWN = 4  # numbers of a vector that a table shows
 BEGINNING = Column(f"first {SHOWN} numbers", float)
 TEXT_COLUMNS = (
@@ -140,7 +156,11 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("encode", sample=SENTENCE_SAMPLE),
     record=record,
-    table=lambda options: Table(TOKEN_COLUMNS, token_rows) if options.pooling == "none" else Table(COLUMNS, rows),
+    table=lambda options: (
+        Table(TOKEN_COLUMNS, token_rows, filed=FILED_TOKENS)
+        if options.pooling == "none"
+        else Table(COLUMNS, rows, filed=filed(options, "embedding"))
+    ),
     examples=examples,
     position=1,
     vectors=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks.encode import TEXT_COLUMNS, text_cells, text_fields
+from bertcli.tasks.encode import TEXT_COLUMNS, filed, text_cells, text_fields
 from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
 from bertcli.tasks.options import Prepared
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
@@ -61,7 +61,7 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("A sparse vector", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda options: Table(COLUMNS, rows),
+    table=lambda options: Table(COLUMNS, rows, filed=filed(options, "indices", "values")),
     examples=examples,
     panel="",  # encode --sparse
     vectors=True,

@@ -79,7 +79,7 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("score", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda options: Table(COLUMNS, rows, in_files=False),
+    table=lambda options: Table(COLUMNS, rows),
     examples=examples,
     position=4,
 )

@@ -29,7 +29,7 @@ class TagOptions(Windows):
     bertcli tag -m my-pos-model --aggregation none --ignore "" "Dogs bark."
     bertcli tag -m my-model --redact --only PER,LOC "Ann Lee went to Rome."
     bertcli tag -m my-gliner --labels "person, city" "Ann Lee went to Rome."
-    bertcli tag -m my-model --redact -i letters.txt --format text > redacted.txt
+    bertcli tag -m my-model --redact -i letters.txt > redacted.txt
 
     Give a token classifier with -m, or a GLiNER model, which finds entities of the
     types that you name: --labels "person, product". No such model is bundled.
@@ -39,10 +39,10 @@ class TagOptions(Windows):
     overlapping windows; nothing is cut. A .csv, .tsv or .parquet file has the rows
     of the table, a .html file the marked texts.
 
-    --redact replaces entities in the text. Records then have a field "redacted";
-    --format text prints the redacted texts alone, one a line. Whole words are
-    replaced, also where the model gives only a part of a word a label. An entity
-    that the model misses stays in the text.
+    --redact replaces entities in the text. Records then have a field "redacted",
+    and the redacted texts alone are printed, one a line. Whole words are replaced,
+    also where the model gives only a part of a word a label. An entity that the
+    model misses stays in the text.
     """
 
     _: KW_ONLY

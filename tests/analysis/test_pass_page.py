@@ -56,7 +56,8 @@ def drawn(tmp_path: Path, *arguments: str | Path) -> Found:
 def test_pass_page_holds_what_save_writes(tmp_path: Path, made: Made) -> None:
     folder = made(head="pretraining", seed=7)
     saved = tmp_path / "all.npz"
-    found = drawn(tmp_path, TEXT, "-m", folder, "--save", saved)
+    assert bertcli("trace", TEXT, "-m", folder, "-o", saved).status == 0
+    found = drawn(tmp_path, TEXT, "-m", folder)
     with np.load(saved) as arrays:
         stored = dict(arrays)
     paths = [step["path"] for step in found.data["steps"]]

@@ -79,11 +79,6 @@ def test_what_follows_two_dashes_is_a_text(text: str) -> None:
     assert done.out == bertcli("tokenize", "--format", "json", stdin=text).out
 
 
-def test_a_trace_that_is_no_page_is_printed() -> None:
-    error = bertcli("trace", "--variant", "base", "-o", "x.json").error
-    assert "the ending must be .html. For a file of the table: --format json > FILE" in error
-
-
 def test_a_missing_classifier_says_what_to_do(tmp_path: Path) -> None:
     error = bertcli("classify", "-m", SAMPLE, "--classifier", tmp_path / "no.safetensors", "x").error
     assert "There is no classifier" in error

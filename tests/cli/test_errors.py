@@ -99,9 +99,15 @@ def test_errors_empty_name_is_no_model(command: str) -> None:
         (["classify", "x", "--head", "nsp"], "Error: The next-sentence head needs a second text"),
         (["classify", "x", "--head", "classifier"], "its heads: pooler, mlm, nsp"),
         (["score", "x [MASK]", "--target", "x"], "does not match"),
-        (["encode", "x", "-o", "x.txt"], "the ending must be one of .json, .jsonl, .npy, .npz, .safetensors"),
+        (
+            ["encode", "x", "-o", "x.txt"],
+            "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .npy, .npz, .safetensors",
+        ),
         (["score", "x", "-o", "x.npy"], "the ending must be one of .json, .jsonl"),
-        (["encode", "x", "--pooling", "none", "-o", "x.npy"], "the ending must be one of .json, .jsonl, .npz"),
+        (
+            ["encode", "x", "--pooling", "none", "-o", "x.npy"],
+            "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .npz",
+        ),
         (["encode", "x", "-o", "nowhere/x.json"], "there is no folder"),
         (["score", "-i", "nowhere.txt"], "Cannot read nowhere.txt"),
         (["score", "-i", "x.doc"], "the ending of an input file"),
@@ -323,8 +329,8 @@ def test_errors_none_for_names_that_are_not_utf8(made: Made, tmp_path: Path) -> 
     for command in (
         ["encode", "-m", model, "tea", "-o", f"{name}.parquet"],
         ["classify", "-m", model, "tea", "-o", f"{name}.parquet"],
-        ["params", "-m", model, "--plot", f"{name}.dot"],
-        ["params", "-m", model, "--plot", f"{name}.mmd"],
+        ["params", "-m", model, "-o", f"{name}.dot"],
+        ["params", "-m", model, "-o", f"{name}.mmd"],
         ["explain", "-m", model, "tea", "-o", f"{name}.html"],
         ["export", "-m", model, "-o", tmp_path / "v.onnx"],
     ):

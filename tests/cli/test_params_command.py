@@ -194,9 +194,9 @@ def test_params_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> No
     assert f"{total:,}" in result("-m", str(folder), "--versus", str(folder))
 
 
-def test_params_graph_is_drawn_beside_the_table(tmp_path: Path) -> None:
+def test_params_graph_is_drawn_in_place_of_the_table(tmp_path: Path) -> None:
     file = tmp_path / "tiny.dot"
-    assert "Total params: 4,385,920" in result("--variant", "tiny", "--plot", str(file))
+    assert result("--variant", "tiny", "-o", str(file)) == ""
     assert file.read_text(encoding="utf-8").startswith('digraph "tiny" {')
 
 
@@ -215,7 +215,7 @@ def test_params_graph_is_drawn_beside_the_table(tmp_path: Path) -> None:
         (["--variant", "base", "--vocab-size", "9" * 30], "at most 16777216."),
         (["--variant", "base", "--depth", "-1"], "or more."),
         (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
-        (["--variant", "base", "--plot", "a.pdf"], ".dot, .mmd, .svg, .png."),
+        (["--variant", "base", "-o", "a.pdf"], ".dot, .mmd, .svg, .png."),
         (["--variant", "base", "--versus", "./nowhere"], "Variants to compare with are tiny"),
     ],
 )
@@ -252,7 +252,7 @@ def test_params_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, ch
         ["-m", "x", "--tensors", "--formulas"],
         ["-m", "x", "--tensors", "--style", "keras"],
         ["-m", "x", "--tensors", "--depth", "1"],
-        ["--variant", "base", "--versus", "large", "--plot", "x.dot"],
+        ["--variant", "base", "--versus", "large", "-o", "x.dot"],
         ["--variant", "base", "--versus", "large", "--formulas"],
         ["--variant", "huge"],
         ["--variant", "base", "--num-labels", "7"],

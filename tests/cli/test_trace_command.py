@@ -253,7 +253,8 @@ def loaded(file: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("ending", ["npz", "safetensors"])
 def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tmp_path: Path) -> None:
     file = tmp_path / f"outputs.{ending}"
-    found = record("-m", model, TEXT, "--save", file)
+    assert trace("-m", model, TEXT, "-o", file).status == 0
+    found = record("-m", model, TEXT)
     arrays = loaded(file)
     tokens = library.load(model).tokenizer.encode([TEXT])[0]
     assert arrays.pop("input_ids").tolist() == [tokens.ids]
@@ -288,9 +289,11 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
         (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
         (["-m", "MODEL", "--seq-len", "49"], "with this model it must be 1 to 48."),
         (["-m", "MODEL", "--heads", "classifier"], "no classifier head; it has pooler, mlm, nsp."),
-        (["-m", "MODEL", "--save", "outputs.npy"], "must be one of .npz, .safetensors."),
-        (["-m", "MODEL", "--save", "/nowhere/outputs.npz"], "there is no folder /nowhere."),
-        (["-m", "MODEL", "-o", "picture.svg"], "the ending must be .html."),
+        (
+            ["-m", "MODEL", "-o", "outputs.npy"],
+            ".parquet, .html, .npz, .safetensors.",
+        ),
+        (["-m", "MODEL", "-o", "/nowhere/outputs.npz"], "there is no folder /nowhere."),
     ],
 )
 def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
@@ -313,8 +316,11 @@ def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
         ["-m", "x", "--attention", "0"],
         ["-m", "x", "--head", "0", "-o", "x.html"],
         ["--variant", "base", "a text"],
-        ["--variant", "base", "--save", "x.npz"],
+        ["--variant", "base", "-o", "x.npz"],
         ["--variant", "base", "--time"],
+        ["-m", "x", "-o", "x.html", "--stats"],
+        ["-m", "x", "-o", "x.npz", "--formulas"],
+        ["-m", "x", "-o", "x.csv", "--format", "csv"],
         ["--variant", "base", "--stats"],
         ["--variant", "base", "--format", "xml"],
     ],
@@ -326,13 +332,11 @@ def test_trace_what_makes_no_sense_is_wrong_usage(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "file"),
-    [("--save", "outputs.npy"), ("--save", "/nowhere/outputs.npz"), ("-o", "x.svg"), ("-o", "/nowhere/x.html")],
+    "file",
+    ["outputs.npy", "/nowhere/outputs.npz", "x.svg", "/nowhere/x.html"],
 )
-def test_trace_names_a_file_that_cannot_be_written_before_it_opens_the_model(
-    option: str, file: str, tmp_path: Path
-) -> None:
-    error = trace("-m", tmp_path / "missing", option, file).error
+def test_trace_names_a_file_that_cannot_be_written_before_it_opens_the_model(file: str, tmp_path: Path) -> None:
+    error = trace("-m", tmp_path / "missing", "-o", file).error
     assert f"Cannot write {file}" in error
 
 

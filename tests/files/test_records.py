@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.write.record_writer import TableForm, write_records
 from bertcli.files.write.resumable_output import ResumableOutput
 from bertcli.report.tables import OWN_ID, Table
-from bertcli.report.terminal import Column, as_json
+from bertcli.report.terminal import Column, PrintFormat, as_json
 
 RECORDS: list[dict[str, Any]] = [{"text": "é\n"}, {"text": "b", "score": 1e-7}, {"text": None}]
 
@@ -21,7 +21,7 @@ def table() -> Table:
     return Table((Column("text"),), lambda record: [(record["text"],)])
 
 
-def write(format: str, file: Path | None, records: list[dict[str, Any]]) -> None:
+def write(format: PrintFormat, file: Path | None, records: list[dict[str, Any]]) -> None:
     write_records(records, format, None if file is None else str(file), table())
 
 
@@ -114,7 +114,7 @@ def test_records_in_a_csv_file_keep_returns_in_their_cells(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("format", ["json", "table"])
-def test_records_before_an_error_are_not_shown(format: str, tmp_path: Path, capsysbinary: Any) -> None:
+def test_records_before_an_error_are_not_shown(format: PrintFormat, tmp_path: Path, capsysbinary: Any) -> None:
     for file in (None, tmp_path / "v.json", tmp_path / "v.jsonl"):
         with pytest.raises(ZeroDivisionError):
             write_records(_failing(), format, None if file is None else str(file), table())

@@ -130,13 +130,11 @@ def test_gliner_in_info(folder: Path) -> None:
 
 
 def test_gliner_redacts(folder: Path) -> None:
-    found = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--format", "text", *TEXTS[:2])
+    found = command("tag", "-m", folder, "--labels", NAMED, "--redact", *TEXTS[:2])
     assert found.out.splitlines()[1] == "[person]"
-    only = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--only", "drink", "--format", "text", TEXTS[1])
+    only = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--only", "drink", TEXTS[1])
     assert only.out == "Berlin\n"
-    named = command(
-        "tag", "-m", folder, "--labels", NAMED, "--redact", "--redact-with", "***", "--format", "text", TEXTS[1]
-    )
+    named = command("tag", "-m", folder, "--labels", NAMED, "--redact", "--redact-with", "***", TEXTS[1])
     assert named.out == "***\n"
 
 

@@ -76,7 +76,7 @@ def test_redact_replaces_the_entities_of_the_record(aggregation: str, tagger: Pa
         assert ("[" in record["redacted"]) == bool(chosen)
     assert kept
     assert any("[" in record["redacted"] for record in records)
-    printed = bertcli(*arguments, "--format", "text").out
+    printed = bertcli(*arguments).out
     assert printed.splitlines() == [" ".join(record["redacted"].splitlines()) for record in records]
     assert records[0]["redacted"].split()[0] in bertcli(*arguments).out
     model = library.load(tagger)
@@ -102,7 +102,7 @@ def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path
         "--redact-with",
         "███",
     ]
-    done = bertcli(*arguments, "--format", "text")
+    done = bertcli(*arguments)
     assert done.status == 1
     first, second, third = done.out.splitlines()
     assert ("███" in first, "king" in first, second) == (True, False, "")
@@ -119,7 +119,6 @@ def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path
         (["--threshold", "0.5"], "add --redact, or leave out"),
         (["--redact", "--threshold", "1.5"], "scores are 0 to 1"),
         (["--redact", "--threshold", "much"], "--threshold"),
-        (["--format", "text"], "add --redact"),
     ],
 )
 def test_redact_wrong_usage(arguments: list[str], message: str, tagger: Path) -> None:

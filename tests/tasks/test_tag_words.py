@@ -32,7 +32,7 @@ def test_redact_hides_whole_words(novara: Path) -> None:
     texts = ("we met in novara today", "No\u0301vara, (no) x-no no.", "NOVARA")
     expected = ["we met in [LOC] today", "[LOC], ([LOC]) x-[LOC] [LOC].", "[LOC]"]
     for aggregation in AGGREGATIONS:
-        arguments = ("tag", "-m", novara, "--redact", "--aggregation", aggregation, "--format", "text")
+        arguments = ("tag", "-m", novara, "--redact", "--aggregation", aggregation)
         assert command(*arguments, *texts).out.splitlines() == expected
     entity = bertcli.load(novara).tag(texts[0], redact=True)[0]["entities"][0]
     assert (entity["word"], entity["start"], entity["end"]) == ("no", 10, 12)
@@ -84,7 +84,7 @@ def test_offsets_begin_where_words_do_after_any_pre_tokenizer(tmp_path: Path) ->
         if number in (0, 2, 3):
             (record,) = model.tag("in (Amsterdam)")
             assert spans(record) == [("LOC", 4, 13)]
-    arguments = ("tag", "-m", tmp_path / "0", "--redact", "--format", "text", "in Amsterdam")
+    arguments = ("tag", "-m", tmp_path / "0", "--redact", "in Amsterdam")
     assert command(*arguments).out == "in [LOC]\n"
 
 

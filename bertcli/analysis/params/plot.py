@@ -1,4 +1,4 @@
-"""`params --plot`: the rows as a graph of what feeds what, and which rows contain which.
+"""`params -o FILE.dot`: the rows as a graph of what feeds what, and which rows contain which.
 
 DOT (Graphviz) and Mermaid are text; pictures are drawn by Graphviz.
 """

@@ -1,10 +1,14 @@
-"""Write records as one JSON array, and rows as separated values (.csv, .tsv); formats.py calls these functions."""
+"""Write records as one JSON array, and rows as separated values (.csv, .tsv) or in Markdown; formats.py calls these."""
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
+
+from bertcli.report.documents import markdown_rows
+from bertcli.report.tables import cell
+from bertcli.report.terminal import Column
 
 
 def write_array(stream: IO[bytes], lines: Iterable[bytes]) -> None:
@@ -21,13 +25,23 @@ def write_separated(stream: IO[bytes], rows: Iterable[bytes], columns: Sequence[
 
     Cells are written unchanged, so a spreadsheet takes one that begins with = for a formula.
     """
-    stream.write(_row(columns, delimiter))
+    stream.write(row_of_cells(columns, delimiter))
     for row in map(json.loads, rows):
-        stream.write(_row([row[name] for name in columns], delimiter))
+        stream.write(row_of_cells([row[name] for name in columns], delimiter))
 
 
-def _row(cells: Sequence[Any], delimiter: str) -> bytes:
+def write_markdown(stream: IO[bytes], rows: Iterable[bytes], columns: Mapping[str, type]) -> None:
+    """Write rows, each a line of JSON, as a table in Markdown."""
+    shown = [Column(name, kind is not str) for name, kind in columns.items()]
+    cells = ([cell(row[name]) for name in columns] for row in map(json.loads, rows))
+    for line in markdown_rows(shown, cells):
+        stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def row_of_cells(cells: Sequence[Any], delimiter: str) -> bytes:
+    """A line of separated values."""
     text = io.StringIO()
     # With the default end \r\n the csv module also quotes a cell with a lone \r, which other readers take for an end.
-    csv.writer(text, delimiter=delimiter).writerow(cells)
+    values = [json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell for cell in cells]
+    csv.writer(text, delimiter=delimiter).writerow(values)
     return text.getvalue().removesuffix("\r\n").encode("utf-8", "backslashreplace") + b"\n"

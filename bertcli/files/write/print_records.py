@@ -1,29 +1,33 @@
-"""Print records to standard output: as a table, JSON lines, one JSON array, or lines of text.
+"""Print records to standard output: as a table, JSON lines, one JSON array, CSV or Markdown.
 
 record_writer.py writes them to files.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from bertcli.files.write.json_and_csv import write_array
+from bertcli.files.write.json_and_csv import row_of_cells, write_array
+from bertcli.report.documents import markdown_rows
 from bertcli.report.tables import Record, Table
-from bertcli.report.terminal import as_json
+from bertcli.report.terminal import PrintFormat, as_json
 
 IN_MEMORY = 1 << 24  # bytes of a JSON array kept in memory before a temporary file takes over
 
 
-def print_records(records: Iterable[Record], format: str, table: Table) -> None:
-    """Print records as "table", "json", "jsonl" or "text".
+def print_records(
+    records: Iterable[Record], format: PrintFormat, table: Table, own_ids: bool = True, errors: bool = False
+) -> None:
+    """Print records; in "csv" they have the columns of a .csv file (own_ids and errors: as in TableForm).
 
-    After an error nothing has been printed, except for the lines of "jsonl" and "text".
+    A table of texts (Table.line_of) is printed as these texts. After an error nothing has been printed, except for such
+    texts and the lines of "jsonl" and "csv".
     """
-    if format in ("jsonl", "text"):
-        line_of = table.line_of if format == "text" else None
-        for record in records:
-            line = line_of(record).encode("utf-8", "backslashreplace") if line_of else as_json(record)
-            sys.stdout.buffer.write(line + b"\n")
-            sys.stdout.buffer.flush()  # so that a reader of the pipe has the line at once
+    if format == "jsonl":
+        _print_lines(as_json(record) + b"\n" for record in records)
+    elif format == "csv":
+        _print_lines(_separated(records, table, own_ids, errors))
+    elif format == "table" and table.line_of is not None:
+        _print_lines(_encoded(f"{table.line_of(record)}\n") for record in records)
     elif format == "json":
         from tempfile import SpooledTemporaryFile
 
@@ -34,4 +38,27 @@ def print_records(records: Iterable[Record], format: str, table: Table) -> None:
     else:
         for record in records:
             table.add(record)
-        table.print()
+        if format == "table":
+            table.print()
+        else:
+            _print_lines(_encoded(f"{line}\n") for line in markdown_rows(*table.displayed()))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _print_lines(lines: Iterable[bytes]) -> None:
+    sys.stdout.flush()
+    for line in lines:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()  # so that a reader of the pipe has the line at once
+
+
+def _separated(records: Iterable[Record], table: Table, own_ids: bool, errors: bool) -> Iterator[bytes]:
+    """The lines of CSV: a header, and the rows of the records' table."""
+    names = [*table.in_files.file_columns(own_ids), *(["error"] if errors else [])]
+    yield row_of_cells(names, ",")
+    for record in records:
+        for row in table.in_files.file_rows(record):
+            yield row_of_cells([row[name] for name in names], ",")

@@ -4,14 +4,15 @@ print_records.py prints them; formats.py has the endings.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.files.formats import RECORDS, RecordFormat, RowFormat, Stream, ending_of, format_of
 from bertcli.files.write.print_records import print_records
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
-from bertcli.report.tables import OWN_ID, Record, Table
-from bertcli.report.terminal import as_json
+from bertcli.report.documents import flat, names_of
+from bertcli.report.tables import Record, Table
+from bertcli.report.terminal import Column, PrintFormat, as_json
 
 
 class RecordForm(NamedTuple):
@@ -29,7 +30,7 @@ class RecordForm(NamedTuple):
 
 
 class TableForm(NamedTuple):
-    """Records in a .csv, .tsv or .parquet file: the rows of their table, with all digits of numbers.
+    """Records in a .csv, .tsv, .md or .parquet file: the rows of their table, but for .md with all digits of numbers.
 
     own_ids: texts have ids; else the column OWN_ID is left out. errors: add a last column with the reason why a text
     could not be used.
@@ -42,28 +43,21 @@ class TableForm(NamedTuple):
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
         """Convert records to the arrays of a segment: their rows as JSON lines."""
-        return {LINES: b"".join(json.dumps(row).encode() + b"\n" for record in records for row in self._rows(record))}
-
-    def _rows(self, record: Record) -> Iterator[dict[str, Any]]:
-        for cells in self.table.cells(record):
-            yield dict(zip((*self.table.keys, "error"), cells, strict=True))
+        rows = (row for record in records for row in self.table.file_rows(record))
+        return {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in rows)}
 
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
-        columns = dict(zip(self.table.keys, self.table.columns, strict=True))
-        types: dict[str, type] = {}
-        for key, column in columns.items():
-            if self.own_ids or column is not OWN_ID:  # ids from the input are texts, though some may be numbers
-                types[key] = column.number if isinstance(column.number, type) else str
-        format_of(self.file, RowFormat).write_rows(stream, segments, types | ({"error": str} if self.errors else {}))
+        types = self.table.file_columns(self.own_ids) | ({"error": str} if self.errors else {})
+        format_of(self.file, RowFormat).write_rows(stream, segments, types)
 
 
 def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
     """Choose the form of records by the ending of a file's name."""
-    return RecordForm(file) if ending_of(file) in RECORDS else TableForm(file, table, own_ids, errors)
+    return RecordForm(file) if ending_of(file) in RECORDS else TableForm(file, table.in_files, own_ids, errors)
 
 
-def write_records(records: Iterable[Record], format: str, file: str | None, table: Table) -> None:
+def write_records(records: Iterable[Record], format: PrintFormat, file: str | None, table: Table) -> None:
     """Write records to a file, in the form of its ending, or print them if it is None. An error leaves no file."""
     if file is None:
         print_records(records, format, table)
@@ -74,3 +68,27 @@ def write_records(records: Iterable[Record], format: str, file: str | None, tabl
             segments.add(form.arrays([record]), {})
         with segments.result() as stream:
             form.write(stream, segments)
+
+
+def write_lines(lines: Sequence[Record], file: str) -> None:
+    """Write the lines of a document to a .jsonl file, or as the rows of a .csv, .tsv or .parquet file."""
+    if ending_of(file) in RECORDS:
+        write_records(lines, "jsonl", file, Table((), ""))
+        return
+    columns = tuple(Column(name, _type_of([line.get(name) for line in lines])) for name in names_of(lines))
+    rows = []
+    for line in lines:
+        row = {}
+        for column in columns:
+            value = flat(line.get(column.name))
+            row[column.name] = value if column.number or value is None else str(value)
+        rows.append(row)
+    write_records(rows, "csv", file, Table(columns, ""))
+
+
+def _type_of(values: Sequence[Any]) -> bool | type[int | float]:
+    """The type of a column of numbers: int or float; False for any other column."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds or not kinds <= {int, float}:
+        return False
+    return float if float in kinds else int

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as, set_threads
@@ -19,9 +19,9 @@ from bertcli.cli.options import (
     argument,
     wrong,
 )
+from bertcli.cli.output import PageOutput, write_document
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.formats import PAGE, check_output, ending_of
-from bertcli.report.terminal import TableFormat
+from bertcli.files.formats import ending_of
 from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import spec
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 # A ranking, of the last model.
 RUN = ".trec"
-FORMATS: dict[str, TableFormat] = {".json": "json", ".md": "markdown", ".csv": "csv"}
 # The bundled model for a task; other tasks have none.
 SAMPLES = {
     **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
@@ -56,17 +55,10 @@ class Models(ModelOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReportOptions:
-    """The report's file and format."""
+class ReportOptions(PageOutput):
+    """The report's file and format; a file of rows has the figures."""
 
-    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
-    output: str | None = option(
-        None,
-        "FILE",
-        "Write a page (.html), a record (.json), Markdown (.md), figures (.csv), or a ranking (.trec).",
-        "-o",
-        "--output",
-    )
+    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, RUN)
 
 
 def evaluate(
@@ -108,7 +100,7 @@ def evaluate(
     """
     set_threads(threads)
     refuse_several(models.model, models.classifier, models.adapter)
-    check_output(report.output, (PAGE, *FORMATS, RUN))
+    report.check()
     from bertcli.wings.evaluate.evaluation import check_bound
     from bertcli.wings.evaluate.evaluation import evaluate as evaluation_of
     from bertcli.wings.evaluate.figures import possible_figures
@@ -128,7 +120,7 @@ def evaluate(
         if figure not in possible:
             what = f"there is no figure {quoted(figure)} for {data.task}; choose from {', '.join(possible)}."
             raise wrong("--at-least", what)
-    if ending_of(report.output or "") == RUN and data.task not in ("retrieval", "rank"):
+    if report.ending == RUN and data.task not in ("retrieval", "rank"):
         raise BertcliError("A run (.trec) is written of retrieval and rank only: give another ending.")
     # A run needs no model: it has the documents that another program found.
     run_alone = options.run is not None and data.task == "retrieval" and not models.model
@@ -168,31 +160,22 @@ def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
 
     tables = documents(evaluation)
     # Figures are first; in csv and json they are all there is room for.
-    if report.format not in ("table", "markdown"):
+    if report.printed not in ("table", "markdown"):
         tables = tables[:1]
     for document in tables:
-        print_document(document, report.format)
+        print_document(document, report.printed)
 
 
 def _write(evaluation: "Evaluation", file: str) -> None:
     """Write the report in the format of the file's ending, and report the file on stderr."""
     from bertcli.files.write.resumable_output import save
-    from bertcli.report.documents import as_bytes
     from bertcli.wings.evaluate.load.beir import run_of
     from bertcli.wings.evaluate.report.page import evaluation_page
     from bertcli.wings.evaluate.report.tables import documents
 
-    ending = ending_of(file)
-    if ending == PAGE:
-        content = evaluation_page(
-            evaluation, f"Evaluation: {evaluation.data.task} on {Path(evaluation.data.file).name}"
-        ).encode()
-    elif ending == RUN:
-        content = run_of(evaluation.outcomes[-1])
+    if ending_of(file) == RUN:
+        save(file, run_of(evaluation.outcomes[-1]))
     else:
-        tables = documents(evaluation)
-        if ending != ".md":
-            tables = tables[:1]
-        content = b"\n".join(as_bytes(document, FORMATS[ending]) for document in tables)
-    save(file, content)
+        title = f"Evaluation: {evaluation.data.task} on {Path(evaluation.data.file).name}"
+        write_document(documents(evaluation), file, lambda: evaluation_page(evaluation, title))
     say_written(file)

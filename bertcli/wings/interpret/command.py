@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.inputs import SingleTexts
 from bertcli.cli.job import open_model, read_texts, set_threads
-from bertcli.cli.options import InputOptions, ModelOptions, OutputOptions, TableFormat, ThreadOptions, argument, wrong
+from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
+from bertcli.cli.output import MARKDOWN, OutputOptions, PageOutput, show, write_results
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, RECORDS, SEVERAL, check_output, ending_of
+from bertcli.files.formats import RECORDS, SEVERAL, TABLES, ending_of
+from bertcli.report.documents import Document, in_markdown, print_document
+from bertcli.report.tables import Table
+from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.labelled import LabelledOptions, read_labelled
@@ -25,24 +29,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DocumentOptions:
-    """The output of a view of all texts together."""
-
-    format: TableFormat = option("table", "FORMAT", "How it is printed: table (default), json, csv or markdown.")
-    output: str | None = option(None, "FILE", "Write a .html page or a .json file.", "-o", "--output")
-
-
+# Of files that hold the rows of tables, not records.
+ROW_ENDINGS = tuple(ending for ending in TABLES if ending not in RECORDS)
 V = TypeVar("V", bound="View")
 
 
-def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endings: tuple[str, ...]) -> "Texts":
+def begin(texts: InputOptions, threads: ThreadOptions, output: OutputOptions) -> "Texts":
     """Open the texts of the options, and refuse an output that cannot be written before any work."""
     from bertcli.files.texts import Texts
 
     set_threads(threads)
-    source = read_texts(texts, OutputOptions(output=output))
-    check_output(output, endings)
+    source = read_texts(texts, output)
+    output.check()
     if not source.at_hand:
         return source
     rows = list(source)
@@ -50,53 +48,53 @@ def begin(texts: InputOptions, threads: ThreadOptions, output: str | None, endin
 
 
 def show_each(
-    views: Iterable[V],
+    views: Iterable[Any],
     task: str,
     texts: "Texts",
     output: OutputOptions,
-    page: Callable[[Sequence[V]], str],
+    page: Callable[[Sequence[Any]], str],
 ) -> None:
     """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
 
     Where they are collected before they are shown, a progress bar counts them.
     """
-    if output.output is not None or output.format == "json":
+    if output.output is not None or output.printed == "json":
         from bertcli.report.progress import counted
 
         views = counted(views, task, "texts", texts.count)
-    if ending_of(output.output or "") == PAGE:
-        from bertcli.files.write.resumable_output import save
-
-        save(str(output.output), page(list(views)).encode())
-    elif output.output is not None or output.format != "table":
-        from bertcli.files.write.record_writer import write_records
-        from bertcli.report.tables import Table
-
-        write_records((view.record for view in views), output.format, output.output, Table((), ""))
-    else:
+    if output.output is None and output.printed in ("table", "markdown"):
         for number, view in enumerate(views):
             if number:
                 print()
-            view.print()
-    if output.output is not None:
-        say_written(output.output)
-
-
-def show_document(view: V, output: DocumentOptions, page: Callable[[V], str]) -> None:
-    """One view of everything as a page or a JSON file, or printed."""
-    from bertcli.report.documents import print_document
-    from bertcli.report.terminal import as_json
-
-    if output.output is None and output.format == "table":
-        view.print()
-    elif output.output is None:
-        print_document(view.document(), output.format)
+            if output.is_table:
+                view.print()
+            else:
+                print(f"{in_markdown(view.text)}\n", flush=True)
+                print_document(view.document(), "markdown")
+    elif output.is_page or output.ending in (MARKDOWN, *ROW_ENDINGS) or output.printed == "csv":
+        made = list(views)
+        show(_together(made), output, lambda: page(made))
     else:
-        from bertcli.files.write.resumable_output import save
+        write_results((view.record for view in views), output, Table((), ""))
 
-        draws = ending_of(output.output) == PAGE
-        save(output.output, page(view).encode() if draws else as_json(view.record) + b"\n")
-        say_written(output.output)
+
+def _together(views: Sequence[Any]) -> Document:
+    """The tables of all texts in one, each row with its text's number."""
+    documents = [view.document() for view in views]
+    rows, lines = [], []
+    for view, document in zip(views, documents, strict=True):
+        rows += [[str(view.index), *row] for row in document.rows]
+        lines += [{"index": view.index, **line} for line in document.lines]
+    columns = [Column("Index", number=True), *(documents[0].columns if documents else ())]
+    return Document(columns, rows, [], {}, lines)
+
+
+def show_document(view: V, output: OutputOptions, page: Callable[[V], str]) -> None:
+    """One view of everything, printed or in a file."""
+    if output.is_table:
+        view.print()
+    else:
+        show(view.document(), output, lambda: page(view))
 
 
 # -------------------------------------------------------------------------------------------------- what a view reads
@@ -123,7 +121,7 @@ class BothModels(ModelOptions):
 
     model: str = argument(..., "MODEL", "A folder, or a name on the Hugging Face Hub.")
     versus: str | None = option(
-        None, "OTHER", "The other model, or a .npz or .safetensors file of arrays (trace --save).", panel="Model"
+        None, "OTHER", "The other model, or a .npz or .safetensors file of arrays (trace -o).", panel="Model"
     )
     revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
@@ -132,7 +130,7 @@ class BothModels(ModelOptions):
 def groups_of(spec: ViewSpec) -> dict[str, Any]:
     """The groups of options of a view's command, by the names of `run`'s parameters."""
     common = {"threads": ThreadOptions, "options": spec.options}
-    output = OutputOptions if spec.each else DocumentOptions
+    output = PageOutput
     if spec.reads == "two texts":
         return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":
@@ -158,7 +156,7 @@ def run(spec: ViewSpec, **groups: Any) -> None:
 def _of_texts(
     spec: ViewSpec, texts: InputOptions, model: ModelOptions, threads: ThreadOptions, options: Any, output: Any
 ) -> None:
-    source = begin(texts, threads, output.output, (*RECORDS, PAGE) if spec.each else (PAGE, ".json"))
+    source = begin(texts, threads, output)
     if not spec.each:  # all are read before a model is opened
         from bertcli.files.texts import Texts
 
@@ -177,17 +175,16 @@ def _of_texts(
 
 
 def _of_two_texts(
-    spec: ViewSpec, texts: BothTexts, model: ModelOptions, threads: ThreadOptions, options: Any, output: DocumentOptions
+    spec: ViewSpec, texts: BothTexts, model: ModelOptions, threads: ThreadOptions, options: Any, output: OutputOptions
 ) -> None:
     set_threads(threads)
-    check_output(output.output, (PAGE, ".json"))
+    output.check()
     opened = open_model(model, spec.sample(options, [texts.a, texts.other_text]))
     work = compute(spec)
     from bertcli.report.progress import counted
 
-    whole = ending_of(output.output or "") == PAGE
     counting = lambda rows: counted(rows, spec.name, "rows", len(rows))  # noqa: E731
-    views = work.measure(opened, texts.a, replace(options, b=texts.other_text), whole, counting)
+    views = work.measure(opened, texts.a, replace(options, b=texts.other_text), output.is_page, counting)
     show_document(views[0], output, lambda _: work.draw(views, opened.name))
 
 
@@ -197,10 +194,10 @@ def _of_labelled_texts(
     model: ModelOptions,
     threads: ThreadOptions,
     options: Any,
-    output: DocumentOptions,
+    output: OutputOptions,
 ) -> None:
     set_threads(threads)
-    check_output(output.output, (PAGE, ".json"))
+    output.check()
     labelled = read_labelled(data, options)
     opened = open_model(model, spec.sample(options, ()))
     work = compute(spec)
@@ -229,17 +226,17 @@ def _of_two_models(
     texts: InputOptions,
     threads: ThreadOptions,
     options: Any,
-    output: DocumentOptions,
+    output: OutputOptions,
 ) -> None:
     if models.versus is None:
         raise wrong("--versus", "give the other model, too: diff MODEL --versus OTHER.")
     rows: list[Any] = []
     # Its texts are optional, so a pipe is read only where -i - asks for it: a shell's loop keeps its own input.
     if texts.texts or texts.input:
-        rows = list(begin(texts, threads, output.output, (PAGE, ".json")))
+        rows = list(begin(texts, threads, output))
     else:
         set_threads(threads)
-        check_output(output.output, (PAGE, ".json"))
+        output.check()
     if options.common and not options.check:
         raise wrong("--common", "this is for --check.")
     from bertcli.loaded_model import LoadedModel

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from bertcli.cli.job import open_model, read_texts, set_threads, write_results
+from bertcli.cli.job import open_model, read_texts, set_threads
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     SENTENCE_SAMPLE,
     EngineOptions,
     InputOptions,
     ModelOptions,
-    OutputOptions,
     ThreadOptions,
     argument,
     given_options,
@@ -22,8 +21,8 @@ from bertcli.cli.options import (
     refuse,
     wrong,
 )
+from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import BertcliError
-from bertcli.files.formats import TABLES, check_output
 from bertcli.files.texts import STANDARD_INPUT
 from bertcli.report.encodable import encodable
 from bertcli.report.shades import Mark, print_marked, shows_shades
@@ -188,7 +187,7 @@ def search(
     else:
         refuse(files, given_options(files), "this is for files of text: give them with -i, and not --in.")
     set_threads(threads)
-    check_output(output.output, TABLES)
+    output.check()
     if files.input:
         _search_files(where, files, model, output, engine, options)
     else:
@@ -337,7 +336,7 @@ def _search_files(
             raise SystemExit(1)  # as grep -l ends that finds nothing
         return
     hits = [hit for of_query in found for hit in of_query]
-    idf = passages.keywords.idf if output.output is None and output.format == "table" and shows_shades() else None
+    idf = passages.keywords.idf if output.is_table and shows_shades() else None
     has_headings = any(hit.chunk.headings for hit in hits)
     columns = tuple(column for column in FILE_COLUMNS if column.name != "headings" or has_headings)
     lines = _Lines(columns, "", hits=hits, context=files.context, idf=idf, several=len(queries) > 1)

@@ -71,7 +71,7 @@ def test_names_of_labels_are_data(tmp_path: Path) -> None:
     text = "anna B-ARGM-LOC\nsmith O\nlives O\nin O\nparis B-X-LOC\n"
     of_roles = figures(written(tmp_path, "roles.conll", text), roles)
     assert (of_roles["f1:ARGM-LOC"], of_roles["f1:X-LOC"]) == (1, 1)
-    redacted = bertcli("tag", "-m", roles, "--redact", "--only", "ARGM-LOC", "--format", "text", "anna in paris").out
+    redacted = bertcli("tag", "-m", roles, "--redact", "--only", "ARGM-LOC", "anna in paris").out
     assert redacted == "[ARGM-LOC] in paris\n"
 
 

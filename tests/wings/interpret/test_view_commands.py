@@ -107,7 +107,7 @@ def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
 
 def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "arrays.npz"
-    assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "--save", file).status == 0
+    assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "-o", file).status == 0
     assert bertcli("diff", made(**VECTORS), "--versus", file, TEXTS[0], "--check", "--tolerance", "1e-6").status == 0
     with np.load(file) as stored:
         np.savez(tmp_path / "other.npz", unknown=stored["embeddings.token"])
@@ -119,12 +119,12 @@ def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path)
     model = made(**VECTORS)
     for name in ("arrays.npz", "arrays.safetensors"):
         file = tmp_path / name
-        assert bertcli("trace", "-m", model, TEXTS[0], "--save", file).status == 0
+        assert bertcli("trace", "-m", model, TEXTS[0], "-o", file).status == 0
         assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
         done = bertcli("diff", model, "--versus", file, TEXTS[1])
         assert (done.status, done.out) == (2, "")
         assert "those of another" in done.err
-        assert bertcli("trace", "-m", model, "--seq-len", "7", "--batch-size", "2", "--save", file).status == 0
+        assert bertcli("trace", "-m", model, "--seq-len", "7", "--batch-size", "2", "-o", file).status == 0
         assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
         other = bertcli("diff", made(**{**VECTORS, "seed": 404}), "--versus", file, "--check")
         assert other.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"

@@ -364,7 +364,7 @@ def read_arrays(file: str) -> dict[str, NDArray[Any]]:
     if ending not in SEVERAL:
         raise BertcliError(f"{file}: stored arrays are read from {' or '.join(SEVERAL)} files.")
     if not path.exists():
-        raise BertcliError(f"{file} is missing: give a file that `bertcli trace --save` wrote, or one like it.")
+        raise BertcliError(f"{file} is missing: give a file that `bertcli trace -o` wrote, or one like it.")
     if ending == ".safetensors":
         arrays = {}
         for name, tensor in open_file(path).items():

@@ -30,7 +30,7 @@ class DiffOptions(Cut):
     Without a text only the weights are compared: which differ, which exist in one
     model only, and a digest of each model. A pipe is read only with -i -.
 
-    OTHER may be a file of arrays: what trace --save wrote, which holds the ids of its
+    OTHER may be a file of arrays: what trace -o wrote, which holds the ids of its
     text, or hidden states of transformers as hidden_states.0, hidden_states.1, …
     """
 

@@ -1,0 +1,119 @@
+"""Where a result goes, in every command: to the file of -o, in the form of its ending, or to standard output.
+
+`OutputOptions` declares --format and -o. Records of texts are written by job.py, as they come; `write_results` writes
+records that are in memory, and `show` a document.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bertcli.errors import BertcliError
+from bertcli.files.formats import PAGE, TABLES, check_output, ending_of
+from bertcli.report.terminal import PrintFormat
+from bertcli.report.written import say_written
+from bertcli.tasks.options import option
+
+if TYPE_CHECKING:
+    from bertcli.report.documents import Document
+    from bertcli.report.tables import Record, Table
+
+OBJECT, MARKDOWN = ".json", ".md"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrintOptions:
+    """The format of what is printed."""
+
+    panel: ClassVar = "Output"
+    format: PrintFormat | None = option(
+        None, "FORMAT", "How it is printed: table (default), json, jsonl, csv or markdown."
+    )
+
+    @property
+    def printed(self) -> PrintFormat:
+        """How the result is printed, if it is."""
+        return self.format or "table"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputOptions(PrintOptions):
+    """The output file, or the format of what is printed. Errors: BertcliError for both of them.
+
+    endings: those of the files that a command writes; they take the place of {endings} in its help.
+    """
+
+    endings: ClassVar[tuple[str, ...]] = TABLES
+    output: str | None = option(
+        None, "FILE", "Write a file; its ending decides what is written: {endings}.", "-o", "--output"
+    )
+
+    def __post_init__(self) -> None:
+        if self.output is not None and self.format is not None:
+            raise BertcliError(
+                f"the ending of {self.output} decides what is written: leave out --format, or -o to print the result."
+            )
+
+    @property
+    def is_table(self) -> bool:
+        """True if the result is printed as a table for people."""
+        return self.output is None and self.printed == "table"
+
+    @property
+    def ending(self) -> str:
+        """The ending of the file; "" without one."""
+        return ending_of(self.output or "")
+
+    @property
+    def is_page(self) -> bool:
+        """True if a page is written."""
+        return self.ending == PAGE
+
+    def check(self) -> None:
+        """Raise BertcliError for a file that cannot be written, before any work is done."""
+        check_output(self.output, self.endings)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PageOutput(OutputOptions):
+    """The output of a command that also draws a page."""
+
+    endings: ClassVar[tuple[str, ...]] = (*TABLES, PAGE)
+
+
+def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
+    """Print records, or write them to the output file and report it on stderr."""
+    from bertcli.files.write.record_writer import write_records
+
+    write_records(records, output.printed, output.output, table)
+    if output.output is not None:
+        say_written(output.output)
+
+
+def show(document: "Document", output: OutputOptions, page: Callable[[], str] | None = None) -> None:
+    """Print a document, or write it to the output file and report it on stderr; `page` draws it."""
+    from bertcli.report.documents import print_document
+
+    if output.output is None:
+        print_document(document, output.printed)
+        return
+    write_document([document], output.output, page)
+    say_written(output.output)
+
+
+def write_document(documents: "list[Document]", file: str, page: Callable[[], str] | None = None) -> None:
+    """Write documents about one result: a page and Markdown have all of them, every other file has the first."""
+    from bertcli.files.write.record_writer import write_lines
+    from bertcli.files.write.resumable_output import save
+    from bertcli.report.documents import as_bytes
+    from bertcli.report.terminal import as_json
+
+    ending, first = ending_of(file), documents[0]
+    if ending == PAGE and page is not None:
+        save(file, page().encode())
+    elif ending == OBJECT:
+        save(file, as_json(first.record) + b"\n")
+    elif ending == MARKDOWN:
+        save(file, b"\n".join(as_bytes(document, "markdown") for document in documents))
+    else:
+        write_lines(first.lines, file)
