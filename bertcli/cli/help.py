@@ -48,7 +48,7 @@ USED: dict[str, tuple[str, ...]] = {
     "explain": ("-m", "-i", "--label", "--word", "--versus", "--method", "--text-pair", "-o", "--format"),
     "lens": ("-m", "-i", "--top-k", "--all", "-o", "--format"),
     "heads": ("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
-    "patch": ("-m", "--of", "--direction", "--label", "--word", "--versus", "-o", "--format"),
+    "patch": ("-m", "--of", "--direction", "--label", "--word", "--foil", "--versus", "-o", "--format"),
     "probe": ("-i", "-m", "--column", "--label-column", "--words", "--layer", "--save", "-o", "--format"),
     "diff": ("--versus", "--tolerance", "--check", "--common", "-o", "--format"),
     "evaluate": ("-m", "--task", "--column", "--label-column", "--by", "--cluster", "--at-least", "--truncate-dim",

@@ -15,6 +15,8 @@ from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHO
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Head = Literal["classifier", "nsp"]
 
+LONGEST_TEMPLATE = 1000  # characters
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassifyOptions(ReadOptions):
@@ -62,6 +64,11 @@ class ClassifyOptions(ReadOptions):
             raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
         if self.candidates is None and (self.template is not None or self.multi_label):
             raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
+        if self.template is not None and len(self.template) > LONGEST_TEMPLATE:
+            raise BertcliError(
+                f"The template has {len(self.template):,} characters, which each candidate of each text would get: "
+                f"give at most {LONGEST_TEMPLATE:,} (--template)."
+            )
         if self.template is not None and "{}" not in self.template:
             raise BertcliError(
                 f"The template {quoted(self.template)} has no {{}}, where the candidate belongs: "

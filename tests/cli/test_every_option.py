@@ -177,7 +177,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--word": (("-m", "MASKS", MASKED), ("bread",)),
         "--versus": (("-m", "VECTORS", *PAIR[:1], "--versus", "tea"), ("--versus", "a dog walks")),
     },
-    "lens": {"--all": (), "--max-length": (("-m", "MASKS", f"a [MASK] {CONTEXT}"), ("9",))},
+    "lens": {"--all": (), "--word": ("bread",), "--max-length": (("-m", "MASKS", f"a [MASK] {CONTEXT}"), ("9",))},
     "heads": {
         "--ablate": (),
         "--label": (ABLATED, ("LABEL_1",)),
@@ -192,6 +192,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
             ("-m", "MASKS", MASKED, MASKED.replace("queen", "king"), "--word", "tea"),
             ("--word", "bread"),
         ),
+        "--foil": (("-m", "MASKS", MASKED, MASKED.replace("queen", "king"), "--word", "tea"), ("bread",)),
         "--direction": ("noise",),
         "--of": ("attention",),
         "--max-length": (("-m", "LABELS", f"a dog {PAIR[0]}", f"a cat {PAIR[0]}"), ("5",)),

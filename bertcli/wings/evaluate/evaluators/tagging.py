@@ -315,7 +315,7 @@ def type_facts(
     for type, errors in zip(types, wrong, strict=True):
         if not errors:
             no_interval[f"f1:{type}"] = "every entity is found and right, so resampling shows no errors"
-    if right_words is not None and np.array_equal(right_words, words):
+    if right_words is not None and words is not None and np.array_equal(right_words, words):
         no_interval["accuracy"] = "every word has the right type, so resampling shows no errors"
     return FigureFacts(no_interval=no_interval, bias_corrected=("macro_f1",))
 

@@ -27,7 +27,7 @@ from bertcli.report.terminal import Column, visible
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.running.task import length_limit
-from bertcli.wings.interpret.compute.target import mlm_log_probabilities
+from bertcli.wings.interpret.compute.target import id_of_word, mlm_log_probabilities
 from bertcli.wings.interpret.specs.lens import LensOptions
 
 STYLE = "td:has(> mark) { padding: 1px; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
@@ -59,7 +59,10 @@ class Prediction(ByName):
 
 @dataclass(frozen=True)
 class LayerView(ByName):
-    """A layer's best predictions, best first; rank (from 1) and score of the last layer's best token; kl in nats."""
+    """A layer's best predictions, best first; rank (from 1) and score of the word that is followed; kl in nats.
+
+    That word is the last layer's best token, or the one of the options.
+    """
 
     layer: int
     predictions: tuple[Prediction, ...]
@@ -93,11 +96,13 @@ class Lens(View):
     index: int
     text: str
     masks: tuple[TokenView, ...]
+    word: str | None = None
 
     @property
     def record(self) -> dict[str, Any]:
         masks = [{"position": mask.position, "layers": [layer.record for layer in mask.layers]} for mask in self.masks]
-        return {"index": self.index, "text": self.text, "masks": masks}
+        named = {} if self.word is None else {"word": self.word}
+        return {"index": self.index, "text": self.text, **named, "masks": masks}
 
     def print(self) -> None:
         """The text, and the table."""
@@ -123,6 +128,8 @@ class Lens(View):
                 rows.append(row)
                 lines.append({"position": mask.position, **layer.record})
         whose = quoted(self.masks[0].answer) if has_one_token else "the last layer's best prediction for that token"
+        if self.word is not None:
+            whose = quoted(self.word)
         below = [f"Rank and score are those of {whose}; KL, in nats, is from the last layer's prediction to this one."]
         return Document(columns, rows, below, self.record, lines)
 
@@ -147,7 +154,8 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
     expect_model(model)
     check_head(model, "mlm", "lens")
     limit = length_limit(model, options.max_length)
-    mask_id = model.tokenizer.mask_id
+    mask_id = model.tokenizer.special_id("mask")
+    followed = None if options.word is None else id_of_word(model, options.word)
     for index, (text, pair, *_) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)
         positions = [position for position, id in enumerate(tokens.ids) if options.all_tokens or id == mask_id]
@@ -157,14 +165,16 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
                 "(--all)."
             )
         views = []
-        of_positions = _views(model, pack([tokens]), positions, options.top_k)
+        of_positions = _views(model, pack([tokens]), positions, options.top_k, followed)
         for position, layers in zip(positions, of_positions, strict=True):
             views.append(TokenView(position, tokens.pieces[position], tuple(layers)))
-        yield Lens(index, text, tuple(views))
+        yield Lens(index, text, tuple(views), options.word)
 
 
-def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> list[list[LayerView]]:
-    """The views of every layer, for each of these rows of the states: [row][layer]."""
+def _views(
+    model: LoadedModel, batch: Packed, rows: list[int], top_k: int, followed: int | None
+) -> list[list[LayerView]]:
+    """The views of every layer, for each of these rows of the states: [row][layer]. followed: the id of a word."""
     # Damaged weights overflow; the result is checked.
     with np.errstate(all="ignore"):
         *inner, last_state = [state[rows] for state in model.network.states(batch)]
@@ -179,14 +189,16 @@ def _views(model: LoadedModel, batch: Packed, rows: list[int], top_k: int) -> li
         by_layer = []
         for layer, state in enumerate(states):
             current = mlm_log_probabilities(model, state[span], batch)
-            by_layer.append(_layer_views(model, current, last, layer, top_k))
+            by_layer.append(_layer_views(model, current, last, layer, top_k, followed))
         views += map(list, zip(*by_layer, strict=True))
     return views
 
 
-def _layer_views(model: LoadedModel, current: Numbers, last: Numbers, layer: int, top_k: int) -> Iterator[LayerView]:
+def _layer_views(
+    model: LoadedModel, current: Numbers, last: Numbers, layer: int, top_k: int, followed: int | None
+) -> Iterator[LayerView]:
     """Yield one layer's view for each row; `current` and `last` are log-probabilities [row, vocabulary]."""
-    answers = last.argmax(axis=1)
+    answers = last.argmax(axis=1) if followed is None else np.full(len(last), followed)
     divergences = (np.exp(last) * (last - current)).sum(axis=1)
     for row, answer, divergence in zip(current, answers, divergences, strict=True):
         predictions = []
@@ -233,13 +245,13 @@ def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
     # A shorter text of one view stands in the page's frame.
     if heading or len(view.text) > LONGEST_TEXT:
         yield element("p", view.text, class_="text", dir="auto")
-    yield side_by_side([_curve(mask) for mask in view.masks], tables)
+    yield side_by_side([_curve(mask, view.word or mask.answer) for mask in view.masks], tables)
 
 
-def _curve(mask: TokenView) -> Markup:
-    """The probability of the last layer's best token at each layer, as a line with ticks on both axes."""
+def _curve(mask: TokenView, word: str) -> Markup:
+    """The probability of the word that is followed at each layer, as a line with ticks on both axes."""
     shares = [layer.score for layer in mask.layers]
-    caption = f"Probability of {mask.answer} after each layer (0: embeddings)"
+    caption = f"Probability of {word} after each layer (0: embeddings)"
     return line_chart(caption, shares, "layer", "probability")
 
 

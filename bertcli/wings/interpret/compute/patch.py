@@ -20,7 +20,7 @@ import numpy as np
 
 from bertcli.analysis.layers import layer_name, state_name
 from bertcli.analysis.texts import partners, tokens_of
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import Document, View, print_document
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
@@ -32,7 +32,14 @@ from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.parts import ACTIVATIONS, ATTENTION, FEED_FORWARD, HEADS, LAYERS, PartWatcher
-from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
+from bertcli.wings.interpret.compute.target import (
+    Target,
+    TokenizedText,
+    logit_difference,
+    preparing,
+    result_of,
+    sentence_of,
+)
 from bertcli.wings.interpret.specs.patch import PatchOptions
 
 TITLES = {
@@ -229,7 +236,16 @@ class Patch(View):
     def below(self) -> list[str]:
         """The lines below the table: both results, and how to read an effect."""
         runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
+        count_a, count_b = map(len, self.tokens)
+        lengths = []
+        if count_a != count_b:
+            shifted = sum(in_a != in_b for in_a, in_b in self.pairs)
+            lengths = [
+                f"A has {count_a} tokens and B {count_b}: positions are those of B; {number_of(shifted, 'token')} of A "
+                "stood at another one, and tokens without a partner are not patched."
+            ]
         return [
+            *lengths,
             f"{self.results[0].upper()}{self.results[1:]}.",
             f"Effect: 0 nothing, 1 all of the difference ({runs}).",
         ]
@@ -332,9 +348,12 @@ def patches(
     if (tokens_a.ids, tokens_a.segments) == (tokens_b.ids, tokens_b.segments):
         raise BertcliError("The two texts have the same tokens, so there is no difference to locate.")
     sentence_a = sentence_of(model, tokens_a, a, options)
-    result = result_of(model, sentence_a, options)
+    if options.word is not None and options.foil is not None:
+        result = logit_difference(model, options.word, options.foil)
+    else:
+        result = result_of(model, sentence_a, options)
     # At a mask, both texts are asked about the word that was found for a.
-    options_b = options if sentence_a.mask is None else replace(options, word=result.target)
+    options_b = options if sentence_a.mask is None or options.word else replace(options, word=result.target)
     sentence_b = sentence_of(model, tokens_b, options.b, options_b)
     clean = run_of(model, result, sentence_a)
     corrupted = run_of(model, result, sentence_b)
@@ -425,10 +444,11 @@ def draw(views: Sequence[Patch], model: str = "") -> str:
     columns = [Column("Text"), Column("Tokens, marked where the texts differ"), Column("Result", number=True)]
     results = ("A (clean)", view.value_a), ("B (corrupted)", view.value_b)
     rows = [[name, _pieces(view, side), f"{value:.4f}"] for side, (name, value) in enumerate(results)]
+    lengths = [element("p", line) for line in view.below() if line.startswith("A has ")]
     texts = table(f"Two texts; the result is {view.meaning}", columns, rows)
     grids = [_map(one, direction) for one in views for direction in one.values]
     title = f"Activation patching: {view.meaning}"
-    return page(title, texts, maps(*grids), lead=MEANING, model=model)
+    return page(title, texts, *lengths, maps(*grids), lead=MEANING, model=model)
 
 
 def _pieces(view: Patch, side: int) -> Markup:

@@ -144,22 +144,45 @@ def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) 
     return Target(target, f"the log-odds of {target}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
-def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | None) -> Target:
-    """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
+def id_of_word(model: "LoadedModel", word: str) -> int:
+    """The id of a word that is one piece. Errors: BertcliError for any other."""
+    pieces = model.tokenizer.pieces_of(word)
+    if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
+        raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: choose a word that is.")
+    return pieces[0]
+
+
+def logit_difference(model: "LoadedModel", word: str, foil: str) -> Target:
+    """x_word - x_foil at the mask, which is ln p(word) - ln p(foil): how much the model prefers the one word."""
+    at_mask, id, other = _predicting(model), id_of_word(model, word), id_of_word(model, foil)
+
+    def of(sentences: Sequence[TokenizedText]) -> Numbers:
+        values = at_mask(sentences)
+        return values[:, id] - values[:, other]
+
+    return Target(f"{word} - {foil}", f"the logit difference of {word} and {foil} at the mask", of)
+
+
+def _predicting(model: "LoadedModel") -> Callable[[Sequence[TokenizedText]], Numbers]:
+    """A function that gives ln p over the vocabulary at the mask of each sentence: [sentence, vocabulary]."""
     check_head(model, "mlm", "The log-probability of a word at a mask")
 
     def at_mask(sentences: Sequence[TokenizedText]) -> Numbers:
-        """ln p over the vocabulary at the mask of each sentence: [sentence, vocabulary]."""
         batch = pack(sentences)
         rows = batch.first + np.array([sentence.mask for sentence in sentences])
         return mlm_log_probabilities(model, hidden_states(model, batch, rows), batch)
 
+    return at_mask
+
+
+def _log_probability(model: "LoadedModel", sentence: TokenizedText, word: str | None) -> Target:
+    """x_word - ln Σ exp(x), where x = MLM(hidden state of the mask)."""
+    at_mask = _predicting(model)
+
     if word is None:
         pieces: tuple[int, ...] = (int(at_mask([sentence])[0].argmax()),)
     else:
-        pieces = model.tokenizer.pieces_of(word)
-        if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
-            raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: choose a word that is.")
+        pieces = (id_of_word(model, word),)
     (id,) = pieces
     target = word or spelled(model, id)
     meaning = f"the log-probability of {target} at the mask"

@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.options import TargetOptions
 from bertcli.wings.interpret.registry import ViewSpec, sample_for
@@ -15,6 +16,7 @@ class PatchOptions(TargetOptions):
     bertcli patch "The [MASK] of Rome is old." "The [MASK] of Paris is old."
     bertcli patch "I loved every minute." "I hated every minute." --of heads
     bertcli patch "I loved it." "I hated it." --direction both --format json
+    bertcli patch "A hot [MASK]." "A cold [MASK]." --word tea --foil water
     bertcli patch "I loved it." "I hated it." -o patch.html
 
     B, the corrupted text, runs again with one activation taken from A, the clean
@@ -30,7 +32,8 @@ class PatchOptions(TargetOptions):
     B's into A and shows which are necessary. An effect of 0 does not say that an
     activation never matters: others may carry the same.
 
-    The result is the same as in explain, by default the prediction for A. The two
+    The result is the same as in explain, by default the prediction for A; with --word
+    and --foil it is the difference of the two words' logits. The two
     texts should have equally many tokens. Otherwise tokens are aligned by their
     pieces, and those without a partner are not patched. A table too wide for the
     terminal is transposed. A .html file shows all four kinds of activations.
@@ -42,9 +45,17 @@ class PatchOptions(TargetOptions):
     of: Literal["layers", "attention", "feed-forward", "heads"] = option(
         "layers", "KIND", "What is patched: layers (default), attention, feed-forward or heads."
     )
+    foil: str | None = option(
+        None, "WORD", "With --word: the result is the logit difference, x_word - x_foil, at the mask."
+    )
     direction: Literal["denoise", "noise", "both"] = option(
         "denoise", "WAY", "denoise (default): B with what A has; noise: A with what B has; both."
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.foil is not None and self.word is None:
+            raise BertcliError("A foil (--foil) needs the word that it is compared with: add word (--word).")
 
 
 SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, position=4)
