@@ -10,18 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Made
 from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
 from helpers.pipelines import same
 from helpers.served import serving
 from helpers.terminal import bertcli as command
+from reference import task_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.tasks.parts.entities import ScoredSpan, choose, word_windows
-from bertcli.tasks.registry import compute
+from bertcli.tasks.registry import compute, spec
+from bertcli.tasks.running.batches import between_batches
 from bertcli.tasks.tag import SPEC, TagOptions
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "gliner.json").read_text(encoding="utf-8"))
@@ -489,3 +492,25 @@ def test_windows_and_choice_are_as_their_definitions_say() -> None:
 
 def _inside(inner: ScoredSpan, outer: ScoredSpan) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
+
+
+def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made) -> None:
+    """A server asks between windows whether the answer is still wanted, also once the network has run."""
+    words = "tea river king " * 800
+    tasks = [
+        (bertcli.load(write_gliner(tmp_path / "g")), "tag", {"labels": LABELS}, Text(words)),
+        (bertcli.load(made(**cases.TAGGER)), "tag", {"max_length": 24}, Text(words)),
+        (bertcli.load(made(**cases.READER)), "answer", {"max_length": 24, "stride": 4}, Text("who?", words)),
+    ]
+    for model, name, options, text in tasks:
+        found = spec(name)
+        assert found is not None
+        task = compute(found).plan(model, found.options(**options))
+        window = task.window([text], 0)
+        passes: list[int] = []
+        reset = between_batches.set(lambda seen=passes: seen.append(len(seen)))
+        try:
+            task.compute(window)
+        finally:
+            between_batches.reset(reset)
+        assert len(passes) > 5, name
