@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
-from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.classify import text_to_classify
 from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, Example, Subject, accepts
 from bertcli.tasks.registry import compute, spec, specs
@@ -111,33 +110,20 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
 
 def _stated_uses(model: LoadedModel) -> Iterator[str]:
     """Yield the uses that a model's files speak for, its own first."""
-    settings = model.sentence if model.path else SentenceConfig()
-    is_sparse = settings.sparse is not None
+    kind = model.kind
     if model.classifier is not None:
         yield "classify"
-        if settings.late is None and not is_sparse and not settings.ranks:
+        if kind.gives_one_vector:
             yield "encode"
         return
-    if settings.late is not None:
-        yield from ("late", "tokens")
-        return
-    if settings.ranks:
-        yield "rank"
-        return
-    if "classifier" in model.heads and model.config.num_labels == 1 and not settings.pooling and not is_sparse:
+    stated = kind.uses(contextual=model.config.contextual)
+    has_one_label = "classifier" in model.heads and model.config.num_labels == 1
+    if has_one_label and not kind.pooling and not stated:
         yield from ("rank", "classify")
         return
-    if is_sparse:
-        yield "encode-sparse"
-    elif settings.pooling or not model.config.contextual:
-        yield "encode"
-        if model.config.contextual:
-            yield "tokens"
-    if settings.tokens is not None:  # bge-m3
-        if settings.gives_sparse:
-            yield "encode-sparse"
-        if settings.interaction is not None:
-            yield "late"
+    yield from stated
+    if kind.has_no_other_use:
+        return
     for head, several in USES_OF_HEADS.items():
         if head in model.heads:
             yield from several
@@ -145,31 +131,21 @@ def _stated_uses(model: LoadedModel) -> Iterator[str]:
         head_needed = task.needs(task.options()).head
         if task.name not in TASKS_OF_HEADS and (head_needed is None or head_needed in model.heads):
             yield task.name
-    if not is_sparse:
+    if kind.gives_one_vector:
         yield "encode"
 
 
 def purpose(model: LoadedModel) -> str:
     """The purpose of a model in a few words, such as "sentence vectors"; "encoder" if its settings cannot be read."""
     try:
-        settings = model.sentence
+        kind = model.kind
     except BertcliError:
         return "encoder"
-    if settings.late is not None:
-        return "late interaction (ColBERT)"
-    if settings.sparse is not None:
-        return "sparse vectors (SPLADE)"
-    if settings.tokens is not None:
-        late = ["late interaction"] if settings.interaction is not None else []
-        *outputs, last = ["sentence vectors", *["sparse vectors"] * settings.gives_sparse, *late]
-        return f"{', '.join(outputs)} and {last} (bge-m3)"
     one_label = "classifier" in model.heads and model.config.num_labels == 1
-    if settings.ranks or (one_label and model.config.problem_type != "regression"):
-        return "cross-encoder"
-    if not model.config.contextual:
-        return "static word vectors"
-    if settings.pooling:
-        return "sentence vectors"
+    scores_pairs = one_label and model.config.problem_type != "regression"
+    own = kind.purpose(one_label=scores_pairs, contextual=model.config.contextual)
+    if own:
+        return own
     purposes = (words for head, words in MADE_FOR.items() if head in model.heads)
     return next(purposes, "encoder without a head")
 
@@ -180,8 +156,8 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
     reads = accepts(lambda: length_limit(model, None))
     encodes, fills = subject.runs("encode"), "mlm" in model.heads
     layers = bool(model.config.num_hidden_layers)
-    late = subject.is_sentence_model("late")
-    labels = late or subject.is_sentence_model("ranks") or "classifier" in model.heads
+    late = subject.gives("interaction") and not subject.gives("gives_one_vector")
+    labels = late or subject.gives("ranks") or "classifier" in model.heads
     has_result = reads and (labels or fills or encodes)
 
     masked = [f"She poured a cup of hot {subject.mask_token}."]
@@ -193,7 +169,7 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
         explained = [CAT, "--versus", DOG]
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
     has_mask = reads and model.tokenizer.special_id("mask") is not None
-    pools = bool(subject.sentence and subject.sentence.pooling) and not subject.is_sentence_model("ranks")
+    pools = bool(subject.kind and subject.kind.pooling) and not subject.gives("ranks")
 
     if encodes:
         yield Example("search", ["a hot drink", "--in", "vectors.parquet"])
@@ -204,7 +180,7 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
         yield Example("neighbors", [word])
     if has_result:
         yield Example("explain", explained if has_mask else [*explained, "--method", "delete"])
-    if subject.is_sentence_model("interaction") and not late:  # bge-m3
+    if subject.gives("interaction") and not late:  # bge-m3
         yield Example("explain", [QUESTION, "--text-pair", CONTEXT])
     if layers and reads and fills:
         yield Example("lens", masked)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from bertcli.engine.padded_batch import Padded
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
+    from bertcli.kinds.kind import Kind
     from bertcli.network.after_pooling import Dense, LayerNorm
-    from bertcli.sentence.config import SentenceConfig
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
     from bertcli.wings.onnx.session import Session
@@ -234,7 +234,7 @@ class LoadedModel:
         """
         from bertcli.wings.onnx import exactness
 
-        pooling = self.sentence.pooling[0] if len(self.sentence.pooling) == 1 else "mean"
+        pooling = self.kind.pooling[0] if len(self.kind.pooling) == 1 else "mean"
         tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
         measured = exactness.exactness(session, self.network, tokens, pooling)
         kept = exactness.KeptLayers((), session, measured)
@@ -333,7 +333,7 @@ class LoadedModel:
         """The files of the network and the sentence settings, and any others that were read so far."""
         if self.folder is None:
             return []
-        _ = self.sentence  # reads the sentence settings and the weights of Dense layers, if nothing has yet
+        _ = self.kind  # reads the sentence settings and the weights of Dense layers, if nothing has yet
         return self.folder.files_read
 
     @property
@@ -356,16 +356,20 @@ class LoadedModel:
         return Tokenizer.open(self._layout(), self.config)
 
     @cached_property
-    def sentence(self) -> "SentenceConfig":
-        """Sentence settings of the checkpoint: pooling, normalization, prompts."""
-        from bertcli.sentence.config import read_sentence_config
+    def kind(self) -> "Kind":
+        """What the model gives, with its sentence settings (pooling, normalization, prompts); a variant has none."""
+        if self.layout is None:
+            from bertcli.kinds.kind import Kind
 
-        return read_sentence_config(self._layout())
+            return Kind()
+        from bertcli.kinds.read import read_kind
+
+        return read_kind(self.layout)
 
     def layers_after(self) -> "tuple[Dense | LayerNorm, ...]":
         """The folder's layers after the network (Dense, LayerNorm); none, with a log line, if bertcli refuses one."""
         try:
-            return (*self.sentence.dense, *self.sentence.scores) if self.path else ()
+            return self.kind.layers
         except BertcliError as error:  # encode and rank refuse such modules; the network is whole without them
             logger.info("%s: what comes after the network does not run: %s", self.name, error)
             return ()

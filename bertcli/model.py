@@ -17,11 +17,11 @@ from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx.export_options import ExportOptions
 
 if TYPE_CHECKING:
+    from bertcli.kinds.sparse_vectors import SparseVector
     from bertcli.tasks.answer import AnswerOptions
     from bertcli.tasks.classify import ClassifyOptions
     from bertcli.tasks.compute.encode import Block
     from bertcli.tasks.fill_mask import FillMaskOptions
-    from bertcli.tasks.parts.sparse_vectors import SparseVector
     from bertcli.tasks.running.task import Record
     from bertcli.tasks.score import ScoreOptions
     from bertcli.tasks.tag import TagOptions

@@ -115,13 +115,14 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
     except BertcliError as error:
         problems.append(str(error))
     try:
-        sentence = model.sentence
+        kind = model.kind
         found["modules"] = _modules(model.folder)
         lower_case = model.layout is not None and model.layout.limits.lower_case
-        settings = {"prompts": dict(sentence.prompts), "prompt": sentence.prompt, "do_lower_case": lower_case}
+        settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
         found |= {key: value for key, value in settings.items() if value}
-        plan = Plan.make(model, EncodeOptions(pooling="none" if sentence.late else "auto"))
-        if sentence.late is None:
+        has_token_vectors_only = kind.interaction is not None and not kind.gives_one_vector
+        plan = Plan.make(model, EncodeOptions(pooling="none" if has_token_vectors_only else "auto"))
+        if not has_token_vectors_only:
             found |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
         found |= {"normalize": plan.normalize, "width": plan.width}
     except BertcliError as error:

@@ -66,7 +66,7 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
 
     task = plan(run.model, run.task_options)
     logger.info("%s.", task.summary)
-    if (how := run.model.sentence.compared) != "cosine":
+    if (how := run.model.kind.compared) != "cosine":
         logger.info("the checkpoint compares vectors by %s; these are cosines.", how)
     output = run.job.output
     blocks, items = [], []

@@ -3,7 +3,7 @@
 Loading, tokenizer, sentence settings and late interaction take it and do not ask the folder again for what is here.
 What a file means is read beside this one: modules.py, prompts.py, transformer.py, late_interaction.py, gliner.py,
 adapter.py, router.py. Not here: tensors (weights/), the tokenizer's files (tokens/), and the config.json of a single
-module (sentence/).
+module (kinds/).
 """
 
 from collections.abc import Callable

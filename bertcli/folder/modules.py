@@ -1,7 +1,7 @@
 """The modules of a sentence-transformers folder: the list in modules.json, and the orders that bertcli supports.
 
 A listed module is applied or refused, never skipped; the class that a file names is looked up in MODULES, never
-imported. What a module's own config.json says is not here: sentence/ reads it.
+imported. What a module's own config.json says is not here: kinds/ reads it.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Read the prompts in config_sentence_transformers.json: by name, and the default one.
 
-Not here: which of them a text gets, by its role (sentence/config.py) or as the user asks (tasks/parts/prepared.py).
+Not here: which of them a text gets, by its role (kinds/kind.py) or as the user asks (tasks/parts/prepared.py).
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Routes of a sentence-transformers Router other than the one for documents: tables of query weights.
 
-modules.py reads the route for documents; sentence/query_tables.py reads the tables. Inference-free SPLADE models have
+modules.py reads the route for documents; kinds/query_tables.py reads the tables. Inference-free SPLADE models have
 such a route for queries.
 """
 

@@ -1,4 +1,4 @@
-"""Layers after the pooling of a sentence model, equal to torch.nn's. sentence/layers.py reads them."""
+"""Layers after the pooling of a sentence model, equal to torch.nn's. kinds/layers.py reads them."""
 
 from bertcli.network.module import Module, parameter, setting
 from bertcli.network.ops import linear, norm

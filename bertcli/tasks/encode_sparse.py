@@ -45,12 +45,12 @@ def has_table(model: "LoadedModel", name: str | None) -> bool:
     """True if the name of a prompt is also a Router's route to a table of query weights."""
     from bertcli.folder.router import tables  # brings NumPy, which --help does not load
 
-    return name is not None and model.sentence.routed and model.layout is not None and name in tables(model.layout)
+    return name is not None and model.kind.routed and model.layout is not None and name in tables(model.layout)
 
 
 def examples(subject: Subject) -> Iterator[Example]:
     """SPLADE and bge-m3; where a Router has a table for queries, one of those, too."""
-    if subject.is_sentence_model("gives_sparse"):
+    if subject.gives("gives_sparse"):
         yield Example("encode --sparse", [CAT])
     if subject.runs("encode-sparse", prompt_name="query") and has_table(subject.model, "query"):
         yield Example("encode --sparse --prompt-name query", [QUESTION], {"prompt_name": "query"})

@@ -44,10 +44,10 @@ class Subject:
             return None
 
     @cached_property
-    def sentence(self) -> Any:
-        """The model's SentenceConfig; None if bertcli refuses its settings."""
+    def kind(self) -> Any:
+        """What the model gives; None if bertcli refuses its settings."""
         try:
-            return self.model.sentence
+            return self.model.kind
         except BertcliError:
             return None
 
@@ -61,9 +61,9 @@ class Subject:
         """The model's mask token; BERT's if it has none."""
         return "[MASK]" if self.tokenizer is None else self.tokenizer.mask_token
 
-    def is_sentence_model(self, output: str) -> bool:
-        """True if a property of the folder's settings is set: "interaction", "gives_sparse", "ranks", …."""
-        return self.sentence is not None and bool(getattr(self.sentence, output))
+    def gives(self, output: str) -> bool:
+        """True if a property of the model's kind is set: "interaction", "gives_sparse", "ranks", …."""
+        return self.kind is not None and bool(getattr(self.kind, output))
 
 
 Examples = Callable[[Subject], Iterator[Example]]

@@ -535,7 +535,7 @@ def test_trace_a_trace_within_a_trace_is_refused() -> None:
 
 def test_trace_a_dense_layer_of_another_folder_is_no_part_of_the_trace(made: Made) -> None:
     folder = made(sentence=Sentence(dense=(Dense(7),)))
-    (other,) = bertcli.load(folder).sentence.dense
+    (other,) = bertcli.load(folder).kind.dense
     for model in (bertcli.load(folder), bertcli.load(made()), bertcli.variant("tiny", weights=0)):
         with bertcli.trace(model), pytest.raises(RuntimeError, match="Dense ran that is not part of the traced model"):
             other(np.zeros((1, 32), dtype=np.float32))

@@ -231,7 +231,7 @@ def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None
     (adapter / "1_Pooling").mkdir()
     (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
     model = bertcli.load(adapter)
-    assert model.sentence.pooling == ("cls",)
+    assert model.kind.pooling == ("cls",)
     plain = bertcli.load(base, adapter=adapter).encode(["hot tea"], pooling="cls")
     np.testing.assert_array_equal(model.encode(["hot tea"]), plain)
     assert np.abs(plain - bertcli.load(base).encode(["hot tea"], pooling="cls")).max() > 0.01

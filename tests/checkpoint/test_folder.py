@@ -152,7 +152,7 @@ def test_small_files_are_read_when_a_folder_is_opened(tmp_path: Path) -> None:
     file.write_text(json.dumps({"prompts": {"query": "Find: "}}), encoding="utf-8")
     model = bertcli.load(folder, text=False)
     file.write_text("damaged", encoding="utf-8")
-    assert model.sentence.prompts == {"query": "Find: "}
+    assert model.kind.prompts == {"query": "Find: "}
     with pytest.raises(BertcliError, match=r"transformers\.json is not valid JSON"):
         bertcli.load(folder)
 

@@ -17,9 +17,10 @@ from bertcli import load
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
-from bertcli.sentence.config import SentenceConfig
-from bertcli.sentence.layers import read_cross_encoder
-from bertcli.sentence.sparse import SparsePooling
+from bertcli.kinds.dense import DenseEncoder
+from bertcli.kinds.kind import Kind
+from bertcli.kinds.layers import read_cross_encoder
+from bertcli.kinds.sparse_vectors import SpladeWeights
 
 HIDDEN = 32  # of the checkpoints that `make` makes
 TORCH = "torch.nn.modules.activation."
@@ -46,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_that_says_nothing(made: Made) -> None:
-    assert sentence_of(made()) == SentenceConfig()
+    assert sentence_of(made()) == DenseEncoder()
     assert sentence_of(made()).reason == "mean, since the checkpoint specifies no pooling"
 
 
@@ -54,7 +55,7 @@ def test_a_folder_that_says_nothing(made: Made) -> None:
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len", "weightedmean", "lasttoken"])
 def test_one_pooling(made: Made, style: str, mode: str) -> None:
     config = sentence_of(made(sentence=Sentence((mode,), style)))
-    assert config == SentenceConfig((mode,), reason=f"{mode}, from 1_Pooling/config.json")
+    assert config == DenseEncoder((mode,), reason=f"{mode}, from 1_Pooling/config.json")
 
 
 def test_several_poolings_keep_the_order_of_their_concatenation(made: Made) -> None:
@@ -126,9 +127,9 @@ def test_sparse_pooling(tmp_path: Path, first: str) -> None:
     assert layout_of(folder).missing_files() == ["1_SpladePooling/config.json"]
     file = folder / "1_SpladePooling" / "config.json"
     change(file, word_embedding_dimension=None)
-    assert sentence_of(folder).sparse == SparsePooling("max", "relu")
+    assert sentence_of(folder).sparse_weights == SpladeWeights("max", "relu", is_stated=True)
     change(file, pooling_strategy="sum", activation_function="log1p_relu")
-    assert sentence_of(folder).sparse == SparsePooling("sum", "log1p_relu")
+    assert sentence_of(folder).sparse_weights == SpladeWeights("sum", "log1p_relu", is_stated=True)
     for key in ("pooling_strategy", "activation_function"):
         change(file, pooling_strategy="sum", activation_function="relu")
         change(file, **{key: "mean"})
@@ -374,7 +375,7 @@ def test_any_file_is_read_or_refused(folder: Path, name: str, key: str, value: A
     )
     try:
         file.write_text(json.dumps(value if whole else changed))
-        assert isinstance(sentence_of(folder), SentenceConfig)
+        assert isinstance(sentence_of(folder), Kind)
     except BertcliError:
         pass
     finally:

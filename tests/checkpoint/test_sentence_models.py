@@ -66,7 +66,7 @@ def test_layers_after_the_network_are_rows_of_params(tmp_path: Path) -> None:
     record = json.loads(command("params", "-m", folder, "--format", "json").out)
     rows = {row["path"]: row for row in record["rows"]}
     network = bertcli.params(bertcli.variant(config=folder / "config.json", heads="none")).total_params
-    dense = bertcli.load(folder).sentence.dense
+    dense = bertcli.load(folder).kind.dense
     assert [rows[f"dense.{i}"]["params"] for i in range(len(dense))] == [layer.weight.size for layer in dense]
     assert record["total_params"] == sum(row["params"] for row in record["rows"]) == network + 3072
     assert rows["dense.1"]["connected_to"] == ["dense.0"]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
+from bertcli.kinds.kind import Kind
+from bertcli.kinds.read import read_kind
 from bertcli.models.config import Config
-from bertcli.sentence.config import SentenceConfig, read_sentence_config
 from bertcli.tokens import Tokenizer
 from bertcli.weights.loading import Checkpoint, open_checkpoint
 
@@ -15,9 +16,9 @@ def layout_of(folder: Path) -> Layout:
     return Layout.of(Folder(folder))
 
 
-def sentence_of(folder: Path) -> SentenceConfig:
+def sentence_of(folder: Path) -> Kind:
     """Read the sentence settings of a folder, of which nothing else needs to be there."""
-    return read_sentence_config(layout_of(folder))
+    return read_kind(layout_of(folder))
 
 
 def tokenizer_of(folder: Path, config: Config | None = None) -> Tokenizer:

@@ -17,7 +17,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
-from bertcli.tasks.parts.sparse_vectors import SparseVector
+from bertcli.kinds.sparse_vectors import SparseVector
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())
 

@@ -13,10 +13,10 @@ from reference.encode_cases import SPARSE, TEXTS, sparse
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
+from bertcli.kinds.sparse_vectors import SparseVector
 from bertcli.model import load
 from bertcli.tasks.compute.encode_sparse import plan
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.parts.sparse_vectors import SparseVector
 from bertcli.tasks.running.run import results
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
@@ -37,7 +37,7 @@ def dense(vectors: list[SparseVector], width: int) -> Any:
 def test_sparse_vectors_are_those_of_sentence_transformers(
     case: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bertcli.tasks.compute.encode_sparse.NUMBERS_TOGETHER", together)
+    monkeypatch.setattr("bertcli.kinds.sparse_vectors.LOGITS_TOGETHER", together)
     model = load(sparse(tmp_path, case))
     found = dense(model.encode_sparse(TEXTS), model.config.vocab_size)
     np.testing.assert_allclose(found, GOLDENS[f"sparse.{case}"], rtol=1e-6, atol=1e-5)  # sums over tokens, up to 32

@@ -224,7 +224,7 @@ class Trace(Tracer, Account):
     def _note_dense(self, module: Dense, vectors: Array) -> None:
         """Register the Dense layers after the pooling when the first one runs: their files have been read only then."""
         if not self.knows(module) and self._whole.path is not None:
-            for number, layer in enumerate(self._whole.sentence.dense):
+            for number, layer in enumerate(self._whole.kind.dense):
                 names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
                 self.register(twins(layer, f"dense.{number}", names))
         if self.value_of(vectors) is None:

@@ -18,9 +18,9 @@ import numpy as np
 
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
+from bertcli.kinds.layers import read_cross_encoder
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
 from bertcli.tasks.parts.scores import ACTIVATIONS, softmax

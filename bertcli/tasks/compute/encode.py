@@ -13,7 +13,6 @@ from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.prepared import Chunking, prepare
 from bertcli.tasks.running.batches import check_finite, check_head, hidden_states, in_packed_batches
@@ -55,7 +54,7 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     if model.engine.name != "numpy" and not made.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
     expected = " or ".join(map(quoted, family(model.config.model_type).prompts))
-    if expected and model.sentence.pooling and not model.sentence.prompts and options.prompt is None:
+    if expected and model.kind.pooling and not model.kind.prompts and options.prompt is None:
         model_type = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", model_type, expected)
     return EncodeTask(model, read_options, chunking, left_out, made, prompt=prompt)
@@ -257,10 +256,11 @@ class Plan:
     @classmethod
     def make(cls, model: LoadedModel, options: EncodeOptions) -> "Plan":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
-        sentence, last = model.sentence, model.config.num_hidden_layers
+        kind, last = model.kind, model.config.num_hidden_layers
         if options.pooling in (None, "auto"):
             _check_made_for_vectors(model)
-        layers, (modes, role, reason) = layer_numbers(options.layer, last), _modes(options, sentence)
+        layers = layer_numbers(options.layer, last)
+        modes, dense, normalize, reason, role = kind.steps(options.pooling or "auto", options.prompt_name)
         if role is not None and layers != (last,):
             raise BertcliError("Late interaction reads the last layer: leave out layer (--layer).")
         if "pooler" in modes:
@@ -270,12 +270,8 @@ class Plan:
                     "The pooling 'pooler' only works on the last layer: leave out layer (--layer), or choose another "
                     "pooling."
                 )
-        projected = bool(modes) == (sentence.late is None)  # whether the checkpoint's layers are for such vectors
-        dense, normalize = (sentence.dense, sentence.normalize) if projected else ((), False)
-        if role is not None and sentence.tokens is not None and sentence.tokens.late is not None:
-            dense, normalize = (sentence.tokens.late,), True
         width = _width(model.config.hidden_size * len(layers) * max(1, len(modes)), dense, options.truncate_dim)
-        cut = sentence.truncate_dim if modes and options.truncate_dim is None else None
+        cut = kind.truncate_dim if modes and options.truncate_dim is None else None
         cut = None if cut is None or cut >= width else cut
         return cls(
             pooling=modes,
@@ -361,40 +357,10 @@ def _refuse_projection(model: LoadedModel) -> None:
 
 def _check_made_for_vectors(model: LoadedModel) -> None:
     """Raise BertcliError for a checkpoint that is made for another task, unless a pooling is given."""
-    sentence = model.sentence
-    if sentence.sparse is not None:
-        raise BertcliError(
-            "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
-        )
-    if sentence.late is not None:
-        raise BertcliError(
-            "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
-            "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
-        )
-    if not sentence.pooling:
+    if (refusal := model.kind.refusal_of_one_vector()) is not None:
+        raise BertcliError(refusal)
+    if not model.kind.pooling:
         _refuse_projection(model)
-    if sentence.ranks:
-        raise BertcliError("This checkpoint scores pairs: use rank, or choose a pooling (--pooling).")
-
-
-def _modes(options: EncodeOptions, sentence: SentenceConfig) -> "tuple[tuple[str, ...], Role | None, str]":
-    """Choose the pooling modes (none: keep every token), the role in late interaction, and the reason, for the user."""
-    pooling = options.pooling or "auto"
-    if pooling == "auto":
-        return sentence.pooling_or_default, None, sentence.reason
-    if pooling != "none":
-        return (pooling,), None, f"{pooling}, as requested"
-    if sentence.late is not None:
-        side = "query" if options.prompt_name == "query" else "document"
-        return (), getattr(sentence.late, side), f"none, as requested: a vector for every token of a {side}"
-    if sentence.interaction is not None:
-        return (), sentence.interaction.document, "none, as requested: a vector for every token but the first"
-    reason = "none, as requested: a vector for every token"
-    steps = (("Dense layers", sentence.dense), ("normalization", sentence.normalize))
-    left_out = [name for name, step in steps if step]
-    if left_out:
-        reason += f", without the checkpoint's {' and '.join(left_out)}, which is for one vector per text"
-    return (), None, reason
 
 
 def _width(pooled: int, dense: "Sequence[Dense]", truncate_dim: int | None) -> int:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_choice, quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.folder.late_interaction import LateInteraction
+from bertcli.kinds.layers import read_cross_encoder
+from bertcli.kinds.sparse_vectors import SparseVector
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.sentence.config import SentenceConfig
-from bertcli.sentence.layers import read_cross_encoder
 from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.encode import EncodeOptions
@@ -29,7 +29,6 @@ from bertcli.tasks.parts.late import Matching, matching
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.parts.scores import ACTIVATIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
-from bertcli.tasks.parts.sparse_vectors import SparseVector
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
@@ -53,10 +52,10 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """Make the task. Errors: BertcliError for a model that cannot score pairs."""
-    sentence = SentenceConfig() if model.path is None else model.sentence
-    if sentence.interaction is not None:
-        return LateRankTask.of(model, options, sentence.interaction)
-    if sentence.gives_sparse:
+    kind = model.kind
+    if kind.interaction is not None:
+        return LateRankTask.of(model, options, kind.interaction)
+    if kind.gives_sparse:
         return SparseRankTask.of(model, options)
     scored = scoring(model)
     if scored is None:
@@ -250,7 +249,7 @@ class LateRankTask(ApartRankTask):
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
         """Make the task of a late-interaction model with these settings."""
-        if model.sentence.tokens is not None:
+        if model.kind.gives_one_vector:
             logger.info("the score is the mean, over the query's tokens, of the largest product, as in bge-m3.")
         of_documents = EncodeOptions(pooling="none", **vars(options.read_options))
         of_queries = EncodeOptions(pooling="none", **_of_queries(options))
@@ -278,12 +277,10 @@ class SparseRankTask(ApartRankTask):
         """Make the task of a sparse model; queries and documents have the prompts and the route of that name."""
         from bertcli.tasks.compute import encode_sparse
 
-        sentence = model.sentence
+        cosine = model.kind.sparse_compared == "cosine"
         of_documents = EncodeSparseOptions(**vars(options.read_options))
         documents = encode_sparse.plan(model, for_role(model, "document", of_documents))
         queries = encode_sparse.plan(model, for_role(model, "query", EncodeSparseOptions(**_of_queries(options))))
-        check_choice("similarity", sentence.similarity, Literal["dot", "cosine"])
-        cosine = sentence.similarity == "cosine" and sentence.sparse is not None
         logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
         return cls(model, documents.read_options, "identity", options.top_k, queries, documents, cosine)
 

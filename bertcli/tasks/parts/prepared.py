@@ -31,7 +31,7 @@ def for_role(model: LoadedModel, role: Role, options: P) -> P:
     """The options for texts of a role: they get the model's prompt for it, unless the options have another."""
     if options.prompt is not None or options.prompt_name is not None:
         return options
-    return replace(options, prompt_name=model.sentence.prompt_name(role))
+    return replace(options, prompt_name=model.kind.prompt_name(role))
 
 
 def prepare(model: LoadedModel, options: Prepared) -> Preparation:
@@ -39,22 +39,22 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.
     """
-    sentence, read_options = model.sentence, options.read_options
+    kind, read_options = model.kind, options.read_options
     prompt, prompt_name = options.prompt, options.prompt_name
     chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
-    if model.tokenizer.chat is not None and not sentence.ranks:
+    if model.tokenizer.chat is not None and not kind.ranks:
         raise BertcliError(
             f"{model.name} puts texts into its chat template (modality_config), which bertcli does only for the pairs "
             "of a reranker: use another model."
         )
-    if sentence.routed and prompt_name == "query":
+    if kind.routed and prompt_name == "query":
         raise BertcliError(
             f"{model.name} encodes queries by a route of their own, which gives no dense vectors: leave out "
             "prompt_name (--prompt-name) to encode documents."
         )
-    if prompt_name is not None and prompt_name not in sentence.prompts:
-        names = f"it has {', '.join(map(quoted, sentence.prompts))}"
-        choices = names if sentence.prompts else "it names none: give the words themselves with --prompt"
+    if prompt_name is not None and prompt_name not in kind.prompts:
+        names = f"it has {', '.join(map(quoted, kind.prompts))}"
+        choices = names if kind.prompts else "it names none: give the words themselves with --prompt"
         raise BertcliError(f"{model.name} has no prompt {quoted(prompt_name)} (--prompt-name); {choices}.")
     if chunking is not None:
         if chunking.size > model.config.max_tokens:
@@ -63,6 +63,6 @@ def prepare(model: LoadedModel, options: Prepared) -> Preparation:
             )
         read_options = replace(read_options, max_length=chunking.size)
     if prompt is None:
-        prompt = sentence.prompt_text(prompt_name)
-    left_out = model.tokenizer.prompt_length(prompt) if prompt and not sentence.include_prompt else 0
+        prompt = kind.prompt_text(prompt_name)
+    left_out = model.tokenizer.prompt_length(prompt) if prompt and not kind.include_prompt else 0
     return Preparation(read_options, prompt, chunking, left_out)

@@ -52,19 +52,19 @@ def scoring(model: LoadedModel) -> Scoring | None:
     Logits of the next token come from its row in a table: their difference is that of the rows, as one layer.
     Errors: BertcliError for a token that the table does not have.
     """
-    if model.path is None or not model.sentence.ranks:
+    found = model.kind.pair_layers
+    if found is None:
         return None
-    sentence = model.sentence
-    if sentence.next_token is None:
-        return Scoring(sentence.pooling, sentence.scores)
+    if found.next_token is None:
+        return Scoring(found.pooling, found.layers)
     check_head(model, "lm", "LogitScore")
-    table, (true, false) = model.network.lm.decoder, sentence.next_token
+    table, (true, false) = model.network.lm.decoder, found.next_token
     if max(true, false or 0) >= len(table):
         raise BertcliError(
-            f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted(sentence.next_token[:])}."
+            f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted(found.next_token)}."
         )
     weight = table[[true]] if false is None else table[[true]] - table[[false]]
-    return Scoring(("lasttoken",), (Dense(weight, None, "identity"),))
+    return Scoring(found.pooling, (Dense(weight, None, "identity"),))
 
 
 def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:

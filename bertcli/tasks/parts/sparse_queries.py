@@ -13,10 +13,11 @@ from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
 from bertcli.folder.layout import Layout
 from bertcli.folder.router import tables
+from bertcli.kinds.query_tables import read_table
+from bertcli.kinds.sparse_vectors import SparseVector, largest
 from bertcli.loaded_model import LoadedModel
-from bertcli.sentence.query_tables import read_table
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.parts.sparse_vectors import SparseTask, SparseVector, largest
+from bertcli.tasks.parts.sparse_vectors import SparseTask
 from bertcli.tasks.running.batches import check_finite
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tracing.dispatch import Array
@@ -30,12 +31,10 @@ def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQue
     assert options.prompt_name is not None
     if options.chunk is not None:
         raise BertcliError("A query has one vector: leave out chunk (--chunk).")
-    sentence = model.sentence
-    assert sentence.sparse is not None
-    prompt, route = sentence.prompts.get(options.prompt_name, sentence.prompt), options.prompt_name
-    return SparseQueries(
-        model, options.read_options, None, 0, options.words, sentence.sparse.max_active, route, prompt=prompt
-    )
+    kind, route = model.kind, options.prompt_name
+    prompt = kind.prompts.get(route, kind.prompt)
+    most = kind.sparse_weights.max_active
+    return SparseQueries(model, options.read_options, None, 0, options.words, most, route, prompt=prompt)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,25 +1,13 @@
-"""Sparse vectors, and the base class of tasks that give them: the vocabulary entries whose weight is not 0."""
+"""The base class of tasks that give sparse vectors: the vocabulary entries whose weight is not 0."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.files.texts import Item
-from bertcli.ranking import best_first
+from bertcli.kinds.sparse_vectors import SparseVector
 from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
 from bertcli.tasks.running.task import Record, Window
 from bertcli.tokens import Tokenizer
-from bertcli.tracing.dispatch import Array
-
-
-class SparseVector(NamedTuple):
-    """The entries that are not 0: ids of the vocabulary, ascending, and their weights."""
-
-    indices: NDArray[np.int32]
-    values: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,11 +49,3 @@ class SparseTask(PreparedTask[SparseBlock]):
         if self.words:
             words = [[self.tokenizer.piece(index) for index in vector.indices.tolist()] for vector in vectors]
         return SparseBlock(window.progress, window.items, window.failures, vectors, words)
-
-
-def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVector:
-    """The vector with these entries, or only with the `most` largest."""
-    if most:
-        kept = np.sort(best_first(np.abs(values), most))
-        indices, values = indices[kept], values[kept]
-    return SparseVector(indices.astype(np.int32), values)

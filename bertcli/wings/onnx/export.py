@@ -99,11 +99,11 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
         logger.info(others, "the weights of a cross-encoder made of modules")
     plan = given.plan
     if plan is not None and model.path is not None:
-        sentence = model.sentence
-        if (plan.pooling, plan.normalize) != (sentence.pooling_or_default, sentence.normalize):
+        kind = model.kind
+        if (plan.pooling, plan.normalize) != (kind.pooling_or_default, kind.normalize):
             logger.warning(
                 "sentence-transformers pools as the folder's files say (%s), not as you asked: only programs "
-                "that read the graph's output sentence_embedding get your pooling.", sentence.reason,
+                "that read the graph's output sentence_embedding get your pooling.", kind.reason,
             )  # fmt: skip
     return exported._replace(file=target / name)
 
@@ -119,7 +119,7 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
         opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
         raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (--opset).")
     results = GraphResults.of(model, options)
-    if results.plan is not None and model.sentence.prompt and not model.sentence.include_prompt:
+    if results.plan is not None and model.kind.prompt and not model.kind.include_prompt:
         logger.warning(
             "this model leaves its prompt out of the pooling; the graph does not know where the prompt ends, and "
             "pools it, too."
@@ -240,9 +240,9 @@ class GraphResults:
                 heads = ", ".join(model.heads) or "none"
                 raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
             return cls(model, head)
-        if head is None and pooling is None and model.path is not None and model.sentence.ranks:
+        if head is None and pooling is None and model.path is not None and model.kind.ranks:
             return cls(model, scored=scoring(model))
-        is_sentence_model = model.path is not None and bool(model.sentence.pooling)
+        is_sentence_model = model.path is not None and bool(model.kind.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
             return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize)))
         default = next((name for name in HEADS if name in model.heads), None)

@@ -436,7 +436,7 @@ def unpadded(x: OnnxValue, *sizes: int) -> OnnxValue:
 
 
 def pooled(hidden: OnnxValue, modes: Sequence[str]) -> OnnxValue:
-    """[batch, sequence, hidden] -> [batch, modes · hidden]: of sentence.pooling.MODES, side by side."""
+    """[batch, sequence, hidden] -> [batch, modes · hidden]: of kinds.pooling.MODES, side by side."""
     batch, _, width = hidden.dims
     vectors, *others = (_pooled(hidden, mode) for mode in modes)
     vectors = vectors.node("Concat", *others, axis=1) if others else vectors

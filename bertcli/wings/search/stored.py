@@ -70,7 +70,7 @@ def found(
     """The records of `search`; `source` holds the texts of the rows, or (whole) those that rows may be parts of."""
     model = model.for_prompt(options.prompt_name)
     settings = settings_of(model, stored)
-    measure = model.sentence.compared
+    measure = model.kind.compared
     if measure != "cosine":
         logger.info("vectors are compared by %s, as the checkpoint specifies.", measure)
     if settings is not None:
@@ -129,8 +129,8 @@ def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
 
 def _unfit_prompt(model: LoadedModel, stored: StoredVectors, settings: Mapping[str, Any]) -> str | None:
     """Say that vectors were made with another prompt than the model has for documents, and what to do; else None."""
-    made_with, name = settings.get("prompt", ""), model.sentence.prompt_name("document")
-    expected = model.sentence.prompt_text(name)
+    made_with, name = settings.get("prompt", ""), model.kind.prompt_name("document")
+    expected = model.kind.prompt_text(name)
     if made_with == expected:
         return None
     how = f"with the prompt {quoted(made_with)}" if made_with else "without a prompt"

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, check_choice
+from bertcli.errors import BertcliError
 from bertcli.files.search import similarities
 from bertcli.files.sparse_rows import Scores, SparseRows
 from bertcli.files.texts import from_values
@@ -62,7 +62,7 @@ class DenseComparison:
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
         self._model = model
-        self.most = MOST[model.sentence.compared]
+        self.most = MOST[model.kind.compared]
         # A prompt that is given is the query's.
         self._documents: EncodeOptions = for_role(model, "document", replace(options, prompt=None, prompt_name=None))
         self._queries: EncodeOptions = for_role(model, "query", options)
@@ -84,11 +84,11 @@ class DenseComparison:
 
     def scores(self, queries: Sequence[str], rows: Rows) -> Scores:
         vectors = encode.encode(self._model, queries, self._queries)
-        return similarities(vectors, _dense(rows), self._model.sentence.compared)
+        return similarities(vectors, _dense(rows), self._model.kind.compared)
 
     def among(self, texts: Sequence[str]) -> Scores:
         vectors = encode.encode(self._model, texts, self._documents)
-        return similarities(vectors, vectors, self._model.sentence.compared)
+        return similarities(vectors, vectors, self._model.kind.compared)
 
 
 class SparseComparison:
@@ -99,7 +99,6 @@ class SparseComparison:
         if unfit:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in unfit)
             raise BertcliError(f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}.")
-        settings = model.sentence
         common = {
             name: getattr(options, name) for name in EncodeSparseOptions().__dataclass_fields__ if name != "words"
         }
@@ -108,8 +107,7 @@ class SparseComparison:
         self._queries = encode_sparse.plan(model, for_role(model, "query", asked))
         self._documents = encode_sparse.plan(model, documents)
         self._task = encode_sparse.plan(model, _in_parts(model, documents))
-        check_choice("similarity", settings.similarity, Literal["dot", "cosine"])
-        self._cosine = settings.similarity == "cosine" and settings.sparse is not None
+        self._cosine = model.kind.sparse_compared == "cosine"
         self.most = MOST["cosine" if self._cosine else "dot"]
         self.width = model.config.vocab_size
         self.settings = {

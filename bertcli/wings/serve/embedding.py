@@ -105,7 +105,7 @@ class VectorRequest(PromptedRequest):
 def prompt_of(served: Served, input_type: str | None) -> str | None:
     """The name of the model's prompt, or of its Router's route, for an `input_type`; None if it has none."""
     word = (input_type or "").replace("_", ".").rpartition(".")[2].lower()
-    return served.sentence.prompt_name(ROLES.get(word, "text"))
+    return served.kind.prompt_name(ROLES.get(word, "text"))
 
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:

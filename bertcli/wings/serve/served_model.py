@@ -11,8 +11,8 @@ from bertcli import capabilities
 from bertcli.capabilities import TASK_OF_USE
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
+from bertcli.kinds.kind import Kind
 from bertcli.model import Model
-from bertcli.sentence.config import SentenceConfig
 from bertcli.tasks.options import Windows
 from bertcli.tasks.registry import TaskSpec, compute, spec
 from bertcli.tasks.running.task import Task
@@ -57,9 +57,9 @@ class Served:
         return name in (self.name, self.short)
 
     @cached_property
-    def sentence(self) -> SentenceConfig:
-        """The settings of its sentence-transformers files."""
-        return self.model.sentence if self.model.path else SentenceConfig()
+    def kind(self) -> Kind:
+        """What the model gives."""
+        return self.model.kind
 
     @cached_property
     def uses(self) -> tuple[str, ...]:
@@ -71,10 +71,10 @@ class Served:
         """Its purpose in a few words, for the line that the server prints."""
         if self.main_use != "encode":
             return PURPOSES.get(self.main_use, self.main_use)
-        words = f"embedding, {self.width}, {'+'.join(self.sentence.pooling_or_default)}"
+        words = f"embedding, {self.width}, {'+'.join(self.kind.pooling_or_default)}"
         # The routes rank by cosine whatever the model's folder has.
-        if self.sentence.compared != "cosine":
-            words += f", ranked by cosine (its folder: {self.sentence.compared})"
+        if self.kind.compared != "cosine":
+            words += f", ranked by cosine (its folder: {self.kind.compared})"
         return words
 
     @property

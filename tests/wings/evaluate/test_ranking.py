@@ -211,7 +211,7 @@ folder, width = Path(sys.argv[1]), int(sys.argv[2])
 
 class Model:
     name = "random"
-    class sentence:
+    class kind:
         compared = "cosine"
 
         def prompt_name(role):

@@ -97,8 +97,8 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
         raise BertcliError(
             f"{data.file} has no texts, and a model needs them: give the folder with corpus.jsonl and queries.jsonl."
         )
-    how = model.sentence.compared
-    queries, usable = vectors_of(model, data.rows, options, prompt_name=model.sentence.prompt_name("query"))
+    how = model.kind.compared
+    queries, usable = vectors_of(model, data.rows, options, prompt_name=model.kind.prompt_name("query"))
     width = queries.shape[1]
     depth = options.ranks(data.task)[-1] + 1  # one more than is asked for, since the query itself may be among them
     tie_order = _later_ids_first(corpus.ids)
@@ -138,7 +138,7 @@ def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iter
         return
     texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
     done = 0
-    prompt_name = model.sentence.prompt_name("document")
+    prompt_name = model.kind.prompt_name("document")
     for block in model.encode_blocks(texts, **options.reading_options, prompt_name=prompt_name):
         vectors = np.zeros((len(block.items) + len(block.failures), width), np.float32)
         vectors[[item.index - done for item in block.items]] = block.vectors

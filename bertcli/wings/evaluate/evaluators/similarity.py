@@ -93,7 +93,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     for name, storage in storages(model, vectors.shape[1], options):
         stored = as_stored(vectors, storage).reshape(len(rows), -1, storage.truncate_dim)
         first, others = stored[:, :1], stored[:, 1:]
-        how = model.sentence.compared
+        how = model.kind.compared
         compared = similarities(first, others, how)[:, 0]  # [row, other]
         if data.task == "triplets":
             outcome = _triplets(name, how, data, compared, usable)

@@ -212,13 +212,13 @@ def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction
 
     bge-m3 can be asked for the cosine with another text, too.
     """
-    if model.path is None or model.classifier is not None:
+    if model.classifier is not None:
         return None
-    sentence = model.sentence
+    kind = model.kind
     names_result = (options.label, options.word, options.versus) != (None, None, None)
-    if sentence.tokens is not None and names_result:
+    if kind.gives_one_vector and names_result:
         return None
-    return sentence.interaction
+    return kind.interaction
 
 
 def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:

@@ -58,9 +58,7 @@ def poolings_of(model: LoadedModel, options: ProbeOptions) -> list[Pooling]:
 
 def _trained_pooling(model: LoadedModel) -> Pooling:
     """The pooling that a sentence model was trained with; () for models without one vector a text."""
-    sentence = model.sentence
-    has_one_vector = not sentence.ranks and sentence.late is None and sentence.sparse is None
-    return sentence.pooling if has_one_vector else ()
+    return model.kind.pooling if model.kind.gives_one_vector else ()
 
 
 def modes_of(poolings: Sequence[Pooling]) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ async def predict(exchange: Exchange, request: TextsRequest) -> Any:
 @route("/tokenize")
 async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[Token]]:
     """The tokens of texts, with their places in the text as characters."""
-    prompts = exchange.served.sentence.prompts
+    prompts = exchange.served.kind.prompts
     prompt = ""
     if request.prompt_name:
         if request.prompt_name not in prompts:
@@ -297,7 +297,7 @@ async def info(exchange: Exchange) -> About:
 
 def about(served: Served) -> ServedAbout:
     """The record of `/info` about a model, with TEI's keys first."""
-    model, sentence = served.model, served.sentence
+    model, kind = served.model, served.kind
     # In the Hub's cache the folder of a snapshot is called like its commit.
     is_snapshot = model.path is not None and model.path.parent.name == "snapshots"
     return {
@@ -310,8 +310,8 @@ def about(served: Served) -> ServedAbout:
         "uses": [*served.uses],
         "routes": paths_for(served),
         "ranks_by": next((how for ranker, how in RANKERS.items() if ranker in served.uses), None),
-        "pooling": [*sentence.pooling],
-        "prompts": dict(sentence.prompts),
+        "pooling": [*kind.pooling],
+        "prompts": dict(kind.prompts),
         "dimensions": served.width,
         "mask_token": served.mask_token,
     }
@@ -321,7 +321,7 @@ def _model_type(served: Served) -> dict[str, Any]:
     """TEI's `model_type`: the type of model, with its pooling or its labels."""
     use = served.main_use
     pooling = {
-        "encode": "+".join(served.sentence.pooling_or_default),
+        "encode": "+".join(served.kind.pooling_or_default),
         "late": "none",
         "encode-sparse": "splade",
     }

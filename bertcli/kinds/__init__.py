@@ -1,0 +1,23 @@
+"""What a model gives, as one object: a vector for a text, one for each token, a score of a pair.
+
+    read.py              from a Layout (folder/layout.py) to the object: asks the kinds below, one after the other
+    kind.py              `Kind`: what every kind answers, and the answers of a model without settings
+    modules.py           what the list of sentence-transformers' modules says, whatever the kind
+    pooling.py           a Pooling module
+    layers.py            Dense, LayerNorm, LogitScore, a cross-encoder's activation
+    query_tables.py      a Router's table of query weights
+    sparse_vectors.py    sparse vectors, and what computes them of hidden states
+
+Outside of this folder nobody asks which kind it is. A kind is a file, named in KINDS; without its line and its file a
+folder of that kind is a dense encoder. GLiNER's spans are not here yet (folder/gliner.py).
+"""
+
+# By file, what it is. The first whose `read` knows a folder is the model's kind.
+KINDS = {
+    "cross_encoder": "the score of a pair, from modules",
+    "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
+    "multi_vector": "a vector for each token, for late interaction (ColBERT)",
+    "several_outputs": "a dense vector, and weights and vectors of tokens beside it (bge-m3)",
+    "static_table": "the mean of the rows of a table",
+    "dense": "a vector for a text",
+}

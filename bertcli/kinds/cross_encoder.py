@@ -1,0 +1,61 @@
+"""A cross-encoder made of modules: it reads a query and a document together and gives the score of the pair.
+
+Its modules are a pooling with Dense and LayerNorm layers up to the logits, or LogitScore, which compares logits of the
+next token. One with a classification head needs no settings from here.
+"""
+
+from dataclasses import dataclass
+
+from bertcli.folder.layout import Layout
+from bertcli.folder.modules import SCORES
+from bertcli.kinds.kind import Kind, PairLayers
+from bertcli.kinds.layers import LogitScore, read_logit_score
+from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.network.after_pooling import Dense, LayerNorm
+
+
+@dataclass(frozen=True)
+class CrossEncoder(Kind):
+    """scores: from the pooled vector of a pair to its logits. next_token: instead, the tokens that are compared."""
+
+    scores: tuple[Dense | LayerNorm, ...] = ()
+    next_token: LogitScore | None = None
+
+    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+        return "cross-encoder"
+
+    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+        return ("rank",)
+
+    @property
+    def has_no_other_use(self) -> bool:
+        return True
+
+    @property
+    def gives_one_vector(self) -> bool:
+        return False
+
+    def refusal_of_one_vector(self) -> str:
+        return "This checkpoint scores pairs: use rank, or choose a pooling (--pooling)."
+
+    @property
+    def layers(self) -> tuple[Dense | LayerNorm, ...]:
+        return (*self.dense, *self.scores)
+
+    @property
+    def pair_layers(self) -> PairLayers:
+        if self.next_token is not None:
+            return PairLayers(("lasttoken",), (), (self.next_token.true, self.next_token.false))
+        return PairLayers(self.pooling, self.scores)
+
+
+def read(layout: Layout, modules: Modules) -> CrossEncoder | None:
+    """Read the settings of a cross-encoder; None for any other model."""
+    if modules.output == SCORES:
+        scores = tuple(modules.layers)
+        return CrossEncoder(**settings(layout, modules) | {"dense": ()}, scores=scores)
+    folder = modules.folders.get("LogitScore")
+    if folder is None:
+        return None
+    check_layers(layout)
+    return CrossEncoder(**settings(layout, modules), next_token=read_logit_score(folder))

@@ -1,0 +1,170 @@
+"""`Kind`: the questions that commands, tasks, views and the server ask about what a model gives.
+
+The answers here are those of a model without sentence settings: its tokens can be pooled, and nothing else is known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from bertcli.errors import check_choice
+from bertcli.folder.late_interaction import LateInteraction
+from bertcli.folder.late_interaction import Role as TokenRole
+from bertcli.folder.prompts import NAMES_OF_ROLE, Role
+from bertcli.kinds.pooling import DEFAULT_POOLING
+from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
+from bertcli.network.after_pooling import Dense, LayerNorm
+
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
+UNSPECIFIED = "since the checkpoint specifies no pooling"
+
+
+class Steps(NamedTuple):
+    """The steps from hidden states to vectors: pool, apply `dense` in turn, normalize.
+
+    Without `pooling` every token keeps its vector; in late interaction as its `role` has it. reason: for the user.
+    """
+
+    pooling: tuple[str, ...]
+    dense: tuple[Dense, ...]
+    normalize: bool
+    reason: str
+    role: TokenRole | None = None
+
+
+class PairLayers(NamedTuple):
+    """The steps from the token vectors of a pair to its logits: pool, and apply `layers` in turn.
+
+    next_token: instead of layers, the ids whose logits of the next token are compared (`true`, `false`).
+    """
+
+    pooling: tuple[str, ...]
+    layers: tuple[Dense | LayerNorm, ...]
+    next_token: tuple[int, int | None] | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a model gives, and the settings of a single vector of a text, which every model of tokens can give."""
+
+    pooling: tuple[str, ...] = ()  # several modes are concatenated; empty if the folder does not specify it
+    normalize: bool = False
+    dense: tuple[Dense, ...] = ()
+    reason: str = f"{DEFAULT_POOLING[0]}, {UNSPECIFIED}"  # for the user: the pooling, and where it comes from
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    prompt: str = ""  # put before every text unless another of `prompts` is asked for
+    include_prompt: bool = True  # the prompt's tokens are pooled, too
+    truncate_dim: int | None = None  # keep only the first numbers of a vector (Matryoshka); None keeps all
+    routed: bool = False  # these settings are those of a Router's route for documents
+    similarity: str = "cosine"  # the folder's name of the function that compares two vectors, supported or not
+
+    # ------------------------------------------------------------------------------------------------------- prompts
+
+    def prompt_name(self, role: Role) -> str | None:
+        """The name of the prompt that a text of a role gets, or of its route of a Router; None for the default prompt.
+
+        Whatever compares texts asks this: commands, methods, routes of the server. A user may name another prompt.
+        """
+        if role == "query" and self.routed:
+            return "query"
+        return next((name for name in NAMES_OF_ROLE[role] if name in self.prompts), None)
+
+    def prompt_text(self, name: str | None) -> str:
+        """The prompt of a name that the model has; of None the default prompt."""
+        return self.prompt if name is None else self.prompts[name]
+
+    # ------------------------------------------------------------------------------------------------- what it is for
+
+    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+        """What it was made for, in a few words; empty if the prediction heads say it.
+
+        one_label: there is a classifier with one label, which scores pairs. contextual: not a table of vectors.
+        """
+        if one_label:
+            return "cross-encoder"
+        return "" if contextual else "static word vectors"
+
+    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+        """The uses that its settings state, its own first (see capabilities.py); none if the heads say it."""
+        return () if contextual else ("encode",)
+
+    @property
+    def has_no_other_use(self) -> bool:
+        """True if the prediction heads that the folder may have add no use."""
+        return False
+
+    @property
+    def gives_one_vector(self) -> bool:
+        """True if a text's single vector is what it gives, alone or beside others; else a pooling must be asked for."""
+        return True
+
+    def refusal_of_one_vector(self) -> str | None:
+        """Say why a text has no single vector unless a pooling is given; None if it has one."""
+        return None
+
+    # ------------------------------------------------------------------------------------------------- dense vectors
+
+    @property
+    def pooling_or_default(self) -> tuple[str, ...]:
+        """The pooling modes; DEFAULT_POOLING if the folder specifies none."""
+        return self.pooling or DEFAULT_POOLING
+
+    @property
+    def compared(self) -> str:
+        """The similarity function for vectors of whole texts. Errors: BertcliError for an unknown one."""
+        check_choice("similarity", self.similarity, Similarity)
+        return self.similarity
+
+    def steps(self, pooling: str, prompt_name: str | None) -> Steps:
+        """The steps to the vectors of a text, with the pooling that is asked for; "auto": the folder's."""
+        if pooling == "auto":
+            return Steps(self.pooling_or_default, self.dense, self.normalize, self.reason)
+        if pooling == "none":
+            return self.token_steps(prompt_name)
+        return Steps((pooling,), self.dense, self.normalize, f"{pooling}, as requested")
+
+    def token_steps(self, prompt_name: str | None) -> Steps:
+        """The steps to a vector for every token."""
+        reason = "none, as requested: a vector for every token"
+        steps = (("Dense layers", self.dense), ("normalization", self.normalize))
+        left_out = [name for name, step in steps if step]
+        if left_out:
+            reason += f", without the checkpoint's {' and '.join(left_out)}, which is for one vector per text"
+        return Steps((), (), False, reason)
+
+    @property
+    def layers(self) -> tuple[Dense | LayerNorm, ...]:
+        """All layers after the network."""
+        return self.dense
+
+    # ------------------------------------------------------------------------------------------------- other results
+
+    @property
+    def gives_sparse(self) -> bool:
+        """True if sparse vectors are what it gives, alone or beside others."""
+        return False
+
+    @property
+    def sparse_weights(self) -> SparseWeights:
+        """What computes sparse vectors; by default SPLADE's rule with the masked-language-model head."""
+        return SpladeWeights()
+
+    @property
+    def sparse_compared(self) -> str:
+        """The function that compares two sparse vectors, "dot" or "cosine"."""
+        return "dot"
+
+    @property
+    def interaction(self) -> LateInteraction | None:
+        """The settings of late interaction; None for a model without vectors for it."""
+        return None
+
+    @property
+    def pair_layers(self) -> PairLayers | None:
+        """The steps to the score of a pair, if modules compute it; None if a classification head does, or nothing."""
+        return None
+
+    @property
+    def ranks(self) -> bool:
+        """True if modules compute the scores of pairs."""
+        return self.pair_layers is not None

@@ -1,0 +1,93 @@
+"""A multi-vector encoder (ColBERT): a vector for every token of a query and of a document, for late interaction.
+
+folder/late_interaction.py reads the settings of both; tasks/parts/late.py computes the vectors and their match.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from bertcli.folder.late_interaction import METADATA, LateInteraction
+from bertcli.folder.layout import Layout
+from bertcli.folder.modules import MASK
+from bertcli.kinds.kind import Kind, Steps
+from bertcli.kinds.layers import read_projection
+from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.network.after_pooling import Dense
+
+logger = logging.getLogger("bertcli")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiVectorEncoder(Kind):
+    """`dense` and `normalize` apply to the vectors of tokens; the default prompt is the documents'."""
+
+    late: LateInteraction
+
+    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+        return "late interaction (ColBERT)"
+
+    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+        return "late", "tokens"
+
+    @property
+    def has_no_other_use(self) -> bool:
+        return True
+
+    @property
+    def gives_one_vector(self) -> bool:
+        return False
+
+    def refusal_of_one_vector(self) -> str:
+        return (
+            "This checkpoint has a vector for each token (late interaction): rank documents with it, choose a "
+            "pooling for one vector of a text, or encode with pooling none (--pooling, model.encode_blocks)."
+        )
+
+    @property
+    def compared(self) -> str:
+        return "cosine"
+
+    @property
+    def interaction(self) -> LateInteraction:
+        return self.late
+
+    def steps(self, pooling: str, prompt_name: str | None) -> Steps:
+        """As any, but without the layers, which are for vectors of tokens."""
+        steps = super().steps(pooling, prompt_name)
+        return steps._replace(dense=(), normalize=False) if steps.pooling else steps
+
+    def token_steps(self, prompt_name: str | None) -> Steps:
+        side = "query" if prompt_name == "query" else "document"
+        role = self.late.query if side == "query" else self.late.document
+        reason = f"none, as requested: a vector for every token of a {side}"
+        return Steps((), self.dense, self.normalize, reason, role)
+
+
+def read(layout: Layout, modules: Modules) -> MultiVectorEncoder | None:
+    """Read the settings of late interaction; None for any other model."""
+    late = layout.late
+    if late is None:
+        return None
+    check_layers(layout)
+    of_modules: dict[str, Any] = settings(layout, modules)
+    # PyLate and Stanford always normalize; a MultiVectorEncoder lists a module for it.
+    of_modules["normalize"] = modules.normalize or MASK not in layout.module_types
+    of_modules["prompts"] = {**layout.prompts.named, "query": late.query.prompt, "document": late.document.prompt}
+    of_modules["prompt"] = late.document.prompt
+    if not layout.module_types:
+        of_modules["dense"] = (_projection(layout, late),)
+    return MultiVectorEncoder(**of_modules, late=late)
+
+
+def _projection(layout: Layout, late: LateInteraction) -> Dense:
+    """Read the projection of Stanford ColBERT models, which have no modules; log if their settings are absent."""
+    projection = read_projection(layout.folder)
+    if not late.is_stated:
+        logger.info(
+            "%s has no %s: queries get %d tokens, as in ColBERT, and documents are cut at the model's limit.",
+            layout.folder.path,
+            METADATA,
+            late.query.length,
+        )
+    return projection

@@ -1,0 +1,24 @@
+"""Read what a model gives from its folder: ask each of KINDS; the first that knows the folder is the model's."""
+
+from importlib import import_module
+from typing import Any
+
+from bertcli.folder.layout import Layout
+from bertcli.kinds import KINDS
+from bertcli.kinds.kind import Kind
+from bertcli.kinds.modules import read_modules
+
+
+def read_kind(layout: Layout) -> Kind:
+    """Read the sentence-transformers files of a folder; without them it is a dense encoder that specifies no pooling.
+
+    Errors: BertcliError naming the file, if it is damaged, has a module or mode that bertcli does not support, or sizes
+    that do not match.
+    """
+    modules = read_modules(layout)
+    for name in KINDS:
+        module: Any = import_module(f"{__package__}.{name}")
+        kind: Kind | None = module.read(layout, modules)
+        if kind is not None:
+            return kind
+    raise AssertionError("a dense encoder takes every folder")

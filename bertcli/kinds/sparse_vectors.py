@@ -1,0 +1,109 @@
+"""Sparse vectors, and what computes them of a text's hidden states: SPLADE's rule.
+
+    w_v = max_t ln(1 + relu(x_tv)),   x = MLM(hidden state of token t), special tokens included
+
+A checkpoint's SpladePooling may ask for the sum instead of the maximum, and for one more logarithm: ln(1 + ln(1 + …)).
+Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval".
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertcli.engine.packing import Packed
+from bertcli.errors import damaged
+from bertcli.network.heads import Network
+from bertcli.ranking import best_first
+from bertcli.tokens import Tokenizer
+from bertcli.tracing.dispatch import Array
+
+LOGITS_TOGETHER = 1 << 22  # over the vocabulary, held at a time: 16 MB, 137 tokens at BERT's vocabulary
+
+
+class SparseVector(NamedTuple):
+    """The entries that are not 0: ids of the vocabulary, ascending, and their weights."""
+
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVector:
+    """The vector with these entries, or only with the `most` largest."""
+    if most:
+        kept = np.sort(best_first(np.abs(values), most))
+        indices, values = indices[kept], values[kept]
+    return SparseVector(indices.astype(np.int32), values)
+
+
+def require_finite(values: Array) -> None:
+    """Raise BertcliError for NaN or infinite numbers, which sound weights never give."""
+    if not np.isfinite(values).all():
+        raise damaged()
+
+
+class SparseWeights:
+    """What computes sparse vectors of hidden states. head: the prediction head that it needs; None for none."""
+
+    head: str | None = None
+    max_active: int | None = None
+
+    @property
+    def summary(self) -> str:
+        """Say for the user how weights are made."""
+        raise NotImplementedError
+
+    def of(self, hidden: Array, packed: Packed, network: Network, tokenizer: Tokenizer) -> Iterator[SparseVector]:
+        """Yield the vector of each text of a batch, from its hidden states [token, hidden]."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SpladeWeights(SparseWeights):
+    """SPLADE: a text's weight of each vocabulary entry is the `max` or the `sum` over its tokens' logits.
+
+    The logits first go through ln(1 + relu(x)) (`relu`), or through that and once more ln(1 + x) (`log1p_relu`).
+    max_active: keep only this number of the largest weights; None: all. is_stated: the folder has these settings.
+    """
+
+    strategy: str = "max"
+    activation: str = "relu"
+    max_active: int | None = None
+    is_stated: bool = False
+    head = "mlm"
+
+    @property
+    def summary(self) -> str:
+        rule = "ln(1 + ln(1 + relu))" if self.activation == "log1p_relu" else "ln(1 + relu)"
+        kept = f"; the {self.max_active} largest" if self.max_active else ""
+        why = "" if self.is_stated else ", since the checkpoint specifies no SpladePooling"
+        return f"the {self.strategy} over tokens of {rule}{kept}{why}"
+
+    def of(self, hidden: Array, packed: Packed, network: Network, tokenizer: Tokenizer) -> Iterator[SparseVector]:
+        for first, last in pairwise(packed.offsets.tolist()):
+            weights = self._weights(hidden[first:last], packed, network)
+            (indices,) = np.nonzero(weights)
+            yield largest(indices, weights[indices], self.max_active)
+
+    def _weights(self, hidden: Array, packed: Packed, network: Network) -> Array:
+        """Compute the weights [vocabulary] of one text from its hidden states [token, hidden]."""
+        size = len(network.embeddings.token)
+        step = max(1, LOGITS_TOGETHER // size)
+        weights: Any = 0.0
+        for first in range(0, len(hidden), step):
+            logits = network.predict("mlm", hidden[first : first + step], packed)
+            if self.strategy == "max":  # the logarithms keep the order: one a text is enough
+                highest = logits.max(axis=0)
+                require_finite(highest)
+                weights = np.maximum(weights, self._activated(highest).astype(np.float64))
+            else:
+                require_finite(logits.max(axis=0))
+                weights = weights + self._activated(logits).sum(axis=0, dtype=np.float64)
+        return np.asarray(weights, np.float32).reshape(-1)
+
+    def _activated(self, logits: Array) -> Array:
+        once = np.log1p(np.maximum(logits, 0))
+        return np.log1p(once) if self.activation == "log1p_relu" else once

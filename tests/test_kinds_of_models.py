@@ -1,0 +1,84 @@
+"""What a model gives is one object: nobody outside asks which kind it is, and a kind goes with its file and line."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from helpers.bge_m3 import write_bge_m3
+
+import bertcli
+from bertcli.kinds import KINDS
+from bertcli.kinds.kind import Kind
+
+HOME = Path(bertcli.__file__).parent
+OUTSIDE = [path for path in HOME.rglob("*.py") if path.parent != HOME / "kinds"]
+
+
+def kind_classes(name: str) -> list[type[Kind]]:
+    """The kinds that a file defines."""
+    module: Any = import_module(f"bertcli.kinds.{name}")
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Kind)]
+    return [kind for kind in classes if kind.__module__ == module.__name__]
+
+
+def test_every_kind_is_a_file_with_a_line() -> None:
+    assert {path.stem for path in (HOME / "kinds").glob("*.py") if "\ndef read(layout" in path.read_text()} == {*KINDS}
+    for name in KINDS:
+        (kind,) = kind_classes(name)
+        assert kind.__doc__
+        # Every question has an answer of the base, so that no caller needs to know who is asked.
+        own = {question for question in vars(kind) if not question.startswith("_")}
+        assert own - {item.name for item in fields(kind)} <= {*dir(Kind)}, kind
+
+
+def test_nobody_outside_asks_which_kind_it_is() -> None:
+    classes = {kind.__name__ for name in KINDS for kind in kind_classes(name)}
+    own_fields = {item.name for name in KINDS for kind in kind_classes(name) for item in fields(kind)}
+    own_fields -= {item.name for item in fields(Kind)}
+    assert {"late", "weights_layer", "next_token"} <= own_fields
+    for path in OUTSIDE:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bertcli.kinds."):
+                assert node.module not in {f"bertcli.kinds.{name}" for name in KINDS}, f"{path} imports a kind"
+                assert not classes & {alias.name for alias in node.names}, f"{path} imports a kind"
+            if isinstance(node, ast.Attribute) and node.attr in own_fields:
+                asked = ast.unparse(node.value)
+                assert asked.rpartition(".")[2] != "kind", f"{path}, line {node.lineno}: {asked}.{node.attr}"
+
+
+def test_a_kind_is_withdrawn_with_its_file_and_its_line(tmp_path: Path) -> None:
+    """Without bge-m3's kind its folder is a dense encoder, and everything else is as before."""
+    shutil.copytree(HOME, tmp_path / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "bertcli" / "kinds" / "several_outputs.py").unlink()
+    names = tmp_path / "bertcli" / "kinds" / "__init__.py"
+    lines = names.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if "several_outputs" not in line]
+    assert len(lines) - len(kept) == 1
+    names.write_text("".join(kept), encoding="utf-8")
+    (tmp_path / "sample_weights").symlink_to(HOME.parent / "sample_weights")
+    folder = write_bge_m3(tmp_path / "m3")
+    script = f"""
+import bertcli
+import numpy as np
+from bertcli.capabilities import purpose
+assert bertcli.__file__.startswith({str(tmp_path)!r})
+model = bertcli.load({str(folder)!r})
+print(purpose(model))
+np.save({str(tmp_path / "v.npy")!r}, model.encode(["hot tea"]))
+for name in ("bert-mini-sentence", "bert-mini-mlm"):
+    other = bertcli.load(name)
+    assert other.encode(["hot tea"]).shape == (1, 256)
+    assert len(other.encode_blocks(["hot tea"], pooling="none").__next__().vectors[0]) == 4
+print(len(bertcli.load("bert-mini-mlm").encode_sparse(["hot tea"])[0].indices) > 0)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.stdout.splitlines() == ["sentence vectors", "True"], ran.stderr
+    whole = bertcli.load(folder)
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
+    assert whole.kind.gives_sparse
