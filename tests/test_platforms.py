@@ -43,6 +43,7 @@ class System:
         folder.mkdir()
         end = "\r\n" if windows else "\n"
         self.write("texts.txt", TEXTS, end)
+        self.write("texts.many.txt", TEXTS * 100, end)
         self.write(
             "texts.csv", ["text,label", *(f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True))], end
         )
@@ -151,7 +152,7 @@ FIRST_RUNS = {
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
     ],
-    "workers": [["encode", "-i", "texts.txt", "-o", "v.npy", "--workers", "2", "--batch-tokens", "8"]],
+    "workers": [["encode", "-i", "texts.many.txt", "-o", "v.npy", "--workers", "2"]],
     "run": [
         ["fill-mask", "She poured a cup of hot [MASK].", "--format", "json"],
         ["classify", "-i", "texts.csv", "-o", "labels.csv"],

@@ -383,7 +383,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, BertcliError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "There is not enough memory: try a smaller --batch-tokens or a smaller model."
+        return "There is not enough memory: close other programs, or use a smaller model."
     if isinstance(error, ImportError):
         return f"A package cannot be imported ({error}): install it again."
     if isinstance(error, OSError):

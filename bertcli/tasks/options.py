@@ -167,8 +167,13 @@ class ReadOptions(Checked):
     keep_going: bool = option(
         False, "", 'Go on after a text that fails; its record has a field "error".', panel="Input"
     )
-    batch_tokens: int | None = option(None, "N", "Tokens computed together. (default: 1536)", panel="Work", least=1)
+    batch_tokens: int | None = None  # tokens computed together, 1,536 if None; for Python alone
     workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_tokens is not None:
+            check_count("batch_tokens", self.batch_tokens, 1)
 
     @property
     def read_options(self) -> "ReadOptions":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.checkpoint_files import Dense
 from helpers.checkpoints import Sentence, make
 from helpers.crashes import crashing
@@ -326,13 +327,16 @@ def test_commands_truncation(mode: str, status: int, model: Path) -> None:
         assert [record["truncated"] for record in json.loads(result.out)] == [False, True, True]
 
 
-@pytest.mark.parametrize("options", [["--batch-tokens", "1"], ["--batch-tokens", "7"], ["--workers", "2"]])
-def test_commands_work_options_change_nothing(options: list[str], model: Path) -> None:
+@pytest.mark.parametrize(("batch_tokens", "options"), [(1, []), (7, []), (1536, ["--workers", "2"])])
+def test_commands_work_options_change_nothing(
+    batch_tokens: int, options: list[str], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = ["score", "-m", str(model), "The cat sat", "tea", "--format", "jsonl"]
     expected = bertcli(*arguments).records
     assert [record["text"] for record in expected] == ["The cat sat", "tea"]
+    compute_together(batch_tokens, monkeypatch)
     found = bertcli(*arguments, *options).records
-    assert options[0] != "--workers" or found == expected
+    assert not options or found == expected
     for one, other in zip(expected, found, strict=True):
         assert [token["token"] for token in one["tokens"]] == [token["token"] for token in other["tokens"]]
         scores = [token["log_prob"] for token in other["tokens"]]
@@ -383,9 +387,10 @@ def test_commands_a_run_in_chunks_is_resumed_to_the_same_bytes(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
+    compute_together(60, monkeypatch)
     source, whole, target = tmp_path / "in.txt", tmp_path / "w.npz", tmp_path / "v.npz"
     source.write_text("The cat sat on the mat, and she drank hot tea with milk.\n" * 40, encoding="utf-8")
-    command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "8,2", "--batch-tokens", "60"]
+    command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "8,2"]
     assert bertcli(*command, "-o", whole).status == 0
     with crashing(60):
         bertcli(*command, "-o", target, "--resume")

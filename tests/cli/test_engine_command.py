@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.checkpoints import Sentence, make
 from helpers.crashes import crashing
 from helpers.terminal import bertcli
@@ -73,8 +74,9 @@ def test_engine_command_resumes_with_the_same_engine_only(
 ) -> None:
     monkeypatch.setattr(resumable_output, "SHORTEST_SEGMENT", 0.0)
     monkeypatch.setattr(resumable_output, "LONGEST_SEGMENT", 0.0)
+    compute_together(20, monkeypatch)
     (tmp_path / "texts.txt").write_text(TEXTS, encoding="utf-8")
-    common = ("encode", "-m", made(), "-i", tmp_path / "texts.txt", "--batch-tokens", "20", "--engine", "onnx")
+    common = ("encode", "-m", made(), "-i", tmp_path / "texts.txt", "--engine", "onnx")
     assert bertcli(*common, "-o", tmp_path / "whole.npy").status == 0
     resumed = (*common, "-o", tmp_path / "v.npy", "--resume")
     with crashing(28):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.checkpoints import damaged, make
 from helpers.crashes import full_disk
 from helpers.terminal import bertcli
@@ -57,7 +58,7 @@ def test_errors_wrong_usage(command: str, arguments: list[str], stdin: str | Non
         ["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npz"],
         ["encode", "x", "--truncation", "maybe"],
         ["encode", "x", "--max-length", "many"],
-        ["encode", "x", "--batch-tokens", "0"],
+        ["encode", "x", "--batch-tokens", "60"],
         ["encode", "x", "--threads", "0"],
         ["fill-mask", "[MASK]", "--top-k", "0"],
         ["classify", "x", "--head", "mlm"],
@@ -148,21 +149,27 @@ def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: 
     assert source.read_text(encoding="utf-8") == '{"text": "a [MASK]"}\n'
 
 
-def test_errors_stream_of_lines_may_hold_what_came_before_the_bad_one(model: Path, tmp_path: Path) -> None:
+def test_errors_stream_of_lines_may_hold_what_came_before_the_bad_one(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_together(10, monkeypatch)
     source = tmp_path / "in.txt"
     source.write_bytes(b"tea\n" * 300 + b"\xff\n")
-    result = bertcli("encode", "-m", model, "-i", source, "--format", "jsonl", "--batch-tokens", "10")
+    result = bertcli("encode", "-m", model, "-i", source, "--format", "jsonl")
     assert result.status == 1
     assert 0 < len(result.records) <= 300
     assert result.err.count("Error: ") == 1
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
-def test_errors_bad_line_leaves_the_old_vectors(ending: str, model: Path, tmp_path: Path) -> None:
+def test_errors_bad_line_leaves_the_old_vectors(
+    ending: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_together(10, monkeypatch)
     source, target = tmp_path / "in.txt", tmp_path / f"v.{ending}"
     source.write_bytes(b"tea\n" * 300 + b"\xff\n")
     target.write_text("old", encoding="utf-8")
-    assert "line 301" in bertcli("encode", "-m", model, "-i", source, "-o", target, "--batch-tokens", "10").error
+    assert "line 301" in bertcli("encode", "-m", model, "-i", source, "-o", target).error
     assert target.read_text(encoding="utf-8") == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", f"v.{ending}"]
 
@@ -264,13 +271,6 @@ def test_errors_models_that_cannot_be_opened(tmp_path: Path) -> None:
         assert way_out in bertcli(command, "-m", tmp_path, "tea").error
     make(tmp_path / "foreign", config={"model_type": "longformer"})
     assert "longformer" in bertcli("score", "-m", tmp_path / "foreign", "tea").error
-
-
-def test_errors_help_tells_the_real_default() -> None:
-    from bertcli.tasks.running.batches import BATCH_TOKENS
-
-    help = bertcli("encode", "--help", environment={"COLUMNS": "200"}).out
-    assert f"Tokens computed together. (default: {BATCH_TOKENS})" in help
 
 
 def examples(command: str = "") -> list[str]:

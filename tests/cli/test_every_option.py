@@ -214,7 +214,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
 }
 # Options that change nothing of what is printed, or are tried elsewhere.
 EXEMPT = {
-    "--help --debug --batch-tokens --workers --threads": "a result is the same with any of them",
+    "--help --debug --workers --threads": "a result is the same with any of them",
     "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine": "test_engine_command.py",
     "--model --revision --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.terminal import bertcli
 from reference import task_cases as cases
 
@@ -42,8 +43,11 @@ def test_rank_gives_the_records_of_the_library(ranker: Path, tmp_path: Path) -> 
     assert table.splitlines()[2].split()[:2] == [str(expected[0]["corpus_id"]), f"{expected[0]['score']:.4f}"]
 
 
-def test_rank_of_a_file_of_pairs_resumes_and_shares_its_work(ranker: Path, pairs: Path, tmp_path: Path) -> None:
-    arguments: list[str | Path] = ["rank", "-m", ranker, "-i", pairs, "--query-column", "query", "--batch-tokens", "24"]
+def test_rank_of_a_file_of_pairs_resumes_and_shares_its_work(
+    ranker: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_together(24, monkeypatch)
+    arguments: list[str | Path] = ["rank", "-m", ranker, "-i", pairs, "--query-column", "query"]
     found = bertcli(*arguments, "--format", "jsonl").records
     assert [record["query"] for record in found] == [f"query {i // 4}" for i in range(22)]
     assert sorted(record["corpus_id"] for record in found) == list(range(22))
@@ -67,11 +71,12 @@ def test_rank_progress_is_the_share_of_documents(
             yield item
 
     monkeypatch.setattr("bertcli.report.progress.progress", progress)
+    compute_together(20, monkeypatch)
     documents, file = [f"{word} tea" for word in DOCUMENTS * 9], tmp_path / "documents.txt"
     file.write_text("\n".join(documents), encoding="utf-8")
     given: list[str | Path] = ["-i", file] if from_file else [*documents]
     output = tmp_path / "v.jsonl"
-    arguments: list[str | Path] = ["rank", "-m", ranker, "tea", *given, "--batch-tokens", "20", "-o", output]
+    arguments: list[str | Path] = ["rank", "-m", ranker, "tea", *given, "-o", output]
     assert bertcli(*arguments, terminal=True).status == 0
     assert len(shares) > 3
     assert shares[-1] == (27, 1.0)
@@ -79,8 +84,11 @@ def test_rank_progress_is_the_share_of_documents(
     assert all(share < 1 for done, share in shares if done < 27)  # however far ahead the file was read
 
 
-def test_rank_goes_on_where_an_error_stopped_it(ranker: Path, pairs: Path, tmp_path: Path) -> None:
+def test_rank_goes_on_where_an_error_stopped_it(
+    ranker: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ranking that was finished before the bad row is kept, and the one it is in is made anew."""
+    compute_together(24, monkeypatch)
     good = pairs.read_text(encoding="utf-8")
     expected = bertcli("rank", "-m", ranker, "-i", pairs, "--query-column", "query", "--format", "jsonl").records
     file = tmp_path / "ranked.jsonl"
@@ -92,8 +100,6 @@ def test_rank_goes_on_where_an_error_stopped_it(ranker: Path, pairs: Path, tmp_p
         pairs,
         "--query-column",
         "query",
-        "--batch-tokens",
-        "24",
         "-o",
         file,
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.pipelines import same
 from helpers.terminal import bertcli
 from reference import task_cases as cases
@@ -105,7 +106,10 @@ def test_tag_writes_a_page_that_is_safe(tagger: Path, tmp_path: Path) -> None:
     assert len({hue for hue, _ in marks}) == len(hues)  # a color for each label
 
 
-def test_tag_resumes_and_shares_its_work(tagger: Path, source: Path, tmp_path: Path) -> None:
+def test_tag_resumes_and_shares_its_work(
+    tagger: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_together(40, monkeypatch)
     arguments: list[str | Path] = [
         "tag",
         "-m",
@@ -114,8 +118,6 @@ def test_tag_resumes_and_shares_its_work(tagger: Path, source: Path, tmp_path: P
         source,
         "--column",
         "said",
-        "--batch-tokens",
-        "40",
         "--max-length",
         "20",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 
@@ -149,9 +150,10 @@ def test_keep_going_may_go_on_with_what_was_begun_without(
 ) -> None:
     monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
     monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST_SEGMENT", 0.0)
+    compute_together(50, monkeypatch)
     source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
     source.write_bytes(b"tea\n" * 100 + b"\xff\n" + b"milk\n" * 5)
-    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--batch-tokens", "50", "--resume"]
+    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
     first = bertcli(*arguments)
     assert "line 101: not UTF-8" in first.error
     assert "texts are done: repeat" in first.err

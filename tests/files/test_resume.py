@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.crashes import crashing, full_disk
@@ -23,6 +24,7 @@ from helpers.terminal import bertcli
 
 from bertcli.files.write import resumable_output
 from bertcli.files.write.resumable_output import ResumableOutput, State
+from bertcli.tasks.running.batches import BATCH_TOKENS
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
 FORMS = {
@@ -42,7 +44,8 @@ def model(made: Made) -> Path:
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every window goes to the disk as a shard."""
+    """Windows are small, and each goes to the disk as a segment."""
+    compute_together(20, monkeypatch)
     monkeypatch.setattr(resumable_output, "SHORTEST_SEGMENT", 0.0)
     monkeypatch.setattr(resumable_output, "LONGEST_SEGMENT", 0.0)
 
@@ -65,7 +68,7 @@ def changed(arguments: list[str | Path], option: str, value: str | Path) -> list
 def command(form: str, model: Path, source: Path, target: Path, *more: str) -> list[str | Path]:
     if form == "parquet":
         pytest.importorskip("pyarrow")
-    return [*FORMS[form], "-m", model, "-i", source, "-o", target, "--batch-tokens", "20", "--resume", *more]
+    return [*FORMS[form], "-m", model, "-i", source, "-o", target, "--resume", *more]
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -87,10 +90,11 @@ def test_resume_has_something_to_crash(model: Path, source: Path, tmp_path: Path
 @pytest.mark.parametrize("power_cut", [False, True], ids=["kill", "power cut"])
 @pytest.mark.parametrize("form", FORMS)
 def test_resume_after_a_crash_between_any_two_writes(
-    form: str, power_cut: bool, model: Path, source: Path, tmp_path: Path
+    form: str, power_cut: bool, model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    compute_together(60, monkeypatch)  # seven windows
     whole, target = tmp_path / f"whole.{form}", tmp_path / f"v.{form}"
-    arguments = changed(command(form, model, source, target), "--batch-tokens", "60")  # seven windows
+    arguments = command(form, model, source, target)
     with crashing(None) as disk:
         first = bertcli(*changed(arguments, "-o", whole))
     expected = whole.read_bytes()
@@ -151,7 +155,6 @@ def test_resume_does_not_begin_again(
         (("--pooling", "cls"), "--pooling was auto and is now cls"),
         (("--max-length", "9"), "--max-length was not given and is now 9"),
         (("--text-pair", "x"), "--text-pair was not given and is now x"),
-        (("--batch-tokens", "30"), "--batch-tokens was 20 and is now 30"),
         (("--column", "id"), "--column was not given and is now id"),
     ],
 )
@@ -213,7 +216,7 @@ def test_resume_after_a_change_of_any_file_that_was_read_is_refused(
     words, file = write(folder)
     ending = "npz" if words[0] == "encode" else "jsonl"
     target = tmp_path / f"v.{ending}"
-    arguments: list[str | Path] = [*words, "-m", folder, "-i", source, "-o", target, "--batch-tokens", "20", "--resume"]
+    arguments: list[str | Path] = [*words, "-m", folder, "-i", source, "-o", target, "--resume"]
     with crashing(24):
         bertcli(*arguments)
     contents = file.read_bytes()
@@ -328,7 +331,7 @@ def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tm
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
     arguments: list[str | Path] = [
         "classify", "-m", made(head="classifier", seed=7), "-i", source, "--id-column", "id", "--keep-going",
-        "--batch-tokens", "20", "--resume", "-o",
+        "--resume", "-o",
     ]  # fmt: skip
     with crashing(None) as disk:
         assert bertcli(*arguments, whole).status == 0
@@ -347,7 +350,7 @@ def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, 
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
     source.write_text(source.read_text("utf-8") + '{"id": "x", "text": 5}\n', encoding="utf-8")
     model = made(head="classifier", seed=7)
-    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--batch-tokens", "20", "--resume"]
+    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--resume"]
     assert bertcli(*arguments, "-o", whole, "--keep-going").status == 1
     assert "line 25" in bertcli(*arguments, "-o", target).error
     assert leftovers(tmp_path) != []
@@ -371,7 +374,8 @@ main()
 """
 
 
-def test_resume_after_ctrl_c(model: Path, tmp_path: Path) -> None:
+def test_resume_after_ctrl_c(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute_together(BATCH_TOKENS, monkeypatch)  # as in the process that is stopped
     source, target = tmp_path / "in.txt", tmp_path / "v.npy"
     source.write_text("She drank hot tea with milk.\n" * 5_000, encoding="utf-8")
     command = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
@@ -399,7 +403,7 @@ def test_resume_goes_on_with_several_arrays(ending: str, how: str, model: Path, 
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
-    arguments: list[str | Path] = ["encode", "-m", model, "-i", source, how, "--batch-tokens", "20", "--resume", "-o"]
+    arguments: list[str | Path] = ["encode", "-m", model, "-i", source, how, "--resume", "-o"]
     with crashing(None) as disk:
         assert bertcli(*arguments, whole).status == 0
     for last in range(5, disk.calls, 37):

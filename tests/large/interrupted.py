@@ -29,7 +29,8 @@ from large.flat import WORDS  # noqa: E402
 # A shard is written after every few windows here, so that a run of a second has many moments to be killed in.
 COMMAND = (
     "import sys\nfrom bertcli.files.write import resumable_output\nfrom bertcli.cli import main\n"
-    "resumable_output.SHORTEST_SEGMENT = resumable_output.LONGEST_SEGMENT = 0.02\nmain()\n"
+    "resumable_output.SHORTEST_SEGMENT = resumable_output.LONGEST_SEGMENT = 0.02\n"
+    "from bertcli.tasks.running import run\nrun.BATCH_TOKENS = 60\nmain()\n"
 )
 FORMS = {
     "npy": ["encode"],
@@ -66,7 +67,7 @@ class Scene:
             self.whole[form] = target.read_bytes()
 
     def arguments(self, form: str, target: Path) -> list[str]:
-        options = ["-m", str(self.model), "-i", str(self.source), "--batch-tokens", "60", "--truncation", "silent"]
+        options = ["-m", str(self.model), "-i", str(self.source), "--truncation", "silent"]
         return [sys.executable, "-c", COMMAND, *FORMS[form], *options, "-o", str(target), "--resume"]
 
     def start(self, arguments: Sequence[str], setup: Setup = None, **streams: Any) -> subprocess.Popen[bytes]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.checkpoints import make
 from helpers.pipelines import SAID, same
 from helpers.terminal import bertcli as bertcli_command
@@ -160,16 +161,19 @@ def test_rank_keeps_equal_documents_in_the_order_given(ranker: Model) -> None:
 
 
 @pytest.mark.any_kernel
-def test_rank_keeps_equal_documents_in_order_across_windows(made: Made, tmp_path: Path) -> None:
+def test_rank_keeps_equal_documents_in_order_across_windows(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One document among others that are longer and shorter, far apart: each window sorts its texts by length."""
     others = ["tea", "the river " * 9, *cases.DOCUMENTS[:1]]
     documents = [text for i in range(60) for text in (others[i % 3], "She sold hot tea.")]
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps({"query": "tea", "text": text}) + "\n" for text in documents))
     rank = ("rank", "-m", made(**cases.RANKER), "-i", source, "--query-column", "query", "--truncation", "silent")
-    for batch_tokens in ("7", "60", "1000"):
+    for batch_tokens in (7, 60, 1000):
+        compute_together(batch_tokens, monkeypatch)
         for workers in ("1", "2"):
-            done = bertcli_command(*rank, "--batch-tokens", batch_tokens, "--workers", workers, "--format", "jsonl")
+            done = bertcli_command(*rank, "--workers", workers, "--format", "jsonl")
             same_document = [record["corpus_id"] for record in done.records if record["text"] == "She sold hot tea."]
             assert same_document == list(range(1, 120, 2))
 

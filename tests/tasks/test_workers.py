@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.batches import compute_together
 from helpers.deadlines import SECONDS
 from helpers.deadlines import started as in_time
 from helpers.terminal import bertcli as run
@@ -169,10 +170,10 @@ def test_workers_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPa
 def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_path: Path) -> None:
     for name in ("signal", "selectors", "multiprocessing", "numpy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')", encoding="utf-8")
-    (tmp_path / "in.txt").write_text("tea with rain\n" * 60, encoding="utf-8")
+    (tmp_path / "in.txt").write_text("tea with rain\n" * 3000, encoding="utf-8")
     command = [sys.executable, "-P", "-m", "bertcli", "encode", "-m", str(model.path), "-i", "in.txt", "-o", "v.npy"]
-    subprocess.run([*command, "--workers", "2", "--batch-tokens", "60"], check=True, timeout=SECONDS, cwd=tmp_path)
-    assert len(np.load(tmp_path / "v.npy")) == 60
+    subprocess.run([*command, "--workers", "2"], check=True, timeout=SECONDS, cwd=tmp_path)
+    assert len(np.load(tmp_path / "v.npy")) == 3000
 
 
 def test_workers_ctrl_c_is_nothing_to_a_worker_from_its_first_moment() -> None:
@@ -200,7 +201,7 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
     assert model.path is not None
     arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source, "--truncation", "silent"]
-    arguments += ["--batch-tokens", "60"]
+    compute_together(60, monkeypatch)
     assert run(*arguments, "-o", whole, "--workers", "1").status == 0
     original = workers.worker_processes
 
@@ -379,7 +380,7 @@ def test_workers_end_with_signals(number: str, status: int, model: Model, tmp_pa
     source.write_text("tea with rain\n" * 200_000, encoding="utf-8")
     command = [sys.executable, "-m", "bertcli", "score", "-m", str(model.path), "-i", str(source)]
     with in_time(
-        [*command, "--workers", "2", "--batch-tokens", "100", "--format", "jsonl"],
+        [*command, "--workers", "2", "--format", "jsonl"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None

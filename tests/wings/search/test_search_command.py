@@ -158,21 +158,6 @@ def test_search_shows_ten_rows_unless_told(model: Path, tmp_path: Path) -> None:
         assert len(found.records[0]["nearest"]) == count
 
 
-@pytest.mark.parametrize(
-    ("arguments", "command"),
-    [
-        (["--query", "a", "--against", "v.npy"], "bertcli search"),
-        (["--against", "v.npy"], "bertcli search"),
-        (["--query-file", "q.txt"], "bertcli search"),
-        (["a", "b", "--similarity"], "bertcli similarity"),
-    ],
-)
-def test_search_and_similarity_were_options_of_encode(arguments: list[str], command: str, model: Path) -> None:
-    result = bertcli("encode", "-m", model, *arguments)
-    assert (result.status, result.out) == (2, "")
-    assert command in " ".join(result.err.replace("│", "").split())
-
-
 def test_search_encode_shows_at_most_37_options() -> None:
     lines = bertcli("encode", "--help").out.splitlines()
     options = [name for line in lines for name in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", line)]
@@ -285,7 +270,7 @@ def test_search_makes_a_query_as_the_vectors_were_made(ending: str, model: Path,
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     file = tmp_path / f"v.{ending}"
-    encode = ("encode", "-m", model, "-i", corpus, *MADE_WITH, "-o", file, "--batch-tokens", "8")
+    encode = ("encode", "-m", model, "-i", corpus, *MADE_WITH, "-o", file)
     assert bertcli(*encode, "--prompt", "").status == 0
     search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
     for more in ((), MADE_WITH, ("--pooling", "cls"), ("--layer", "1,0")):
