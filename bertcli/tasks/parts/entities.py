@@ -43,6 +43,8 @@ THRESHOLD = 0.5  # the library's
 MOST_TOKENS = 4096
 # Scores of spans that take about as long as a token of a small model.
 SCORES_OF_A_TOKEN = 16
+# Between two looks at whether they are still wanted.
+SPANS_BETWEEN_LOOKS = 1000
 
 
 class Prompt(NamedTuple):
@@ -332,7 +334,9 @@ def word_windows(counts: Sequence[int], most: int, room: int, stride: int | None
 def highest(candidates: Sequence[ScoredSpan]) -> list[ScoredSpan]:
     """Keep each span with a label once, with the highest of its scores in several windows."""
     best: dict[tuple[int, int, str], ScoredSpan] = {}
-    for span in candidates:
+    for number, span in enumerate(candidates):
+        if number % SPANS_BETWEEN_LOOKS == 0:
+            check_wanted()
         key = span[:3]
         if key not in best or span.score > best[key].score:
             best[key] = span
@@ -350,7 +354,9 @@ def choose(candidates: Sequence[ScoredSpan], *, nested: bool, multi_label: bool)
     covered = set[int]()
     furthest: dict[int, int] = {}
     earliest: dict[int, int] = {}
-    for span in sorted(candidates, key=lambda span: -span.score):
+    for number, span in enumerate(sorted(candidates, key=lambda span: -span.score)):
+        if number % SPANS_BETWEEN_LOOKS == 0:
+            check_wanted()
         start, end = span.start, span.end
         if (start, end) in taken:
             if multi_label:
