@@ -89,8 +89,8 @@ def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, 
     """
     kinds = "".join(map(_kind, text))
     spans = [match.span() for match in re.finditer(f"{LETTER}[{LETTER}{INVISIBLE}]*{LETTER}|{LETTER}", kinds)]
+    within = re.compile(f"{LETTER}[^{UNSPACED_LETTER}]*{LETTER}|{LETTER}")
     for start, end in words:
-        within = re.compile(f"{LETTER}[^{UNSPACED_LETTER}]*{LETTER}|{LETTER}")
         spans += [match.span() for match in within.finditer(kinds, start, end)]
     whole: list[tuple[int, int]] = []
     for start, end in sorted(spans):
