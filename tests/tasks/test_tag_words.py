@@ -120,3 +120,10 @@ def test_words_of_a_tokenizer_that_parts_nothing_are_parted_by_spaces(tmp_path: 
     numbers = word_numbers(text, tokens)
     words = [text[start:end].strip() for start, end in word_spans(numbers, tokens.offsets)]
     assert [word for word in words if word] == ["The", "hot", "tea", "is", "here"]
+
+
+def test_redact_hides_a_word_with_signs_inside_that_the_tokenizer_takes_for_one(tmp_path: Path) -> None:
+    by_space = split.ByteLevel(add_prefix_space=True, use_regex=False)
+    model = byte_tagger(tmp_path, ["in"], {"b": 3}, split.Sequence([split.WhitespaceSplit(), by_space]))
+    (record,) = bertcli.load(model).tag("in o'brien, in", redact=True)
+    assert record["redacted"] == "in [PER], in"
