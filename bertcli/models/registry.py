@@ -74,7 +74,8 @@ class TensorSlice(NamedTuple):
 class Family:
     """A family: its modules, one configuration, and one table of names (none: it is in no files)."""
 
-    types: Mapping[str, str]  # every model_type in config.json, and how the names of its classes begin
+    # Every model_type in config.json, with what transformers' classes for it are called before Model, ForMaskedLM, …
+    types: Mapping[str, str]
     config: type[Config]
     network: type[Network]
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
@@ -279,8 +280,8 @@ def with_stored_labels(
 
     Where it does both, and they disagree, the rows decide.
 
-    `stored` has the tensors of a file by name, and `heads` lists its heads. If the classifier is one of those that an
-    adapter has `saved`, num_labels is always set, since config.json is the base's.
+    stored: the tensors of the file of weights, by name. heads: the heads in that file. saved: the heads that an adapter
+    brings. If the classifier is among these, num_labels is always set, since config.json is the base's.
     """
     head = next((head for head in ("classifier", "token_classifier") if head in heads), None)
     names = [tensor_slice.name for tensor_slice in member.tensor_slices(f"{head}.output.weight")]

@@ -25,8 +25,10 @@ GLOBAL, LOCAL = "full_attention", "sliding_attention"
 class RotaryConfig(Config):
     """A configuration with rotary positions. position_embedding_type is not read: files have "absolute" or "rope".
 
-    rope_parameters: a Rope for each type of layer. theta_keys: by type of layer, the key that has θ in older files, and
-    its default; one entry is that of all layers. scaled: the types of layers that rope_scaling is about.
+    rope_parameters: a Rope for each type of layer.
+    theta_keys: for each type of layer the key of θ in older files, and its default. With a single entry all layers are
+    of one type.
+    scaled: the types of layers that rope_scaling is about.
     """
 
     max_position_embeddings: int = count(8192, "P")

@@ -148,7 +148,7 @@ class Encoder(Layers[None]):
 def aligned(batch: Packed, rows: Integers | None) -> tuple[Packed, Integers]:
     """For attention that looks at positions: the batch with these rows as queries, and the positions of the queries.
 
-    Its groups are sentences that have their tokens at the same positions.
+    Sentences of a group of that batch have their tokens at the same positions.
     """
     queries: Any = batch.positions if rows is None else gather(batch.positions, rows)
     return (batch if rows is None else batch.narrow(rows)).aligned(queries), queries

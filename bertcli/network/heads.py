@@ -48,7 +48,7 @@ class Network(Module, abstract=True):
         return tuple(head for head in optional_parts(type(self)) if getattr(self, head) is not None)
 
     def input_rows(self, head: str, batch: Packed) -> Integers | None:
-        """The packed rows of the hidden states that a head needs, whatever it gives; None for all."""
+        """The packed rows of the hidden states that a head reads; None: it reads all."""
         return None if head in OF_TOKENS else batch.first
 
     def predict(self, head: str, hidden: Array, batch: Packed) -> Array:

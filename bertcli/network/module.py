@@ -38,7 +38,7 @@ def parameter(axes: str, *, tied: str | None = None, when: str | None = None) ->
 def part(*, when: str | None = None, bias: bool | str | None = None, **axes: str) -> Any:
     """Field: a module, with what its axis names stand for here, and whether it has biases.
 
-    bias: None is as around it, a text the key in config.json that says it.
+    bias: True or False; a text is the key in config.json that decides; None: as in the module that this one is in.
     """
     return field(metadata={"kind": "part", "names": axes, "when": when, "bias": bias})
 

@@ -122,7 +122,9 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
 
 
 def read_config(file: Path) -> Config:
-    """Read a config.json without weights. A model with custom code is refused: only its weights could prove it plain.
+    """Read a config.json without weights.
+
+    A model with custom code is refused: without its weights nobody can tell that it computes what its family does.
 
     Errors: BertcliError for a file that is unreadable, of an unsupported family, or of a model with custom code.
     """

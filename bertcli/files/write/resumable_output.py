@@ -144,8 +144,9 @@ class ResumableOutput:
     def result(self, beside: bytes | None = None) -> Iterator[IO[bytes]]:
         """`with segments.result() as stream:` — what is written to it becomes the file when the block succeeds.
 
-        Errors that an array cannot hold are first written to v.npy.errors.jsonl, and what is to stand `beside` the file
-        then to v.npy.settings.json: of an earlier result it is gone before that is.
+        Errors that an array cannot hold are written first, to v.npy.errors.jsonl. What is to stand `beside` the file is
+        written last, to v.npy.settings.json. The settings of an earlier result are removed before its file is replaced,
+        so that no file stands beside the settings of another.
         """
         errors, settings = (self._path.with_name(f"{self._path.name}.{name}") for name in (ERRORS, SETTINGS_FILE))
         with writing(self.file):

@@ -1,8 +1,8 @@
 """Write the vectors of `encode`: as arrays, or as a Parquet table of texts and vectors.
 
 There is a row for every text of the input (with --chunk, for every chunk), in its order. A text that could not be used
-has zeros for its row (nothing, where there is a row a token, or the vectors are sparse; null in Parquet), and
-FILE.errors.jsonl (in Parquet the column "error") says why.
+has a row of zeros, in Parquet null. It has no rows where each token has one, and no numbers where vectors are sparse.
+FILE.errors.jsonl, in Parquet the column "error", says why.
 
     one a text        embeddings [text, width], and of int8 scales [text]
     one a token       embeddings [token, width]; offsets [text + 1]: text i has the rows offsets[i] to offsets[i + 1]

@@ -1,7 +1,7 @@
 """Compare two models on the same items: the paired difference of each figure, its interval, its p-value.
 
-* The interval of a difference is paired: both figures are made of the same draws. That of a difference of two shares
-  of independent items is Bonett and Price's (2012), which is right also where the models hardly differ.
+* The interval of a difference is paired: both figures are made of the same draws. If both are shares of independent
+  items, the interval of Bonett and Price (2012) takes its place: it holds also where the models hardly differ.
 * p is McNemar's exact test (1947) for such shares. Else it is a permutation test (Fisher 1935; Noreen 1989): if both
   models were as good, their results on an item, or cluster, could be exchanged. p is the share of FLIPS random
   exchanges after which the figures differ as much as they do. With more than MOST_EXCHANGED items each of MOST_GROUPS

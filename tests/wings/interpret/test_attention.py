@@ -154,8 +154,6 @@ def test_attention_csv_and_markdown_are_the_matrix(model: Path) -> None:
         (["--layer", "9" * 5000], 1, "is no LAYER or LAYER.HEAD"),
         (["--layer", "1", "another text"], 1, "Attention weights are shown for one text (--layer): give only one."),
         (["--layer", "1", "--rollout"], 2, "One head's weights (--layer) are shown alone"),
-        (["--top", "2"], 2, "it is called --top-k now."),
-        (["--ablate", "--with", "tea"], 2, "it is called --versus now."),
     ],
 )
 def test_attention_refusals(arguments: list[str], status: int, message: str, model: Path) -> None:

@@ -241,21 +241,6 @@ def test_diff_command_without_two_models_is_wrong_usage(given: list[str], messag
     assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", done.err).split())
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (("explain", "tea", "--by", "delete"), "--by: it is called --method now"),
-        (("explain", "tea", "--by=delete"), "--by: it is called --method now"),
-        (("explain", "tea", "--with", "coffee"), "--with: it is called --versus now."),
-        (("patch", "tea", "coffee", "--with", "water"), "--with: it is called --versus now."),
-    ],
-)
-def test_old_names_answer_with_the_new_ones(command: tuple[str, ...], message: str) -> None:
-    done = bertcli(*command)
-    assert done.status == 2
-    assert message in done.err
-
-
 def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
     lines = bertcli("heads", "-m", made(**LABELS), TEXTS[0]).out.splitlines()
     assert [line.split()[:2] for line in lines[2:6]] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
