@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import bertcli
 from bertcli.cli.help import short, usage, whole
-from bertcli.cli.options import DebugOptions, name_of, wrong
+from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
 from bertcli.cli.other_tools import MEANT_COMMANDS, MEANT_OPTIONS
 from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
 from bertcli.errors import BertcliError
@@ -75,6 +75,8 @@ def application(word: str = "") -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help"]},
     )
+    version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
+    _declare(bert, [version, *_parameters(CommonOptions)])
     app.callback()(bert)
     alone = spec(word) or view_spec(word) if word else None
     other = any(word in commands for commands in COMMANDS.values())
@@ -117,12 +119,10 @@ ShortHelp = Annotated[
 ]
 
 
-def bert(
-    version: Annotated[
-        bool, typer.Option("--version", "-V", callback=_print_version, help="Print the version and exit.")
-    ] = False,
-    short_help: ShortHelp = False,
-) -> None:
+Version = Annotated[bool, typer.Option("--version", "-V", callback=_print_version, help="Print the version and exit.")]
+
+
+def bert(ctx: typer.Context, **values: Any) -> None:
     """BERT in the terminal: run, search, interpret, evaluate and serve encoders.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
@@ -138,6 +138,8 @@ def bert(
     COMMAND -h shows the most used options of a command, COMMAND --help all of
     them; "bertcli guide" is the manual.
     """
+    common = {field.name: values[field.name] for field in fields(CommonOptions)}
+    ctx.obj = {name: value for name, value in common.items() if value not in (None, False)}
 
 
 # ------------------------------------------------------------------------------------------------------ one command
@@ -147,10 +149,12 @@ class CommandGroup(TyperGroup):
     """The group of all commands, which answers a wrong command name with the right one."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse arguments; without any, print the whole page and end with status 2."""
+        """Parse arguments; `help COMMAND` is `COMMAND --help`; without any, print the page and end with status 2."""
         if not args and not ctx.resilient_parsing:  # as it is for shell completion
             typer.echo(whole(self, ctx))
             raise typer.Exit(2)
+        if args and args[0] == "help":
+            args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
@@ -285,20 +289,43 @@ def _add(
     for the call.
     """
 
-    def run(**values: Any) -> None:
-        with reported(values["debug"]):
+    def run(ctx: typer.Context, **values: Any) -> None:
+        before = ctx.find_root().obj or {}
+        after = {field.name: values.pop(field.name) for field in fields(CommonOptions)}
+        given = {name: value for name, value in after.items() if value not in (None, False)}
+        common = CommonOptions(**{**before, **given})
+        with reported(common.debug):
+            COMMON.set(common)
+            _set_threads(common.threads)
             call(**{name: _gathered(group, values) for name, group in groups.items()})
             sys.stdout.flush()
 
-    parameters = [parameter for group in (*groups.values(), DebugOptions) for parameter in _parameters(group)]
-    parameters.append(Parameter("short_help", Parameter.KEYWORD_ONLY, default=False, annotation=ShortHelp))
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
+    parameters += _parameters(CommonOptions, hidden=True)
+    _declare(run, parameters)
     app.command(name, help=help, rich_help_panel=panel, cls=Command)(run)
 
 
-def _parameters(group: Any) -> Iterator[Parameter]:
-    """The parameters of a group of options, which may hold other groups."""
+def _declare(function: Callable[..., None], parameters: list[Parameter]) -> None:
+    """Give a function these parameters and -h, from which Typer makes its options."""
+    context = Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    short_help = Parameter("short_help", Parameter.KEYWORD_ONLY, default=False, annotation=ShortHelp)
+    declared = [context, *parameters, short_help]
+    function.__signature__ = Signature(declared)  # type: ignore[attr-defined]
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in declared}
+
+
+def _set_threads(count: int | None) -> None:
+    """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
+    if count is not None:
+        from bertcli.engine.threads import THREAD_VARIABLES, set_thread_count
+
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
+        set_thread_count(count)
+
+
+def _parameters(group: Any, hidden: bool = False) -> Iterator[Parameter]:
+    """The parameters of a group of options, which may hold other groups. hidden: help does not show them."""
     for field in fields(group):
         annotation, default, metadata = field.type, field.default, field.metadata
         if not field.init:  # a group that this command has no use for
@@ -307,6 +334,8 @@ def _parameters(group: Any) -> Iterator[Parameter]:
             yield from _parameters(annotation)
         elif metadata:  # a field without is no option
             settings = {**metadata["settings"], "show_default": False}
+            if hidden:
+                settings["hidden"] = True
             if "{endings}" in settings["help"]:  # of the option -o
                 settings["help"] = settings["help"].replace("{endings}", ", ".join(group.endings))
             if "argument" in metadata:

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from bertcli.cli.options import models_here
+from bertcli.cli.options import ModelOptions, models_here
 from bertcli.cli.output import PrintOptions
 from bertcli.report.documents import Document, flat, print_document
 from bertcli.report.terminal import Column
@@ -28,7 +28,6 @@ class DoctorOptions(PrintOptions):
         None, "DIR|HUB_ID", "Also measure this model in both engines.", "-m", "--model",
         autocompletion=models_here,
     )  # fmt: skip
-    offline: bool = option(False, "", "Never use the network: folder or cache only.")
 
 
 def doctor(options: DoctorOptions) -> None:
@@ -46,7 +45,7 @@ def doctor(options: DoctorOptions) -> None:
     from bertcli.report.terminal import print_table, visible
 
     findings = examine()
-    speeds = None if options.model is None else _speeds(options.model, options.offline)
+    speeds = None if options.model is None else _speeds(options.model)
     if speeds is not None:
         findings["engines"] = speeds
     if options.printed != "table":
@@ -72,11 +71,11 @@ def _cell(value: str | float) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _speeds(model: str, offline: bool) -> list[dict[str, Any]]:
+def _speeds(model: str) -> list[dict[str, Any]]:
     """Measure a model in both engines; empty, with a note, if ONNX Runtime cannot run it."""
     from bertcli.loaded_model import LoadedModel
 
-    opened = LoadedModel.load(model, offline=offline, progress=True, text=False)
+    opened = LoadedModel.load(model, **ModelOptions().fetching, text=False)
     for note in opened.notes:
         logger.info("%s", note)
     from bertcli.doctor import engine_times

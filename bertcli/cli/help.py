@@ -38,7 +38,7 @@ USED: dict[str, tuple[str, ...]] = {
                "-o", "--format"),
     "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
     "neighbors": ("-i", "-m", "--top-k", "-o", "--format"),
-    "info": ("-m", "--format", "--offline"),
+    "info": ("-m", "--format"),
     "params": ("--variant", "-m", "--config", "--formulas", "--style", "--collapse", "--depth", "--heads", "--versus",
                "--tensors", "-o", "--format"),
     "trace": ("--variant", "-m", "--seq-len", "--formulas", "--time", "--stats", "--estimate", "-o", "--versus",
@@ -150,6 +150,8 @@ def whole(command: Any, ctx: typer.Context) -> str:
         lines += [_heading(panel), *_described(rows, width, COMMAND), ""]
     for panel, members in groupby(options, key=_panel):
         lines += [_heading(panel), *_described(map(_row, members), width), ""]
+    if not hasattr(command, "commands"):
+        lines += [*_wrapped("bertcli --help explains --offline, --cache-dir, --threads, --debug.", width), ""]
     return encodable("\n".join(lines))  # click writes UTF-8 to a stream that is ASCII
 
 

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bertcli.cli.options import ModelOptions, argument, models_here, wrong
+from bertcli.cli.options import ModelOptions, argument, common_options, models_here, wrong
 from bertcli.cli.output import PrintOptions
 from bertcli.report.documents import Document, print_document
 from bertcli.report.terminal import Column, print_table, visible
@@ -45,7 +45,7 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     if model.model is None:
         from bertcli.analysis.info import listed, listing
 
-        models = listed(model.cache_dir)
+        models = listed(common_options().cache_dir)
         print_document(Document(LISTED, listing(models), [], {"models": models}, models), options.printed)
         return
     if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):

@@ -16,7 +16,6 @@ from bertcli.cli.options import (
     InputOptions,
     LongOptions,
     ModelOptions,
-    ThreadOptions,
     by_name,
     name_of,
     refuse,
@@ -24,7 +23,6 @@ from bertcli.cli.options import (
 )
 from bertcli.cli.output import OutputOptions
 from bertcli.engine.memory import keep_memory
-from bertcli.engine.threads import THREAD_VARIABLES
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import PAGE, check_output
 from bertcli.report.written import say_written
@@ -54,7 +52,6 @@ class Job:
     texts: InputOptions
     model: ModelOptions
     output: OutputOptions
-    threads: ThreadOptions
     long: LongOptions
     engine: EngineOptions
 
@@ -71,7 +68,6 @@ class Job:
         `needs` names the model that runs if none is given, `task_options` are the task's, `options` those
         that affect the results. Wrong usage is a typer.BadParameter.
         """
-        set_threads(self.threads)
         if needs.sample is None and self.model.model is None:
             what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
             raise wrong("--model", what)
@@ -265,16 +261,7 @@ def files_of(source: "Texts") -> list[Path] | None:
     return [Path(file) for file in source.files]
 
 
-# -------------------------------------------------------------------------------------------- threads, model, texts
-
-
-def set_threads(work: ThreadOptions) -> None:
-    """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
-    if work.threads is not None:
-        from bertcli.engine.threads import set_thread_count
-
-        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(work.threads)))
-        set_thread_count(work.threads)
+# -------------------------------------------------------------------------------------------- model, texts
 
 
 def open_model(

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Container
+from contextvars import ContextVar
 from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -70,6 +71,29 @@ def id_column_option() -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class CommonOptions:
+    """The options of every command, before its name or after it; `bertcli --help` explains them.
+
+    The number of threads changes a result by at most two millionths of its largest number.
+    """
+
+    panel: ClassVar = "Options of every command, before or after its name"
+    offline: bool = option(False, "", "Never use the network: a model is a folder, or in the cache.")
+    cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept. (default: the Hub's cache)")
+    threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", least=1)
+    debug: bool = option(False, "", "Show a traceback when something goes wrong.")
+
+
+# Those of the command that runs.
+COMMON: ContextVar[CommonOptions] = ContextVar("common")
+
+
+def common_options() -> CommonOptions:
+    """The values of the options that every command has, in the command that runs."""
+    return COMMON.get(CommonOptions())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ModelOptions:
     """The model."""
 
@@ -79,8 +103,6 @@ class ModelOptions:
         "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
     )  # fmt: skip
     revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.")
-    cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept.")
-    offline: bool = option(False, "", "Never use the network: folder or cache only.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.")
 
     def load_arguments(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
@@ -97,7 +119,8 @@ class ModelOptions:
     @property
     def fetching(self) -> dict[str, Any]:
         """The arguments that say how any model is fetched."""
-        return {"cache_dir": self.cache_dir, "offline": self.offline, "progress": True}
+        common = common_options()
+        return {"cache_dir": common.cache_dir, "offline": common.offline, "progress": True}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,13 +156,6 @@ class LongOptions:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ThreadOptions:
-    """The number of threads. It changes a result by at most two millionths of its largest number."""
-
-    threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", panel="Work", least=1)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class EngineOptions:
     """The engine that computes the hidden states."""
 
@@ -150,10 +166,3 @@ class EngineOptions:
         "faster on many texts; onnx-int8: less exact, and 1.3 times as fast as onnx on a processor with AVX2, 2.7 "
         "times on one with VNNI.",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class DebugOptions:
-    """The form of error messages."""
-
-    debug: bool = option(False, "", "Show a traceback when something goes wrong.", panel="Work")

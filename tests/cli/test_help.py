@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +91,34 @@ def test_help_has_five_groups_and_the_guide() -> None:
         for name, summary in commands.items():
             assert summary in page
             assert summary in " ".join(bertcli(name, "--help").out.split())
+
+
+def test_help_of_a_command_can_be_asked_for_before_its_name() -> None:
+    assert bertcli("help", "encode").out == bertcli("encode", "--help").out != ""
+    assert bertcli("help").out == bertcli("--help").out != ""
+    assert "No such command 'nonsense'" in error(bertcli("help", "nonsense"))
+
+
+def test_help_explains_the_options_of_every_command_once() -> None:
+    common = {"--offline", "--cache-dir", "--threads", "--debug"}
+    whole = bertcli("--help").out
+    assert all(re.search(rf"^  {name}\b", whole, re.MULTILINE) for name in common)
+    for name in NAMES:
+        assert common <= {*options_of()[name]}
+        assert not re.search(
+            r"^  (--offline|--cache-dir|--threads|--debug)\b", bertcli(name, "--help").out, re.MULTILINE
+        )
+
+
+def test_help_options_of_every_command_stand_before_or_after_its_name(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+    for words in (["--debug", "info", missing], ["info", missing, "--debug"], ["info", "--debug", missing]):
+        assert "Traceback" in bertcli(*words).err
+    for words in (["--offline", "info", "some/model"], ["info", "some/model", "--offline"]):
+        assert "offline" in bertcli(*words).err
+        assert "Traceback" not in bertcli(*words).err
+    for words in (["--threads", "0", "info"], ["info", "--threads", "0"]):
+        assert "--threads" in error(bertcli(*words))
 
 
 def test_help_prints_the_version() -> None:

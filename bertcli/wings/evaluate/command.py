@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
-from bertcli.cli.job import open_as, set_threads
+from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     SENTENCE_SAMPLE,
     SENTIMENT_SAMPLE,
     EngineOptions,
     ModelOptions,
-    ThreadOptions,
     argument,
     wrong,
 )
@@ -61,9 +60,7 @@ class ReportOptions(PageOutput):
     endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, RUN)
 
 
-def evaluate(
-    models: Models, options: Evaluate, report: ReportOptions, threads: ThreadOptions, engine: EngineOptions
-) -> None:
+def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: EngineOptions) -> None:
     """Measure a model on labelled texts, with confidence intervals; compare two models.
 
     bertcli evaluate reviews.csv -m my-classifier
@@ -98,7 +95,6 @@ def evaluate(
     confidence and accuracy in 15 bins. brier: mean squared error of probabilities.
     accuracy@50%: accuracy on the most confident half.
     """
-    set_threads(threads)
     refuse_several(models.model, models.classifier, models.adapter)
     report.check()
     from bertcli.wings.evaluate.evaluation import check_bound
@@ -148,7 +144,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     sample = SAMPLES.get(task, MASKED_SAMPLE)
     for name in names:
         options = LabelModelOptions(
-            name, models.revision, models.cache_dir, models.offline, models.adapter, models.classifier
+            model=name, revision=models.revision, adapter=models.adapter, classifier=models.classifier
         )
         yield open_as(Model, options, sample, engine)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.cli.classifier import LabelModelOptions
 from bertcli.cli.inputs import SingleTexts
-from bertcli.cli.job import open_model, read_texts, set_threads
-from bertcli.cli.options import InputOptions, ModelOptions, ThreadOptions, argument, wrong
+from bertcli.cli.job import open_model, read_texts
+from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
 from bertcli.cli.output import MARKDOWN, OutputOptions, PageOutput, show, write_results
 from bertcli.errors import BertcliError
 from bertcli.files.formats import RECORDS, SEVERAL, TABLES, ending_of
@@ -34,11 +34,10 @@ ROW_ENDINGS = tuple(ending for ending in TABLES if ending not in RECORDS)
 V = TypeVar("V", bound="View")
 
 
-def begin(texts: InputOptions, threads: ThreadOptions, output: OutputOptions) -> "Texts":
+def begin(texts: InputOptions, output: OutputOptions) -> "Texts":
     """Open the texts of the options, and refuse an output that cannot be written before any work."""
     from bertcli.files.texts import Texts
 
-    set_threads(threads)
     source = read_texts(texts, output)
     output.check()
     if not source.at_hand:
@@ -129,7 +128,7 @@ class BothModels(ModelOptions):
 
 def groups_of(spec: ViewSpec) -> dict[str, Any]:
     """The groups of options of a view's command, by the names of `run`'s parameters."""
-    common = {"threads": ThreadOptions, "options": spec.options}
+    common = {"options": spec.options}
     output = PageOutput
     if spec.reads == "two texts":
         return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
@@ -153,10 +152,8 @@ def run(spec: ViewSpec, **groups: Any) -> None:
         _of_two_models(spec, **groups)
 
 
-def _of_texts(
-    spec: ViewSpec, texts: InputOptions, model: ModelOptions, threads: ThreadOptions, options: Any, output: Any
-) -> None:
-    source = begin(texts, threads, output)
+def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options: Any, output: Any) -> None:
+    source = begin(texts, output)
     if not spec.each:  # all are read before a model is opened
         from bertcli.files.texts import Texts
 
@@ -174,10 +171,7 @@ def _of_texts(
     show_document(work.measure(opened, seen, options), output, work.draw)
 
 
-def _of_two_texts(
-    spec: ViewSpec, texts: BothTexts, model: ModelOptions, threads: ThreadOptions, options: Any, output: OutputOptions
-) -> None:
-    set_threads(threads)
+def _of_two_texts(spec: ViewSpec, texts: BothTexts, model: ModelOptions, options: Any, output: OutputOptions) -> None:
     output.check()
     opened = open_model(model, spec.sample(options, [texts.a, texts.other_text]))
     work = compute(spec)
@@ -192,11 +186,9 @@ def _of_labelled_texts(
     spec: ViewSpec,
     data: LabelledOptions,
     model: ModelOptions,
-    threads: ThreadOptions,
     options: Any,
     output: OutputOptions,
 ) -> None:
-    set_threads(threads)
     output.check()
     labelled = read_labelled(data, options)
     opened = open_model(model, spec.sample(options, ()))
@@ -224,7 +216,6 @@ def _of_two_models(
     spec: ViewSpec,
     models: BothModels,
     texts: InputOptions,
-    threads: ThreadOptions,
     options: Any,
     output: OutputOptions,
 ) -> None:
@@ -233,9 +224,8 @@ def _of_two_models(
     rows: list[Any] = []
     # Its texts are optional, so a pipe is read only where -i - asks for it: a shell's loop keeps its own input.
     if texts.texts or texts.input:
-        rows = list(begin(texts, threads, output))
+        rows = list(begin(texts, output))
     else:
-        set_threads(threads)
         output.check()
     if options.common and not options.check:
         raise wrong("--common", "this is for --check.")

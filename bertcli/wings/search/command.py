@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from bertcli.cli.job import open_model, read_texts, set_threads
+from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     SENTENCE_SAMPLE,
     EngineOptions,
     InputOptions,
     ModelOptions,
-    ThreadOptions,
     argument,
     given_options,
     id_column_option,
@@ -141,7 +140,6 @@ def search(
     vectors: SearchedVectors,
     model: ModelOptions,
     output: OutputOptions,
-    threads: ThreadOptions,
     engine: EngineOptions,
     options: QueryOptions,
 ) -> None:
@@ -186,7 +184,6 @@ def search(
         refuse(vectors, ("--texts", "--id-column"), "this is for vectors (--in): leave it out with -i.")
     else:
         refuse(files, given_options(files), "this is for files of text: give them with -i, and not --in.")
-    set_threads(threads)
     output.check()
     if files.input:
         _search_files(where, files, model, output, engine, options)

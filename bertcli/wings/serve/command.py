@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
-from bertcli.cli.job import open_as, set_threads
-from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, ThreadOptions, wrong
+from bertcli.cli.job import open_as
+from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, wrong
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
@@ -68,7 +68,7 @@ class ServedEngine(EngineOptions):
     )
 
 
-def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, engine: ServedEngine) -> None:
+def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> None:
     """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
 
     bertcli serve
@@ -104,7 +104,6 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
     refuse_several(models.model, models.classifier, models.adapter)
-    set_threads(threads)
     from bertcli.engine.threads import thread_count
     from bertcli.tasks.running.batches import BATCH_TOKENS
     from bertcli.wings.serve.run import serve as run
@@ -122,8 +121,6 @@ def serve(models: ServedModels, options: ServeOptions, threads: ThreadOptions, e
             LabelModelOptions(),
             model=name if models.model else None,
             revision=models.revision,
-            cache_dir=models.cache_dir,
-            offline=models.offline,
             adapter=models.adapter,
             classifier=models.classifier,
         )
