@@ -7,5 +7,5 @@ arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables b
 search            the rows of a file of vectors that are nearest to a query
 search_index      the file of `search --index`
 sparse_rows       sparse vectors of many texts
-companion_files   names of the files beside a result: FILE.errors.jsonl, FILE.settings.json
+files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json
 """

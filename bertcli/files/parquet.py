@@ -17,7 +17,7 @@ import numpy as np
 from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.files.read.line_reader import LONGEST_LINE, check_readable
 from bertcli.files.read.rows import InputFile, RowColumns, unusable
-from bertcli.files.read.vector_reader import NOTES, TYPES, WHOLE, Numbers, StoredVectors, no_vectors
+from bertcli.files.read.vector_reader import NOTES, TYPES, WHOLE, AnyNumbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
 from bertcli.folder.files import open_regular
@@ -187,7 +187,7 @@ def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
         except (arrow.ArrowException, OSError, ValueError) as error:
             raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
-    def blocks(name: str, count: int) -> Iterator[Numbers]:
+    def blocks(name: str, count: int) -> Iterator[AnyNumbers]:
         with opened() as table:
             arrow_type = table.schema.field(name).type
             listed = hasattr(arrow_type, "value_field")
@@ -207,7 +207,7 @@ def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
     return StoredVectors(path, arrays, "embedding", notes).checked()
 
 
-def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> Numbers:
+def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> AnyNumbers:
     if lists.flatten().null_count:
         raise no_vectors(path, "has vectors with nulls in them")
     if set(lists.value_lengths().to_pylist()) - {width, None}:

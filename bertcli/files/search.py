@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import VectorFormat, ending_of, endings, format_of
-from bertcli.files.read.vector_reader import Numbers, StoredVectors
+from bertcli.files.read.vector_reader import AnyNumbers, StoredVectors
 from bertcli.files.write.vector_writer import quantize, stored_width
 from bertcli.ranking import ROUNDING, best_first
 
@@ -99,7 +99,7 @@ class Best:
         return Nearest(np.array(rows).reshape(queries, -1), np.array(scores).reshape(queries, -1), self.count)
 
 
-def similarities(x: Numbers, y: Numbers, how: str = "cosine") -> Scores:
+def similarities(x: AnyNumbers, y: AnyNumbers, how: str = "cosine") -> Scores:
     """Similarities [..., n, m] of the rows of x [..., n, width] and y [..., m, width]; larger means more similar.
 
         cosine x · y / (|x| |y|), 0 for a zero vector;   dot x · y;   euclidean −|x − y|;   manhattan −Σ |x_i − y_i|

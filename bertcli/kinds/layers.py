@@ -20,7 +20,7 @@ from bertcli.weights.tensors import open_tensors
 
 # Class in torch.nn -> name here; for the logits of a cross-encoder, and for a Dense layer.
 CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}
-ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "Sigmoid": "sigmoid", "ReLU": "relu", "GELU": "gelu",
+MODULE_ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "Sigmoid": "sigmoid", "ReLU": "relu", "GELU": "gelu",
                "SiLU": "silu"}  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, st
     config.one_of("module_input_name", (input_name,))
     output = config.one_of("module_output_name", (input_name, SCORES) if input_name == SENTENCE else (input_name,))
     name = config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    activation = _activation(name, ACTIVATIONS, "has the activation_function", config.file)
+    activation = _activation(name, MODULE_ACTIVATIONS, "has the activation_function", config.file)
     shape = (config.get("out_features"), config.get("in_features"))
     shapes: dict[str, tuple[Any, ...]] = {"linear.weight": shape}
     if config.flag("bias", True):

@@ -183,7 +183,7 @@ class Config:
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:
         """The configuration from config.json's keys; BertcliError for keys that are missing or make no sense."""
-        data = cls.from_older_keys(data)
+        data = cls.normalized(data)
         cls._refuse_what_does_not_run(data)
         values = {item.name: data[item.name] for item in fields(cls) if data.get(item.name) is not None}
         values |= {"architectures": texts(data, "architectures"), "id2label": _labels(data.get("id2label"))}
@@ -192,7 +192,7 @@ class Config:
         return cls(**values)
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """config.json's keys in the form of the fields, lists as checked tuples, for a family that has any."""
         return data
 

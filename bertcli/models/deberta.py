@@ -19,7 +19,7 @@ from bertcli.network.heads import MaskedLM, Network, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import add, embed, gather, scores
 from bertcli.network.position_ops import add_by_key, add_by_query, bucket_scores, convolve
-from bertcli.network.prenorm import NewNorm
+from bertcli.network.prenorm import NormKeepingInput
 from bertcli.tracing.dispatch import Array, Integers
 
 
@@ -118,7 +118,7 @@ class Encoder(encoder.Layers[Relative]):
 
     layers: tuple[EncoderLayer, ...] = parts("L")
     relative: Array = parameter("K H")
-    relative_norm: NewNorm | None = part(when="has_relative_norm", features="H")
+    relative_norm: NormKeepingInput | None = part(when="has_relative_norm", features="H")
     buckets: int = setting("position_buckets")
     farthest: int = setting("farthest")
 
@@ -180,7 +180,7 @@ class DebertaConfig(Config):
     title: ClassVar[str] = "DeBERTa"
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """With pos_att_type, "p2c|c2p" in older files, as a tuple."""
         terms = data.get("pos_att_type")
         listed = terms.lower().split("|") if isinstance(terms, str) else texts(data, "pos_att_type")

@@ -47,10 +47,10 @@ class DebertaV1Config(deberta.DebertaConfig):
     model_type: str = "deberta"
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Without the keys of version 2, which this code does not read."""
         later = ("position_buckets", "norm_rel_ebd", "share_att_key", "conv_kernel_size")
-        return super().from_older_keys({key: value for key, value in data.items() if key not in later})
+        return super().normalized({key: value for key, value in data.items() if key not in later})
 
 
 OWN = r"encoder.layer.\1.attention.self."

@@ -59,7 +59,7 @@ class DistilBertConfig(Config):
     title: ClassVar[str] = "DistilBERT"
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """BERT's keys for DistilBERT's own; of BERT's its code reads three sizes, and eps is always the default."""
         for key in ("dim", "n_layers", "n_heads"):
             agreed(data, key, cls.names[key])

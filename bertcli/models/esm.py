@@ -19,7 +19,7 @@ from bertcli.network.encoder import FeedForward
 from bertcli.network.heads import FirstTokenClassifier, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import drop_masks, embed
-from bertcli.network.prenorm import NewNorm, NormedNetwork
+from bertcli.network.prenorm import NormedNetwork, NormKeepingInput
 from bertcli.network.rotary import Attention
 from bertcli.tracing.dispatch import Array
 
@@ -42,9 +42,9 @@ class Embeddings(Module):
 class EncoderLayer(prenorm.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X))"""
 
-    attention_norm: NewNorm = part(features="H")
+    attention_norm: NormKeepingInput = part(features="H")
     attention: Attention = part()
-    feed_forward_norm: NewNorm = part(features="H")
+    feed_forward_norm: NormKeepingInput = part(features="H")
     feed_forward: FeedForward = part()
 
 
@@ -52,7 +52,7 @@ class Encoder(prenorm.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
-    norm: NewNorm = part(features="H")
+    norm: NormKeepingInput = part(features="H")
 
 
 class Esm(NormedNetwork):
@@ -85,10 +85,10 @@ class EsmConfig(RotaryConfig):
     rope_types: ClassVar = {"default": ()}
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the defaults of ESM's code, which are ESM-1b's. The code has the exact GELU for any value of the key."""
         older = {"position_embedding_type": "absolute", "token_dropout": False, "layer_norm_eps": 1e-12}
-        return super().from_older_keys(older | renamed(data, {}) | {"hidden_act": "gelu", "stored_frequencies": ()})
+        return super().normalized(older | renamed(data, {}) | {"hidden_act": "gelu", "stored_frequencies": ()})
 
     def with_stored(self, stored: Mapping[str, Any]) -> Self:
         """With the inverse frequencies of the file's first layer: some were rounded when the model was trained."""

@@ -99,10 +99,10 @@ class GemmaConfig(LocalConfig):
     scaled: ClassVar = (GLOBAL,)
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Read a pad_token_id of null as no padding token, not as the default."""
         none = {"pad_token_id": -1} if data.get("pad_token_id", 0) is None else {}
-        return {**super().from_older_keys(data), **none}
+        return {**super().normalized(data), **none}
 
     @property
     def embedding_factor(self) -> float:
@@ -110,7 +110,7 @@ class GemmaConfig(LocalConfig):
         return float(self.hidden_size**0.5)
 
     @property
-    def score_terms(self) -> float:
+    def score_scale(self) -> float:
         """Scores are divided by sqrt(query_pre_attn_scalar)."""
         return self.query_pre_attn_scalar / self.head_dim
 

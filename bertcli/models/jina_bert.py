@@ -103,7 +103,7 @@ class JinaBertConfig(BertConfig):
     title: ClassVar[str] = "JinaBERT or MosaicBERT"
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the defaults of JinaBERT's code; MosaicBERT has no keys for what is the same in all of its models."""
         # JinaBERT's defaults, which do not run: a file without these keys is refused.
         values: dict[str, Any] = {"position_embedding_type": "absolute", "feed_forward_type": "original"}

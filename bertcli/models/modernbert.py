@@ -15,7 +15,7 @@ from bertcli.network import prenorm
 from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import embed, linear
-from bertcli.network.prenorm import NewNorm, NormedNetwork
+from bertcli.network.prenorm import NormedNetwork, NormKeepingInput
 from bertcli.network.rotary import Attention, Gated
 from bertcli.tracing.dispatch import Array
 
@@ -24,7 +24,7 @@ class Embeddings(Module):
     """X = LayerNorm(E_tok[ids])"""
 
     token: Array = parameter("V H")
-    norm: NewNorm = part(features="H", bias=False)
+    norm: NormKeepingInput = part(features="H", bias=False)
 
     def forward(self, batch: Packed) -> Array:
         """Token ids [token] -> [token, hidden]"""
@@ -34,9 +34,9 @@ class Embeddings(Module):
 class EncoderLayer(prenorm.EncoderLayer):
     """X = X + Attention(LayerNorm(X)), then X = X + FeedForward(LayerNorm(X)); the first layer has no first norm"""
 
-    attention_norm: NewNorm | None = part(when="attention_norms", features="H", bias=False)
+    attention_norm: NormKeepingInput | None = part(when="attention_norms", features="H", bias=False)
     attention: Attention = part(bias=False)
-    feed_forward_norm: NewNorm = part(features="H", bias=False)
+    feed_forward_norm: NormKeepingInput = part(features="H", bias=False)
     feed_forward: Gated = part(bias=False)
 
 
@@ -44,14 +44,14 @@ class Encoder(prenorm.Encoder):
     """L encoder layers, one after the other, then a norm"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
-    norm: NewNorm = part(features="H", bias=False)
+    norm: NormKeepingInput = part(features="H", bias=False)
 
 
 class Transform(Module):
     """P(x) = LayerNorm(act(x Wᵀ)), with which every head begins"""
 
     dense: Linear = part(outputs="H", inputs="H", bias=False)
-    norm: NewNorm = part(features="H", bias=False)
+    norm: NormKeepingInput = part(features="H", bias=False)
     activation: str = setting("classifier_activation")
 
     def forward(self, x: Array) -> Array:
@@ -123,13 +123,13 @@ class ModernBertConfig(LocalConfig):
     theta_keys: ClassVar = {GLOBAL: ("global_rope_theta", 160000.0), LOCAL: ("local_rope_theta", 10000.0)}
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Read a local_rope_theta of null as the θ of the other layers, not as the default."""
         is_null = "local_rope_theta" in data and data["local_rope_theta"] is None
         if is_null:
             key, default = cls.theta_keys[GLOBAL]
             data = {**data, "local_rope_theta": data.get(key, default)}
-        return super().from_older_keys(data)
+        return super().normalized(data)
 
     def check(self) -> None:
         super().check()

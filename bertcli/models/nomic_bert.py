@@ -155,7 +155,7 @@ class NomicBertConfig(RotaryConfig):
         return name
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Read older files' keys under their newer names; an activation that is no gate's is that of plain layers."""
         values = renamed(data, cls.names)
         activation = values.get("hidden_act")
@@ -165,7 +165,7 @@ class NomicBertConfig(RotaryConfig):
         activation_of_gate = {"swiglu": "silu", "geglu": "gelu"}
         values["is_gated"] = activation in activation_of_gate if is_older else True
         values["hidden_act"] = activation_of_gate.get(str(activation), activation)
-        return super().from_older_keys(values)
+        return super().normalized(values)
 
     def check(self) -> None:
         super().check()

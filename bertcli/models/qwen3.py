@@ -75,7 +75,7 @@ class Qwen3Config(LocalConfig):
     names: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Drop windows whose size is null, and keys that transformers ignores."""
         causal = data.get("is_causal", True)
         for key in BOTH_WAYS:
@@ -84,7 +84,7 @@ class Qwen3Config(LocalConfig):
                     f"{key} is {quoted(data[key])}, but attention is causal unless is_causal is false: set that."
                 )
         windows = data.get("use_sliding_window") if data.get("sliding_window", True) is not None else False
-        return super().from_older_keys({**data, "use_sliding_window": windows})
+        return super().normalized({**data, "use_sliding_window": windows})
 
     def check(self) -> None:
         super().check()

@@ -40,10 +40,10 @@ class RotaryConfig(Config):
     scaled: ClassVar[tuple[str, ...]] = (GLOBAL, LOCAL)
     window_left: ClassVar[Any] = None
     window_right: ClassVar[Any] = None
-    score_terms: ClassVar[Any] = 1
+    score_scale: ClassVar[Any] = 1
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Collect rope_parameters from the file's older or newer keys."""
         parameters, scaling = _object(data, "rope_parameters"), _object(data, "rope_scaling")
         differ_by_type = len(cls.theta_keys) > 1
@@ -127,9 +127,9 @@ class LocalConfig(RotaryConfig):
     names: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act"}
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Read newer files' layer_types, which override the older keys, and the fields of other `names`."""
-        values = {**super().from_older_keys(data), "layer_types": texts(data, "layer_types")}
+        values = {**super().normalized(data), "layer_types": texts(data, "layer_types")}
         return values | {name: data.get(key) for key, name in cls.names.items()}
 
     def check(self) -> None:

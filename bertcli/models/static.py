@@ -53,7 +53,7 @@ class StaticConfig(Config):
     contextual: ClassVar[bool] = False
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """BERT's key for model2vec's own."""
         return renamed(data, {"hidden_dim": "hidden_size"})
 

@@ -34,7 +34,7 @@ class SelfAttention(encoder.SelfAttention[Shared]):
     value: Linear = part(outputs="Q", inputs="H")
     output: Linear = part(outputs="H", inputs="Q")
     relative: Array | None = parameter("K A", when="has_own_bias")
-    terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D), which is 1
+    terms: float = setting("score_scale")  # scores are divided by sqrt(terms · D), which is 1
 
     def forward(self, x: Array, context: Array, batch: Packed, shared: Shared) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]"""
@@ -114,7 +114,7 @@ class T5Config(Config):
     }  # fmt: skip
 
     @classmethod
-    def from_older_keys(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Divide feed_forward_proj ("relu", "gated-gelu") in two; leave out the keys of the decoder."""
         values = renamed(data, cls.names)
         projection = values.get("feed_forward_proj", "relu" if values.get("model_type") == "t5" else "gated-gelu")
@@ -133,7 +133,7 @@ class T5Config(Config):
         return sizes | {"D": self.head_dim, "Q": sizes["A"] * self.head_dim}
 
     @property
-    def score_terms(self) -> float:
+    def score_scale(self) -> float:
         """Scores are not divided by sqrt(D)."""
         return 1 / self.head_dim
 

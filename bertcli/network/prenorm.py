@@ -16,7 +16,7 @@ from bertcli.network.rotary import Positions
 from bertcli.tracing.dispatch import Array, Integers
 
 
-class NewNorm(LayerNorm):
+class NormKeepingInput(LayerNorm):
     """BERT's LayerNorm for an x that stays as it is"""
 
     def forward(self, x: Array) -> Array:
@@ -71,7 +71,7 @@ class EncoderLayer(Module, abstract=True):
 class NormedLayers(Layers[S], abstract=True):
     """Layer after layer, then a norm"""
 
-    norm: NewNorm | RMSNorm
+    norm: NormKeepingInput | RMSNorm
 
     def forward(self, x: Array, batch: Packed, rows: Integers | None = None) -> Array:
         """The last layer's output [token, hidden], normed; with `rows` (ascending) only those: [row, hidden]."""

@@ -29,7 +29,7 @@ class Attention(encoder.SelfAttention[Positions]):
     scaling: float = setting("rope_scaling")  # of what was turned
     window_left: int | None = setting("window_left")  # how far back a token sees; None: to the text's beginning
     window_right: int | None = setting("window_right")  # how far on; None: to the end
-    terms: float = setting("score_terms")  # scores are divided by sqrt(terms · D)
+    terms: float = setting("score_scale")  # scores are divided by sqrt(terms · D)
 
     def projected(self, x: Array, context: Array, positions: Positions) -> tuple[Array, Array, Array]:
         """R(Q) [query, head·size], R(K) and V [key, head·size], each key head as often as query heads share it"""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.companion_files import ERRORS
+from bertcli.files.files_beside import ERRORS
 from bertcli.files.write import resumable_output
 from bertcli.files.write.resumable_output import ResumableOutput, save
 

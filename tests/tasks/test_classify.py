@@ -73,11 +73,11 @@ def test_classify_says_what_another_head_is_for(head: str, command: str, made: M
 
 
 def test_classify_scores_of_extreme_logits() -> None:
-    from bertcli.tasks.parts.scores import ACTIVATIONS
+    from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 
     logits = np.array([[-1e4, 0.0, 1e4]])
-    assert ACTIVATIONS["sigmoid"](logits).tolist() == [[0.0, 0.5, 1.0]]
-    assert ACTIVATIONS["softmax"](logits).tolist() == [[0.0, 0.0, 1.0]]
+    assert SCORE_FUNCTIONS["sigmoid"](logits).tolist() == [[0.0, 0.5, 1.0]]
+    assert SCORE_FUNCTIONS["softmax"](logits).tolist() == [[0.0, 0.0, 1.0]]
 
 
 def test_classify_next_sentence_head(mlm: Model, made: Made) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, first_line, quoted
-from bertcli.files.companion_files import SETTINGS_FILE
+from bertcli.files.files_beside import SETTINGS_FILE
 from bertcli.folder.files import read_object
 
 T = TypeVar("T")
@@ -27,9 +27,9 @@ TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", 
 WHOLE = np.dtype(np.int64)  # of ORIGIN
 # Settings that a query's vector needs.
 SETTING_TYPES = {"pooling": str, "layer": list, "normalize": bool, "truncate_dim": int}
-Numbers = NDArray[Any]
-Readers = Mapping[str, Callable[[], Numbers]]
-Blocks = Callable[[int], Iterator[Numbers]]  # reads an array, so many rows at a time
+AnyNumbers = NDArray[Any]
+Readers = Mapping[str, Callable[[], AnyNumbers]]
+Blocks = Callable[[int], Iterator[AnyNumbers]]  # reads an array, so many rows at a time
 
 
 class StoredVectors(NamedTuple):
@@ -54,7 +54,7 @@ class StoredVectors(NamedTuple):
             raise no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
         return found
 
-    def blocks(self, count: int) -> Iterator[Numbers]:
+    def blocks(self, count: int) -> Iterator[AnyNumbers]:
         """Yield the vectors [row, width], `count` rows at a time; uint8 rows hold bits, eight in a byte."""
         for block in self.arrays[self.name](count):
             if block.ndim != 2:
@@ -63,7 +63,7 @@ class StoredVectors(NamedTuple):
             _check_type(self.file, block.dtype, TYPES)
             yield block
 
-    def scaled(self, count: int) -> Iterator[Numbers]:
+    def scaled(self, count: int) -> Iterator[AnyNumbers]:
         """Yield the vectors with int8 rows multiplied by their scales. Errors: BertcliError if a row has no scale."""
         name = next((name for name in SCALES if name in self.arrays), None)
         scales = self.arrays[name](count) if name else repeat(np.empty(0))
@@ -129,7 +129,7 @@ def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVecto
     return StoredVectors(path, arrays, "embeddings", notes).checked()
 
 
-def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Numbers]:
+def _blocks(path: Path, read: Callable[[], AnyNumbers], count: int) -> Iterator[AnyNumbers]:
     array = read()
     if not array.ndim:
         raise no_vectors(path, "holds an array (), not rows of numbers one after another")
@@ -137,6 +137,6 @@ def _blocks(path: Path, read: Callable[[], Numbers], count: int) -> Iterator[Num
     return in_memory(array, count)
 
 
-def in_memory(array: Numbers, count: int) -> Iterator[Numbers]:
+def in_memory(array: AnyNumbers, count: int) -> Iterator[AnyNumbers]:
     """Yield blocks of rows of an array, in memory or mapped; for an array without rows, one empty block."""
     return (array[begin : begin + count] for begin in range(0, max(1, len(array)), count))

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.companion_files import ERRORS, SETTINGS_FILE
+from bertcli.files.files_beside import ERRORS, SETTINGS_FILE
 from bertcli.platforms import cache_folder, sync_folder
 
 if TYPE_CHECKING:

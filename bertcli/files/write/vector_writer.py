@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, ends_of
-from bertcli.files.companion_files import ERRORS
+from bertcli.files.files_beside import ERRORS
 from bertcli.files.formats import BY_ENDING, Stream, VectorFormat
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item

@@ -23,7 +23,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
-from bertcli.tasks.parts.scores import ACTIVATIONS, softmax
+from bertcli.tasks.parts.scores import SCORE_FUNCTIONS, softmax
 from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
@@ -111,7 +111,7 @@ def own_activation(model: LoadedModel) -> str:
 @dataclass(frozen=True, eq=False, repr=False)
 class _Classify(_Labels):
     head: Head
-    activation: str  # of tasks.batches.ACTIVATIONS
+    activation: str  # of SCORE_FUNCTIONS in tasks/parts/scores.py
     by_default: bool  # the head was not asked for
 
     def check(self, item: Item) -> None:
@@ -127,7 +127,7 @@ class _Classify(_Labels):
         sentences = [item.tokens for item in items]
         of_texts = label_logits_of_each(self.model, self.head, sentences, self.read_options.batch_tokens)
         for item, logits in zip(items, of_texts, strict=True):
-            yield self.record(item, ACTIVATIONS[self.activation](logits))
+            yield self.record(item, SCORE_FUNCTIONS[self.activation](logits))
 
 
 # -------------------------------------------------------------------------------------------------------- alternatives

@@ -27,7 +27,7 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.parts.late import Matching, matching
 from bertcli.tasks.parts.prepared import for_role
-from bertcli.tasks.parts.scores import ACTIVATIONS
+from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tasks.running.batches import check_needs
@@ -132,7 +132,7 @@ class ByQuery(Texts):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankTask(RecordTask):
-    """Pairs of query and document; `activation` is one of tasks.batches.ACTIVATIONS."""
+    """Pairs of query and document; `activation` is one of SCORE_FUNCTIONS in tasks/parts/scores.py."""
 
     activation: str
     top_k: int | None  # of each query's documents; None: all
@@ -165,7 +165,7 @@ class RankTask(RecordTask):
             raise BertcliError(f"{item.title} has a query, but no document to rank.")
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        activate = ACTIVATIONS[self.activation]
+        activate = SCORE_FUNCTIONS[self.activation]
         for item, logit in zip(items, self.logits(items), strict=True):
             (score,) = activate(np.array([logit]))
             yield {

@@ -19,7 +19,7 @@ def sigmoid(logits: Numbers) -> Numbers:
 
 
 # Scores from logits [label], or [text, label].
-ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {
+SCORE_FUNCTIONS: dict[str, Callable[[Numbers], Numbers]] = {
     "softmax": softmax,
     "sigmoid": sigmoid,
     "none": lambda logits: logits,

@@ -342,7 +342,7 @@ def _silu(x: OnnxValue) -> OnnxValue:
     return x * x.node("Sigmoid")
 
 
-ACTIVATIONS: dict[str | None, Callable[[OnnxValue], OnnxValue]] = {  # by their names in config.json
+ACTIVATION_RULES: dict[str | None, Callable[[OnnxValue], OnnxValue]] = {  # by their names in config.json
     None: lambda x: x, "relu": lambda x: x.node("Relu"), "tanh": lambda x: x.node("Tanh"),
     "sigmoid": lambda x: x.node("Sigmoid"),
     "gelu": _gelu, "gelu_new": _gelu_tanh, "gelu_pytorch_tanh": _gelu_tanh, "gelu_fast": _gelu_tanh,
@@ -351,9 +351,9 @@ ACTIVATIONS: dict[str | None, Callable[[OnnxValue], OnnxValue]] = {  # by their 
 
 
 def activated(x: OnnxValue, activation: str | None) -> OnnxValue:
-    if activation not in ACTIVATIONS:
+    if activation not in ACTIVATION_RULES:
         raise RuntimeError(f"The activation {activation} has no ONNX rule.")
-    return ACTIVATIONS[activation](x)
+    return ACTIVATION_RULES[activation](x)
 
 
 def _scaled(x: OnnxValue, terms: float) -> OnnxValue:

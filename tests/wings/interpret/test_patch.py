@@ -18,7 +18,7 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.wings.interpret import options
 from bertcli.wings.interpret.compute import patch as module
-from bertcli.wings.interpret.compute.parts import ACTIVATIONS, LAYERS
+from bertcli.wings.interpret.compute.parts import LAYERS, PATCHED_PLACES
 from bertcli.wings.interpret.compute.patch import Patching, patches, run_of
 from bertcli.wings.interpret.compute.patch import draw as patch_page
 from bertcli.wings.interpret.compute.target import result_of, sentence_of
@@ -36,7 +36,7 @@ def texts_of(model: Model) -> tuple[str, str]:
 def test_patch_equals_hooks_in_pytorch(family: str, tmp_path: Path) -> None:
     model, golden = bertcli.load(folder_of(tmp_path / family, family)), GOLDEN[family]
     a, b = texts_of(model)
-    for kind in ACTIVATIONS:
+    for kind in PATCHED_PLACES:
         found = bertcli.patch(model, a, b, of=kind, direction="both")  # type: ignore[arg-type]
         assert (found.value_b, found.value_a) == pytest.approx(
             [golden[way]["value"] for way in ("denoise", "noise")], abs=1e-5
@@ -72,7 +72,7 @@ def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_pa
     layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
     for layer in (0, 1, layers):
         assert run.values(LAYERS, layer, [whole, []]) == pytest.approx([run.source.value, run.base.value], abs=1e-5)
-    for kind in ACTIVATIONS[1:]:
+    for kind in PATCHED_PLACES[1:]:
         same = run._replace(source=run.base)
         assert same.values(kind, layers - 1, [whole] * heads, range(heads)) == pytest.approx(
             [run.base.value] * heads, abs=1e-5
@@ -173,7 +173,7 @@ def test_patch_refuses_results_that_hardly_differ(made: Made, monkeypatch: pytes
 def test_patch_page_shows_all_kinds_and_marks_what_differs(made: Made) -> None:
     model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
     asked = PatchOptions("the <b>queen</b> drank [MASK]", direction="both")
-    views = patches(model, "the <b>king</b> drank [MASK]", asked, ACTIVATIONS)
+    views = patches(model, "the <b>king</b> drank [MASK]", asked, PATCHED_PLACES)
     page = patch_page(views, "a model")
     assert page.count('<table class="heat"') == 8
     assert page.count(' class="for" style="--shade: 1.000">king</mark>') == 1

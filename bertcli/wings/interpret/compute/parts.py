@@ -11,7 +11,7 @@ from typing import Any
 from bertcli.network.module import walk
 from bertcli.tracing.dispatch import Array, Module, Op
 
-LAYERS, ATTENTION, FEED_FORWARD, HEADS = ACTIVATIONS = ("layers", "attention", "feed-forward", "heads")
+LAYERS, ATTENTION, FEED_FORWARD, HEADS = PATCHED_PLACES = ("layers", "attention", "feed-forward", "heads")
 WEIGHTS = "weights"
 OF_OPS = {"attend": HEADS, "softmax": WEIGHTS}
 # The path of an encoder layer, or of its part; experts and plain layers stand where others have a gated one.

@@ -31,7 +31,7 @@ from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.wings.interpret.compute.parts import ACTIVATIONS, ATTENTION, FEED_FORWARD, HEADS, LAYERS, PartWatcher
+from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS, PATCHED_PLACES, PartWatcher
 from bertcli.wings.interpret.compute.target import (
     Target,
     TokenizedText,
@@ -80,7 +80,7 @@ def run_of(model: LoadedModel, result: Target, sentence: TokenizedText) -> TextR
         if name == HEADS:
             # The batch has one sentence.
             activations[name, layer] = array[0].copy()
-        elif name in ACTIVATIONS:
+        elif name in PATCHED_PLACES:
             activations[name, layer] = array.copy()
 
     # Damaged weights overflow; the result is checked.
@@ -432,7 +432,7 @@ def measure(
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
     """Patch the activation that the options name, or with `whole` all, for the page."""
-    return patches(model, a, options, ACTIVATIONS if whole else (options.of,), counting)
+    return patches(model, a, options, PATCHED_PLACES if whole else (options.of,), counting)
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
