@@ -83,6 +83,8 @@ class LoadedModel:
     session: "Session | None" = field(default=None, repr=False)  # ONNX Runtime's, for `original.network` only
     original: Original | None = field(default=None, repr=False)
     classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
+    # Used instead of opening the folder's: a changed copy of a model keeps the tokenizer, or has another.
+    opened_tokenizer: "Tokenizer | None" = field(default=None, repr=False)
 
     @classmethod
     def load(
@@ -254,9 +256,7 @@ class LoadedModel:
             logger.info("%s.", said)
         if not kept.layers:
             return self
-        made = replace(self, session=kept.session)
-        vars(made)["tokenizer"] = self.tokenizer
-        return made
+        return replace(self, session=kept.session, opened_tokenizer=self.tokenizer)
 
     def for_prompt(self, name: str | None) -> Self:
         """Return the model with the adapter of the task that a prompt's name chooses, such as "retrieval.query".
@@ -302,16 +302,15 @@ class LoadedModel:
             problem_type=classifier.problem_type,
         )
         heads = tuple(dict.fromkeys([*self.heads, "classifier"]))
-        made = replace(
+        return replace(
             self,
             config=labelled,
             heads=heads,
             notes=tuple(notes),
             original=Original(labelled, heads, self.network, self.name),
             classifier=classifier,
+            opened_tokenizer=self.tokenizer,
         )
-        vars(made)["tokenizer"] = self.tokenizer  # fills the cached property, since the tokenizer is open already
-        return made
 
     @property
     def folder(self) -> "Folder | None":
@@ -351,6 +350,8 @@ class LoadedModel:
     @cached_property
     def tokenizer(self) -> "Tokenizer":
         """The checkpoint's tokenizer, opened on first use."""
+        if self.opened_tokenizer is not None:
+            return self.opened_tokenizer
         from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
 
         return Tokenizer.open(self._layout(), self.config)

@@ -28,8 +28,8 @@ class ComparedOptions(EncodeOptions):
         "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
         "lasttoken, pooler.",
     )  # fmt: skip
+    normalize: None = field(default=None, init=False)  # cosines are the same
     keep_going: bool = field(default=False, init=False)
-    outputs: None = field(default=None, init=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -230,7 +230,6 @@ EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}
 # These print no result of a model, or have tests of each option: in tests/wings, test_export_command.
 OTHER_COMMANDS = {"info", "doctor", "guide", "export", "serve", "evaluate"}
 ELSEWHERE = {
-    *(("similarity", name) for name in ("--normalize", "--no-normalize")),  # cosines are the same
     ("tag", "--multi-label"),  # test_gliner.py
     *(("trace", name) for name in ("--layer", "--versus")),  # of the page: test_pass_page.py
     ("probe", "--layer"),  # of the page and of --save: test_probe.py, test_classifier.py

@@ -130,8 +130,7 @@ class Served:
                 "truncation_direction must be right: this model's chat template cannot be cut on the left."
             )
         if side is not None:
-            model = replace(model)
-            vars(model)["tokenizer"] = model.tokenizer.cutting(side)
+            model = replace(model, opened_tokenizer=model.tokenizer.cutting(side))
         return compute(spec).plan(model, spec.options(**options))
 
     def opens_model(self, options: Mapping[str, Any]) -> bool:
