@@ -1,4 +1,4 @@
-"""`Layout`: what lies where in a model's folder, and what its small files say, read once when the folder is opened.
+"""`Layout`: what lies where in a model's folder, and what its small files say, read once, when it is first asked for.
 
 Loading, tokenizer, sentence settings and late interaction take it and do not ask the folder again for what is here.
 What a file means is read beside this one: modules.py, prompts.py, transformer.py, late_interaction.py, gliner.py,
@@ -6,11 +6,10 @@ adapter.py, router.py. Not here: tensors (weights/), the tokenizer's files (toke
 module (kinds/).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from bertcli.errors import BertcliError
 from bertcli.folder.adapter import (
     TASKS_FOLDER,
     AdapterSettings,
@@ -41,105 +40,94 @@ STANFORD = "HF_ColBERT"  # the class of Stanford's late-interaction models in co
 SPARSE_FILE, LATE_FILE = "sparse_linear.pt", "colbert_linear.pt"  # of bge-m3, beside its network
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
-T = TypeVar("T")
-
-
-class RefusedSetting(NamedTuple):
-    """The message of a refusal that waits until somebody needs what was refused."""
-
-    message: str
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
     """A model's folder, understood. Made by `Layout.of`.
 
-    folder             the model's folder, with its adapter's and its base's
-    base               the layout of the base, for a folder that holds an adapter; else None
-    transformer_path   the folder of the network within `folder`; empty if it lies beside modules.json
-    tokenizer          the folder of the tokenizer's files: the adapter's if it has them, else the network's, else the
-                       base's
-    has_tokenizer      false for a model that can be counted and traced, but reads no text
-    is_static          the network is only a table of vectors (StaticEmbedding, model2vec)
-    is_known           false for a snapshot in the Hub's cache that may lack its modules.json
-    router             router_config.json of a sentence-transformers Router, of which only the route for documents is
-                       used here; None for any other model
-    task_adapters      the tasks of jina-embeddings-v5, whose own code pools the last token and normalizes; else none
-    module_types       the names of the modules' classes, empty for a class that bertcli does not know
-    token_layers       the files of bge-m3 for more outputs of a pass, of SPARSE_FILE and LATE_FILE
+    folder     the model's folder, with its adapter's and its base's
+    is_known   false for a snapshot in the Hub's cache that may lack its modules.json
 
-    Files for encoding may be damaged, or ask for what bertcli does not do; `params` counts such a model all the same.
-    What is read of them is a property, which raises the refusal when it is needed.
+    Everything else is read when it is first asked for: files for encoding may be damaged, or ask for what bertcli does
+    not do; `params` counts such a model all the same.
     """
 
     folder: Folder
-    base: "Layout | None"
-    transformer_path: str
-    tokenizer: Folder
-    has_tokenizer: bool
-    is_static: bool
     is_known: bool
-    router: JsonSettings | None
-    task_adapters: tuple[str, ...]
-    module_types: tuple[str, ...]
-    token_layers: tuple[str, ...]
-    _settings: JsonSettings | RefusedSetting
-    _modules: tuple[ModuleEntry, ...] | RefusedSetting
-    _prompts: Prompts | RefusedSetting
-    _limits: Transformer | RefusedSetting
-    _late: LateInteraction | RefusedSetting | None
-    _gliner: GlinerSettings | RefusedSetting | None
-    _adapter: AdapterSettings | RefusedSetting | None
 
     @classmethod
     def of(cls, folder: Folder) -> "Layout":
         """Read a folder. Errors: BertcliError for a damaged modules.json, a Router without a route for documents."""
-        base = None if folder.base is None else cls.of(folder.base)
-        adapter = folder.adapter
-        tasks, router = task_adapters(folder), read_router(folder)
-        entries = read_entries(folder, router, tasks)
-        types = tuple(map(type_of, entries))
-        path, is_static = "", False
+        layout = cls(folder, _is_known(folder))
         # Any other first module is refused by `modules` when an encoding needs them; `params` does not.
-        if types and types[0] in NETWORKS:
-            network = module_of(entries[0], folder.file(MODULES_FILE))
-            path, is_static = network.path, network.type == "StaticEmbedding"
-        transformer = folder.within(path)
-        tokenizer = transformer if is_static else _with_tokenizer(folder, transformer)
-
-        settings = _read(lambda: folder.optional(MODEL_FILE))
-        modules = _read(lambda: _checked(folder, entries, _needed(settings)))
-        layout = cls(
-            folder=folder,
-            base=base,
-            transformer_path=path,
-            tokenizer=tokenizer,
-            has_tokenizer=has_tokenizer(tokenizer.names),
-            is_static=is_static,
-            is_known=_is_known(folder),
-            router=router,
-            task_adapters=tasks,
-            module_types=types,
-            token_layers=tuple(filter(folder.has, (SPARSE_FILE, LATE_FILE))),
-            _settings=settings,
-            _modules=modules,
-            _prompts=_read(lambda: read_prompts(_needed(settings), tasks)),
-            _limits=_read(lambda: Transformer() if is_static or not types else read_limits(transformer)),
-            _late=None,
-            _gliner=_read(lambda: read_gliner(folder)),
-            _adapter=None if adapter is None else _read(lambda: read_adapter(adapter)),
-        )
-        return replace(layout, _late=_read(lambda: _late_of(layout)))
+        _ = layout._network, layout.base
+        return layout
 
     def resolved(self) -> "Layout":
-        """Return a copy with absolute paths."""
-        base = self.base and self.base.resolved()
-        return replace(self, folder=self.folder.resolved(), tokenizer=self.tokenizer.resolved(), base=base)
+        """Return a copy with absolute paths, which keeps what its folder has read."""
+        return Layout(self.folder.resolved(), self.is_known)
+
+    @cached_property
+    def base(self) -> "Layout | None":
+        """The layout of the base, for a folder that holds an adapter; else None."""
+        return None if self.folder.base is None else Layout.of(self.folder.base)
+
+    @cached_property
+    def task_adapters(self) -> tuple[str, ...]:
+        """The tasks of jina-embeddings-v5, whose own code pools the last token and normalizes; else none."""
+        return task_adapters(self.folder)
+
+    @cached_property
+    def router(self) -> JsonSettings | None:
+        """router_config.json of a sentence-transformers Router, of which only the route for documents is used here."""
+        return read_router(self.folder)
+
+    @cached_property
+    def _entries(self) -> list[Any]:
+        """The list in modules.json, unchecked."""
+        return read_entries(self.folder, self.router, self.task_adapters)
+
+    @cached_property
+    def module_types(self) -> tuple[str, ...]:
+        """The names of the modules' classes, empty for a class that bertcli does not know."""
+        return tuple(map(type_of, self._entries))
+
+    @cached_property
+    def _network(self) -> ModuleEntry | None:
+        """The module of the network; None without modules, or if the first of them is none."""
+        if not self.module_types or self.module_types[0] not in NETWORKS:
+            return None
+        return module_of(self._entries[0], self.folder.file(MODULES_FILE))
 
     @property
+    def transformer_path(self) -> str:
+        """The folder of the network within `folder`; empty if it lies beside modules.json."""
+        return "" if self._network is None else self._network.path
+
+    @property
+    def is_static(self) -> bool:
+        """True if the network is only a table of vectors (StaticEmbedding, model2vec)."""
+        return self._network is not None and self._network.type == "StaticEmbedding"
+
+    @cached_property
     def transformer(self) -> Folder:
         """The folder of the network and its config.json; for an adapter, see `base`."""
         return self.folder.within(self.transformer_path)
+
+    @cached_property
+    def tokenizer(self) -> Folder:
+        """The folder of the tokenizer's files: the adapter's if it has them, else the network's, else the base's."""
+        return self.transformer if self.is_static else _with_tokenizer(self.folder, self.transformer)
+
+    @cached_property
+    def has_tokenizer(self) -> bool:
+        """False for a model that can be counted and traced, but reads no text."""
+        return has_tokenizer(self.tokenizer.names)
+
+    @cached_property
+    def token_layers(self) -> tuple[str, ...]:
+        """The files of bge-m3 for more outputs of a pass, of SPARSE_FILE and LATE_FILE."""
+        return tuple(filter(self.folder.has, (SPARSE_FILE, LATE_FILE)))
 
     def for_prompt(self, name: str | None) -> Folder | None:
         """Return the folder with the adapter of the task that a prompt's name chooses; None if it is this one."""
@@ -151,54 +139,54 @@ class Layout:
             return None
         return Folder(self.folder.path, adapter=chosen)
 
-    @property
+    @cached_property
     def settings(self) -> JsonSettings:
         """The settings in config_sentence_transformers.json; empty without that file."""
-        return _needed(self._settings)
+        return self.folder.optional(MODEL_FILE)
 
-    @property
+    @cached_property
     def modules(self) -> tuple[ModuleEntry, ...]:
         """The modules, in an order that is supported; none if modules.json is absent.
 
         Errors: BertcliError for a module or an order that is not supported.
         """
-        return _needed(self._modules)
+        return _checked(self.folder, self._entries, self.settings)
 
-    @property
+    @cached_property
     def prompts(self) -> Prompts:
         """The prompts by name, and the default prompt; of a model with task adapters by "task.name", too."""
-        return _needed(self._prompts)
+        return read_prompts(self.settings, self.task_adapters)
 
     @property
     def query_prompt(self) -> str:
         """The prompt of a cross-encoder, before the first text of a pair; empty for any other model."""
         return self.prompts.default if self.settings.get("model_type") == "CrossEncoder" else ""
 
-    @property
+    @cached_property
     def limits(self) -> Transformer:
         """Settings of the Transformer module; the defaults for a static model, and without modules.json."""
-        return _needed(self._limits)
+        return Transformer() if self.is_static or not self.module_types else read_limits(self.transformer)
 
-    @property
+    @cached_property
     def late(self) -> LateInteraction | None:
         """The settings of a late-interaction model (ColBERT) in any of three layouts; None for any other model."""
-        return _needed(self._late)
+        return _late_of(self)
 
-    @property
+    @cached_property
     def gliner(self) -> GlinerSettings | None:
         """The settings of a GLiNER model, which finds entities of any type; None for any other model.
 
         Errors: BertcliError for a setting that bertcli does not run.
         """
-        return _needed(self._gliner)
+        return read_gliner(self.folder)
 
-    @property
+    @cached_property
     def adapter(self) -> AdapterSettings | None:
         """The settings of the adapter that is applied to the network; None without one.
 
         Errors: BertcliError for a setting that changes results and is not applied.
         """
-        return _needed(self._adapter)
+        return None if self.folder.adapter is None else read_adapter(self.folder.adapter)
 
     def missing_files(self) -> list[str]:
         """List the files of modules and task adapters that the folder lacks, as paths within it."""
@@ -211,21 +199,6 @@ class Layout:
             if module.type in ("Dense", "LayerNorm") and weights_file(self.folder.within(module.path)) is None:
                 names.append(f"{module.path}/{SINGLE_FILE}")
         return [name for name in names if not self.folder.file(name).is_file()]
-
-
-def _read(read: Callable[[], T]) -> T | RefusedSetting:
-    """Read a setting, or keep the refusal in its place."""
-    try:
-        return read()
-    except BertcliError as error:
-        return RefusedSetting(str(error))
-
-
-def _needed(value: T | RefusedSetting) -> T:
-    """Return what was read, or raise the refusal."""
-    if isinstance(value, RefusedSetting):
-        raise BertcliError(value.message)
-    return value
 
 
 def _with_tokenizer(folder: Folder, transformer: Folder) -> Folder:

@@ -146,13 +146,16 @@ def test_a_folder_is_understood_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [one.path for one in made] == [folder]
 
 
-def test_small_files_are_read_when_a_folder_is_opened(tmp_path: Path) -> None:
+def test_small_files_are_read_once_when_they_are_needed(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",)))
     file = folder / "config_sentence_transformers.json"
     file.write_text(json.dumps({"prompts": {"query": "Find: "}}), encoding="utf-8")
     model = bertcli.load(folder, text=False)
+    assert model.kind.prompts == {"query": "Find: "}
     file.write_text("damaged", encoding="utf-8")
     assert model.kind.prompts == {"query": "Find: "}
+    assert "query" in model.layout.prompts.named if model.layout else False
+    bertcli.load(folder, text=False)  # for counting parameters nothing of it is needed
     with pytest.raises(BertcliError, match=r"transformers\.json is not valid JSON"):
         bertcli.load(folder)
 
