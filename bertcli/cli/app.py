@@ -21,7 +21,8 @@ import bertcli
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
 from bertcli.cli.other_tools import MEANT_COMMANDS, MEANT_OPTIONS
-from bertcli.cli.process import INTERRUPTED, asked_to_end, leave_streams
+from bertcli.cli.process import asked_to_end, leave_streams
+from bertcli.cli.status import FAILED, INTERRUPTED, WRONG_USAGE
 from bertcli.errors import BertcliError
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
@@ -152,7 +153,7 @@ class CommandGroup(TyperGroup):
         """Parse arguments; `help COMMAND` is `COMMAND --help`; without any, print the page and end with status 2."""
         if not args and not ctx.resilient_parsing:  # as it is for shell completion
             typer.echo(whole(self, ctx))
-            raise typer.Exit(2)
+            raise typer.Exit(WRONG_USAGE)
         if args and args[0] == "help":
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
@@ -401,7 +402,7 @@ def reported(debug: bool) -> Iterator[None]:
             raise typer.Exit(status) from None
         with suppress(OSError):  # stderr may be closed; the exit status still tells
             print(f"Error: {_one_line(_message(error))}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise typer.Exit(FAILED) from None
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

@@ -5,7 +5,6 @@ import signal
 import sys
 from types import FrameType
 
-INTERRUPTED = 130
 _asked: list[int] = []
 
 

@@ -21,6 +21,7 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.cli.output import OutputOptions, write_results
+from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
 from bertcli.files.texts import STANDARD_INPUT
 from bertcli.report.encodable import encodable
@@ -330,7 +331,7 @@ def _search_files(
         records = [record for hits in found for record in files_of(hits, where.top_k)]
         write_results(records, output, _Names((Column("query"), Column("file"), Column("score", float)), ""))
         if not records:
-            raise SystemExit(1)  # as grep -l ends that finds nothing
+            raise SystemExit(FAILED)  # as grep -l ends that finds nothing
         return
     hits = [hit for of_query in found for hit in of_query]
     idf = passages.keywords.idf if output.is_table and shows_shades() else None

@@ -15,6 +15,7 @@ from types import FrameType
 
 import uvicorn
 
+from bertcli.cli.status import INTERRUPTED
 from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError
 from bertcli.wings.serve.app import Server
@@ -23,7 +24,6 @@ from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import Limits
 
 # The status of a process that Ctrl-C ended.
-INTERRUPTED = 130
 # Until a thread that waits for the interpreter gets it: requests are read between a batch's matrix products. Python's
 # default is ten times as long, which costs 4 % of the texts a second.
 SWITCH_SECONDS = 0.0005
