@@ -27,7 +27,6 @@ OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}
 WORDS = ("king", "tea", "the", "a", "A", "M")
 # By a prediction head's name, the purpose of a model that has it. The first that a model has counts.
 MADE_FOR = {
-    "spans": "entities of any type (GLiNER)",
     "classifier": "text classifier",
     "token_classifier": "token classifier",
     "qa": "question answering",
@@ -61,7 +60,6 @@ USES_OF_HEADS = {
     "token_classifier": ("tag",),
     "qa": ("answer",),
     "mlm": ("fill-mask", "score", "encode-sparse"),
-    "spans": ("tag", "entities"),
 }
 # The tasks of whose models more is said above than their head.
 TASKS_OF_HEADS = ("encode", "encode-sparse", "classify", "rank", "tag", "answer", "fill-mask", "score")
@@ -100,8 +98,7 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
     def runs(use: str) -> bool:
         task = spec(TASK_OF_USE.get(use, use))
         assert task is not None
-        # A model of spans has no labels but those that a request names.
-        needs_labels = use == "tag" and "spans" in model.heads
+        needs_labels = use == "tag" and model.kind.takes_labels
         options = task.options(**OPTIONS_OF_USE.get("entities" if needs_labels else use, {}))
         return accepts(lambda: compute(task).plan(model, options).limit)
 

@@ -9,11 +9,12 @@
     sparse_vectors.py    sparse vectors, and what computes them of hidden states
 
 Outside of this folder nobody asks which kind it is. A kind is a file, named in KINDS; without its line and its file a
-folder of that kind is a dense encoder. GLiNER's spans are not here yet (folder/gliner.py).
+folder of that kind is a dense encoder.
 """
 
 # By file, what it is. The first whose `read` knows a folder is the model's kind.
 KINDS = {
+    "spans": "entities of types that a request names (GLiNER)",
     "cross_encoder": "the score of a pair, from modules",
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
     "multi_vector": "a vector for each token, for late interaction (ColBERT)",

@@ -160,6 +160,11 @@ class Kind:
         return None
 
     @property
+    def takes_labels(self) -> bool:
+        """True if it finds entities of types that a request names, and of no others."""
+        return False
+
+    @property
     def pair_layers(self) -> PairLayers | None:
         """The steps to the score of a pair, if modules compute it; None if a classification head does, or nothing."""
         return None

@@ -1,0 +1,30 @@
+"""A span model (GLiNER): entities of the types that a request names, in any words, as spans of whole words.
+
+folder/gliner.py reads its settings, weights/gliner.py opens the network, tasks/parts/entities.py computes the spans.
+"""
+
+from bertcli.folder.layout import Layout
+from bertcli.kinds.kind import Kind
+from bertcli.kinds.modules import Modules, check_layers, settings
+
+
+class Spans(Kind):
+    """Entities of types that a request names."""
+
+    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+        return "entities of any type (GLiNER)"
+
+    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+        return "tag", "entities"
+
+    @property
+    def takes_labels(self) -> bool:
+        return True
+
+
+def read(layout: Layout, modules: Modules) -> Spans | None:
+    """Read the settings of a span model; None for any other model."""
+    if layout.gliner is None:
+        return None
+    check_layers(layout)
+    return Spans(**settings(layout, modules))
