@@ -84,7 +84,7 @@ def memory_rate(megabytes: int = 192) -> float:
     """Measure memory: bytes a second that all threads together read from an array larger than the caches."""
     numbers = np.ones(megabytes << 18, dtype=np.float32)
     parts = np.array_split(numbers, threads.thread_count())
-    return numbers.nbytes / _best_of(lambda: threads.share(np.max, parts), 4)
+    return numbers.nbytes / _best_of(lambda: threads.run_pieces(np.max, parts), 4)
 
 
 def advice(features: frozenset[str]) -> str | None:

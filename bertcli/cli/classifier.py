@@ -13,7 +13,7 @@ def classifier_option() -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelModelOptions(ModelOptions):
+class ClassifiedModelOptions(ModelOptions):
     """The model, and a classifier of one's own on top of it."""
 
     classifier: str | None = classifier_option()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bertcli.cli.classifier import LabelModelOptions
+from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.tasks.options import option
@@ -23,7 +23,7 @@ class SingleTexts(InputOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _LabelJob(Job):
-    model: LabelModelOptions
+    model: ClassifiedModelOptions
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -43,7 +43,7 @@ class CommandExtras:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelOptions(CommandExtras):
+class ChoiceOptions(CommandExtras):
     """The arguments of a task with labels, and the fields of its texts."""
 
     choices: bool = option(

@@ -10,14 +10,14 @@ from typing import Any
 
 from bertcli.cli.inputs import JOBS
 from bertcli.cli.job import Job
-from bertcli.cli.more import CommandExtras, LabelOptions
+from bertcli.cli.more import ChoiceOptions, CommandExtras
 from bertcli.cli.output import OutputOptions
 from bertcli.tasks.registry import TaskSpec, compute
 
 
 def groups_of(spec: TaskSpec) -> dict[str, Any]:
     """The groups of options of a task's command, by the names of `run`'s parameters."""
-    more: type[CommandExtras] = LabelOptions if spec.reads.choices else CommandExtras
+    more: type[CommandExtras] = ChoiceOptions if spec.reads.choices else CommandExtras
     if spec.vectors:
         from bertcli.cli.vectors import StorageOptions
 

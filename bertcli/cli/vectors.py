@@ -10,7 +10,7 @@ from bertcli.cli.more import CommandExtras
 from bertcli.cli.options import id_column_option, refuse, wrong
 from bertcli.files.formats import ARRAYS, SEVERAL, SINGLE, TABLES, VECTOR_TABLES
 from bertcli.report.tables import Table
-from bertcli.tasks.options import Prepared, option
+from bertcli.tasks.options import PromptedOptions, option
 from bertcli.tasks.registry import TaskSpec
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class StorageOptions(CommandExtras):
         from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
 
         words = self.tokens or (job.output.is_table)
-        shared = {field.name: getattr(options, field.name) for field in fields(Prepared)}
+        shared = {field.name: getattr(options, field.name) for field in fields(PromptedOptions)}
         return SPEC, job, EncodeSparseOptions(**shared, words=words)
 
     def _refuse_contradictions(self, spec: TaskSpec, job: Job, options: Any) -> None:

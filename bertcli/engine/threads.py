@@ -132,7 +132,7 @@ def each(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         return
     with blas.single_threaded() as alone:
         if alone and not watched():
-            share(work, pieces)
+            run_pieces(work, pieces)
         else:
             one_by_one(work, pieces)
 
@@ -151,7 +151,7 @@ def one_by_one(work: Callable[[T], object], pieces: Sequence[T]) -> None:
         work(piece)
 
 
-def share(work: Callable[[T], object], pieces: Sequence[T]) -> None:
+def run_pieces(work: Callable[[T], object], pieces: Sequence[T]) -> None:
     """Run `work` on every piece, in several threads; inside a piece of other work, one piece after the other.
 
     The calling thread works too, and waits only for pieces already begun. Every thread has the caller's context

@@ -19,7 +19,7 @@ from bertcli.network.encoder import FeedForward
 from bertcli.network.heads import FirstTokenClassifier, Pooler, TokenClassifier
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import drop_masks, embed
-from bertcli.network.prenorm import NormedNetwork, NormKeepingInput
+from bertcli.network.prenorm import NetworkOfNormedStates, NormKeepingInput
 from bertcli.network.rotary import Attention
 from bertcli.tracing.dispatch import Array
 
@@ -55,7 +55,7 @@ class Encoder(prenorm.Encoder):
     norm: NormKeepingInput = part(features="H")
 
 
-class Esm(NormedNetwork):
+class Esm(NetworkOfNormedStates):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()

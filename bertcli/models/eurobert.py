@@ -12,7 +12,7 @@ from bertcli.network import heads, prenorm
 from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import Module, fixed, parameter, part, parts, setting
 from bertcli.network.ops import linear
-from bertcli.network.prenorm import NormedNetwork, RMSNorm
+from bertcli.network.prenorm import NetworkOfNormedStates, RMSNorm
 from bertcli.network.rotary import Attention, Gated
 from bertcli.tracing.dispatch import Array
 
@@ -50,7 +50,7 @@ class Classifier(heads.FirstTokenClassifier):
     pooling: str = setting("classifier_pooling")
 
 
-class EuroBert(NormedNetwork):
+class EuroBert(NetworkOfNormedStates):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()

@@ -13,7 +13,7 @@ from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
 from bertcli.network import prenorm
 from bertcli.network.module import part, parts, setting
 from bertcli.network.ops import add, rms_norm, scale
-from bertcli.network.prenorm import LastTokenClassifier, NormedNetwork
+from bertcli.network.prenorm import LastTokenClassifier, NetworkOfNormedStates
 from bertcli.network.rotary import Gated, Positions
 from bertcli.tracing.dispatch import Array
 
@@ -36,7 +36,7 @@ class RMSNorm(prenorm.RMSNorm):
         return rms_norm(x, self.weight, eps=self.eps, offset=1, heads=heads)
 
 
-class SelfAttention(prenorm.NormedAttention):
+class SelfAttention(prenorm.QueryKeyNormAttention):
     """With norms that multiply by 1 + weight"""
 
     query_norm: RMSNorm = part(features="D")
@@ -68,7 +68,7 @@ class Encoder(prenorm.Encoder):
     norm: RMSNorm = part(features="H")
 
 
-class Gemma(NormedNetwork):
+class Gemma(NetworkOfNormedStates):
     """Token ids to hidden states, with a head to apply to them"""
 
     embeddings: Embeddings = part()

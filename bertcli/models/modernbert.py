@@ -15,7 +15,7 @@ from bertcli.network import prenorm
 from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part, parts, setting
 from bertcli.network.ops import embed, linear
-from bertcli.network.prenorm import NormedNetwork, NormKeepingInput
+from bertcli.network.prenorm import NetworkOfNormedStates, NormKeepingInput
 from bertcli.network.rotary import Attention, Gated
 from bertcli.tracing.dispatch import Array
 
@@ -88,7 +88,7 @@ class Classifier(TokenClassifier):
     pooling: str = setting("classifier_pooling")
 
 
-class ModernBert(NormedNetwork):
+class ModernBert(NetworkOfNormedStates):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()

@@ -11,7 +11,7 @@ from bertcli.network import prenorm, rotary
 from bertcli.network.encoder import Linear
 from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import part, parts
-from bertcli.network.prenorm import LastTokenClassifier, NormedNetwork, RMSNorm
+from bertcli.network.prenorm import LastTokenClassifier, NetworkOfNormedStates, RMSNorm
 from bertcli.network.rotary import Gated
 
 
@@ -37,7 +37,7 @@ class Encoder(prenorm.Encoder):
     norm: RMSNorm = part(features="H")
 
 
-class Qwen2(NormedNetwork):
+class Qwen2(NetworkOfNormedStates):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()

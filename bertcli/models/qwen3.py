@@ -14,7 +14,7 @@ from bertcli.models.static import Embeddings
 from bertcli.network import prenorm
 from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import part, parts
-from bertcli.network.prenorm import LastTokenClassifier, NormedAttention, NormedNetwork, RMSNorm
+from bertcli.network.prenorm import LastTokenClassifier, NetworkOfNormedStates, QueryKeyNormAttention, RMSNorm
 from bertcli.network.rotary import Gated
 
 
@@ -22,7 +22,7 @@ class EncoderLayer(prenorm.EncoderLayer):
     """X = X + Attention(RMSNorm(X)), then X = X + FeedForward(RMSNorm(X))"""
 
     attention_norm: RMSNorm = part(features="H")
-    attention: NormedAttention = part(bias="attention_bias")
+    attention: QueryKeyNormAttention = part(bias="attention_bias")
     feed_forward_norm: RMSNorm = part(features="H")
     feed_forward: Gated = part(bias=False)
 
@@ -38,7 +38,7 @@ class NextToken(eurobert.MaskedLM):
     """x Wᵀ: a logit for every token that may come next"""
 
 
-class Qwen3(NormedNetwork):
+class Qwen3(NetworkOfNormedStates):
     """Token ids to hidden states, with heads to apply to them"""
 
     embeddings: Embeddings = part()

@@ -18,7 +18,7 @@ from bertcli.network.heads import TokenClassifier
 from bertcli.network.module import parameter, part, parts, setting
 from bertcli.network.ops import multiply, scores
 from bertcli.network.position_ops import add_bias, relative_bias
-from bertcli.network.prenorm import NormedLayers, NormedNetwork, RMSNorm
+from bertcli.network.prenorm import LayersThenNorm, NetworkOfNormedStates, RMSNorm
 from bertcli.tracing.dispatch import Array, Integers
 
 Biases = list[Array]  # of each group of sentences [head, query, key]
@@ -70,7 +70,7 @@ class EncoderLayer(prenorm.EncoderLayer):
     feed_forward: FeedForward = part(bias=False)
 
 
-class Encoder(NormedLayers[Shared]):
+class Encoder(LayersThenNorm[Shared]):
     """L encoder layers, one after the other, then a norm; in T5 and mT5 all add the same bias to their scores"""
 
     layers: tuple[EncoderLayer, ...] = parts("L")
@@ -86,7 +86,7 @@ class Encoder(NormedLayers[Shared]):
         return batch, (positions, [relative_bias(self.relative, *pair) for pair in positions])
 
 
-class T5(NormedNetwork):
+class T5(NetworkOfNormedStates):
     """Token ids to hidden states, with a head to apply to them"""
 
     embeddings: Embeddings = part()

@@ -35,7 +35,7 @@ class RMSNorm(Module):
         return rms_norm(x, self.weight, eps=self.eps, heads=heads)
 
 
-class NormedAttention(rotary.Attention):
+class QueryKeyNormAttention(rotary.Attention):
     """With a norm of every head of queries and of keys before the rotation"""
 
     query_norm: RMSNorm = part(features="D")
@@ -68,7 +68,7 @@ class EncoderLayer(Module, abstract=True):
         return add(x, self.feed_forward(self.feed_forward_norm(x)))
 
 
-class NormedLayers(Layers[S], abstract=True):
+class LayersThenNorm(Layers[S], abstract=True):
     """Layer after layer, then a norm"""
 
     norm: NormKeepingInput | RMSNorm
@@ -83,11 +83,11 @@ class NormedLayers(Layers[S], abstract=True):
             yield self.norm(state) if n == len(self.layers) else state
 
 
-class Encoder(rotary.Layers, NormedLayers[Positions], abstract=True):
+class Encoder(rotary.Layers, LayersThenNorm[Positions], abstract=True):
     """L encoder layers that look at positions, one after the other, then a norm"""
 
 
-class NormedNetwork(Network):
+class NetworkOfNormedStates(Network):
     """A network whose encoder ends in a norm; a head's `pooling` chooses the states that it reads.
 
     "last": the last token. "mean": the mean of all tokens. "late": every token, and then the mean of the logits.
@@ -130,10 +130,10 @@ STEP_NAMES = """
 1 Multi-head attention
   EncoderLayer.attention_norm rms_norm    | RMS normalization   | Attention input
   EncoderLayer.attention_norm new_norm    | layer normalization | Attention input
-  NormedAttention.query_norm rms_norm     | RMS normalization   | Query norm
-  NormedAttention.key_norm rms_norm       | RMS normalization   | Key norm
-  NormedAttention.query_norm rotate       | rotary positions    | Rotated query
-  NormedAttention.key_norm rotate         | rotary positions    | Rotated key
+  QueryKeyNormAttention.query_norm rms_norm     | RMS normalization   | Query norm
+  QueryKeyNormAttention.key_norm rms_norm       | RMS normalization   | Key norm
+  QueryKeyNormAttention.query_norm rotate       | rotary positions    | Rotated query
+  QueryKeyNormAttention.key_norm rotate         | rotary positions    | Rotated key
 2 Add
   EncoderLayer.attention add              | residual            | Sub-layer sum
 3 Gated feed-forward
@@ -142,8 +142,8 @@ STEP_NAMES = """
 4 Add
   EncoderLayer.feed_forward add           | residual            | Encoder layer output
 Encoder output
-  NormedLayers.norm rms_norm                   | RMS normalization   | Encoder output
-  NormedLayers.norm new_norm                   | layer normalization | Encoder output
+  LayersThenNorm.norm rms_norm                   | RMS normalization   | Encoder output
+  LayersThenNorm.norm new_norm                   | layer normalization | Encoder output
 Classifier
   LastTokenClassifier.output linear       | linear              | Label logits | W_c
 """

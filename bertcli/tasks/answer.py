@@ -9,14 +9,14 @@ from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CONTEXT, QUESTION, Example, Subject
-from bertcli.tasks.options import Windows, option
+from bertcli.tasks.options import WindowOptions, option
 from bertcli.tasks.registry import QUESTIONS, Fields, Needs, TaskSpec
 
 Scoring = Literal["probability", "logits"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnswerOptions(Windows):
+class AnswerOptions(WindowOptions):
     """Find the answer to a question in a text of any length.
 
     bertcli answer -m deepset/bert-base-cased-squad2 "Who?" --context "Ann did."

@@ -8,14 +8,14 @@ from bertcli.files.texts import Pairs
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
-from bertcli.tasks.options import Prepared, numbers, option
+from bertcli.tasks.options import PromptedOptions, numbers, option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EncodeOptions(Prepared):
+class EncodeOptions(PromptedOptions):
     """Turn texts into vectors.
 
     bertcli encode "The cat sat on the mat." --format json
@@ -79,7 +79,7 @@ class EncodeOptions(Prepared):
     )
 
 
-def text_fields(options: Prepared) -> Fields:
+def text_fields(options: PromptedOptions) -> Fields:
     """The fields of a record that describe its text, or the part of it."""
     record: dict[str, Any] = {"index": int, "id?": (str, int)}
     if options.chunk is not None:
@@ -94,7 +94,7 @@ def record(options: EncodeOptions) -> Fields:
     return text_fields(options) | {"embedding": [float]}
 
 
-def filed(options: Prepared, *names: str) -> Table:
+def filed(options: PromptedOptions, *names: str) -> Table:
     """The table of a .csv file: a row for each record, or for each token; vectors are JSON in a cell."""
     columns = [Column("index", int), OWN_ID]
     if options.chunk is not None:

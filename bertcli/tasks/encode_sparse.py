@@ -9,7 +9,7 @@ from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import TEXT_COLUMNS, filed, text_cells, text_fields
 from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
-from bertcli.tasks.options import Prepared
+from bertcli.tasks.options import PromptedOptions
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EncodeSparseOptions(Prepared):
+class EncodeSparseOptions(PromptedOptions):
     """Options of sparse vectors; `words`: records have the pieces of the vocabulary beside their ids."""
 
     pairs: Pairs = None

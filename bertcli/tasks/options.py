@@ -182,7 +182,7 @@ class ReadOptions(Checked):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Windows(ReadOptions):
+class WindowOptions(ReadOptions):
     """Options of tasks that read long texts in overlapping windows, and never cut them."""
 
     _: KW_ONLY
@@ -197,7 +197,7 @@ class Windows(ReadOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prepared(ReadOptions):
+class PromptedOptions(ReadOptions):
     """Options of tasks that give vectors: prompts, and chunks of long texts."""
 
     _: KW_ONLY

@@ -9,7 +9,7 @@ from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
-from bertcli.tasks.options import Windows, option, separated
+from bertcli.tasks.options import WindowOptions, option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
 
 NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
@@ -20,7 +20,7 @@ Aggregation = Literal["none", "simple", "first", "max", "average"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TagOptions(Windows):
+class TagOptions(WindowOptions):
     """Find the names, places or other entities in texts of any length.
 
     bertcli tag -m dslim/bert-base-NER "Angela Merkel visited Paris."

@@ -57,7 +57,7 @@ class ChatTemplate(NamedTuple):
 
         Errors: BertcliError if there is no template, or if it does more than insert the two texts.
         """
-        source, file = template_of(folder), folder.file(FILE if folder.has(FILE) else "tokenizer_config.json")
+        source, file = chat_template_of(folder), folder.file(FILE if folder.has(FILE) else "tokenizer_config.json")
         if source is None:
             raise unusable(file, "has no chat_template, which this model needs for its pairs of texts")
         try:
@@ -96,10 +96,10 @@ class ChatTemplate(NamedTuple):
 
     def apply(self, whole: Side, original: EncodeInput, ending: Sequence[int]) -> Template:
         """Make the template of a tokenized pair; `whole` are the tokens of the filled text, which end with `ending`."""
-        return _template_of(whole, self.of(original.text, original.pair or "")[1], original.max_length, ending)
+        return _template_around(whole, self.of(original.text, original.pair or "")[1], original.max_length, ending)
 
 
-def template_of(folder: Folder) -> str | None:
+def chat_template_of(folder: Folder) -> str | None:
     """Read the chat template of a folder; if it has several, the one named "default"; None without one."""
     if folder.has(FILE):
         try:
@@ -162,7 +162,7 @@ def _message(expression: str, prompt: str) -> Part:
     raise ValueError(quoted(expression.strip()))
 
 
-def _template_of(whole: Side, spans: Sequence[TextSpan], room: int | None, ending: Sequence[int]) -> Template:
+def _template_around(whole: Side, spans: Sequence[TextSpan], room: int | None, ending: Sequence[int]) -> Template:
     """Make the template of a text and its pair at `spans` of a filled text; all other tokens count as special.
 
     If more than `room` tokens result, the later of the two is cut, followed by `ending`. Errors: BertcliError if there

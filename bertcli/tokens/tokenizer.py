@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bertcli.tokens.chat import ChatTemplate
 
 SPACES = ("Ġ", "▁")  # the space in pieces of byte-level BPE, and of sentencepiece
+ALONE, PAIRED = False, True  # places of the templates of single texts and of pairs
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
 
 logger = logging.getLogger("bertcli")
@@ -68,7 +69,7 @@ class Tokenizer:
             (self._tokens_around(paired=False), self._tokens_around(paired=True)) if settings.adds_special else bare
         )
         self._segments = config.segment_count if config and self._has_segments else None
-        self._check_segments(self._templates[False])
+        self._check_segments(self._templates[ALONE])
         for token in chain(*self._templates):
             self._check_id(token.id, "around texts")
 
@@ -275,7 +276,7 @@ class Tokenizer:
         if max_length is not None:
             self.check_length(max_length, paired=bool(seconds))
         if seconds:
-            self._check_segments(self._templates[True])
+            self._check_segments(self._templates[PAIRED])
         if seconds and self._segments_disputed:
             self._segments_disputed = False  # logged once
             segment, version, other_version = (1, 4, 5) if self._has_segments else (0, 5, 4)
@@ -299,7 +300,7 @@ class Tokenizer:
         size = self.vocab_size if self._rows is None else min(self.vocab_size, self._rows)
         if wrong := [id for id in ids if not 0 <= id < size]:
             raise BertcliError(f"The id {quoted(wrong[0])} is not in the vocabulary, whose ids are 0 to {size - 1}.")
-        template = self._templates[False]
+        template = self._templates[ALONE]
         at = next(number for number, token in enumerate(template) if token.side is not None)
         before, after = ([token.id for token in some] for some in (template[:at], template[at + 1 :]))
         inner = [*ids]
@@ -325,7 +326,7 @@ class Tokenizer:
 
     def around(self, ids: Sequence[int]) -> tuple[list[int], list[int], int]:
         """Put the special tokens around ids of a text: all ids, their segments, and the number of the text's first."""
-        template = self._templates[False]
+        template = self._templates[ALONE]
         first = next(number for number, token in enumerate(template) if token.side is not None)
         side = Listed([*ids], [(0, 0)] * len(ids), [None] * len(ids))
         return *Template(template, (side,), (slice(None),)).numbers(), first

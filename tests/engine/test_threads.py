@@ -25,7 +25,7 @@ import os, signal, sys, threading
 from bertcli.engine import blas, threads
 blas.set_threads(2)
 threads.set_thread_count(2)
-threads.share(lambda _: None, range(4))
+threads.run_pieces(lambda _: None, range(4))
 before, inside = blas.threads(), threading.Event()
 
 def stay() -> None:
@@ -45,7 +45,7 @@ def work(_: int) -> None:
     both.wait()  # breaks unless another thread is here as well
     names.append(threading.current_thread().name)
 
-threads.share(work, range(2))
+threads.run_pieces(work, range(2))
 assert sorted(names) == ["MainThread", "bertcli_0"], names
 assert blas.threads() == before
 with blas.single_threaded():
@@ -157,7 +157,7 @@ def test_threads_cannot_be_chosen_once_numpy_is_loaded() -> None:
 def test_threads_do_every_piece_once() -> None:
     for count in (0, 1, 2, 3, 100):
         done: list[int] = []
-        threads.share(done.append, range(count))
+        threads.run_pieces(done.append, range(count))
         assert sorted(done) == list(range(count))
 
 
@@ -169,7 +169,7 @@ def test_threads_work_at_the_same_time_and_know_it() -> None:
         both.wait()  # breaks unless another thread is here as well
         assert threads.sharing()
 
-    threads.share(work, range(2))
+    threads.run_pieces(work, range(2))
     assert not threads.sharing()
 
 
@@ -179,9 +179,9 @@ def test_threads_do_work_within_work_in_place() -> None:
 
     def work(_: int) -> None:
         here = threading.current_thread()
-        threads.share(lambda _: names.append(threading.current_thread() is here), range(5))
+        threads.run_pieces(lambda _: names.append(threading.current_thread() is here), range(5))
 
-    threads.share(work, range(4))
+    threads.run_pieces(work, range(4))
     assert names == [True] * 20
 
 
@@ -196,9 +196,9 @@ def test_threads_raise_an_error_and_end_the_work(failing: int) -> None:
             raise ValueError(f"piece {piece}")
 
     with pytest.raises(ValueError, match=f"piece {failing}"):
-        threads.share(work, range(1000))
+        threads.run_pieces(work, range(1000))
     assert len(begun) < 1000
-    threads.share(begun.append, range(3))  # and the team goes on
+    threads.run_pieces(begun.append, range(3))  # and the team goes on
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -211,7 +211,7 @@ def test_threads_raise_an_error_of_a_helper() -> None:
             raise ValueError("of a helper")
 
     with pytest.raises(ValueError, match="of a helper"):
-        threads.share(work, range(2))
+        threads.run_pieces(work, range(2))
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -226,9 +226,9 @@ def test_threads_wait_for_no_helper_that_has_not_begun() -> None:
         assert released.wait(SECONDS)
 
     with ThreadPoolExecutor() as pool:
-        keeping = pool.submit(threads.share, keep, range(2))
+        keeping = pool.submit(threads.run_pieces, keep, range(2))
         assert helping.wait(SECONDS)
-        threads.share(done.append, range(100))
+        threads.run_pieces(done.append, range(100))
         assert done == [*range(100)]
         released.set()
         keeping.result(SECONDS)
@@ -248,10 +248,10 @@ def test_threads_go_on_after_an_interrupt_of_the_caller() -> None:
         time.sleep(0.001)
 
     with pytest.raises(KeyboardInterrupt):
-        threads.share(work, range(1000))
+        threads.run_pieces(work, range(1000))
     assert len(begun) < 1000
     done: list[int] = []
-    threads.share(done.append, range(100))
+    threads.run_pieces(done.append, range(100))
     assert sorted(done) == [*range(100)]
 
 
@@ -261,7 +261,7 @@ def test_threads_have_numpys_error_settings() -> None:
         assert np.geterr()["over"] == "raise"
 
     with np.errstate(over="raise"):
-        threads.share(work, range(20))
+        threads.run_pieces(work, range(20))
 
 
 def test_threads_of_a_forked_child_are_its_own() -> None:

@@ -32,7 +32,7 @@ from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
-from bertcli.tokens.chat import template_of
+from bertcli.tokens.chat import chat_template_of
 
 logger = getLogger("bertcli")
 LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal scores differ by less than rounding
@@ -73,7 +73,7 @@ def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
 
 def _check_template(model: LoadedModel) -> None:
     """Refuse a chat template without modules.json: whether pairs go through it is then not known."""
-    if model.layout is not None and not model.layout.module_types and template_of(model.layout.transformer):
+    if model.layout is not None and not model.layout.module_types and chat_template_of(model.layout.transformer):
         raise BertcliError(
             f"{model.name} has a chat template and no modules.json that says whether pairs go through it: save the "
             "model with CrossEncoder.save_pretrained, or remove the template to have pairs read as they are."

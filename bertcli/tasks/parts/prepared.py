@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeVar
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.prompts import Role
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.options import Prepared, ReadOptions
+from bertcli.tasks.options import PromptedOptions, ReadOptions
 
-P = TypeVar("P", bound=Prepared)
+P = TypeVar("P", bound=PromptedOptions)
 
 
 class Chunking(NamedTuple):
@@ -34,7 +34,7 @@ def for_role(model: LoadedModel, role: Role, options: P) -> P:
     return replace(options, prompt_name=model.kind.prompt_name(role))
 
 
-def prepare(model: LoadedModel, options: Prepared) -> Preparation:
+def prepare(model: LoadedModel, options: PromptedOptions) -> Preparation:
     """Choose prompt and chunks: the options', else the checkpoint's default prompt.
 
     Errors: BertcliError for a name that none of its prompts has, and chunks beyond the model's limit.

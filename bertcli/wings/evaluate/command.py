@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
+from bertcli.cli.classifier import ClassifiedModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -143,7 +143,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     sample = SAMPLES.get(task, MASKED_SAMPLE)
     for name in names:
-        options = LabelModelOptions(
+        options = ClassifiedModelOptions(
             model=name, revision=models.revision, adapter=models.adapter, classifier=models.classifier
         )
         yield open_as(Model, options, sample, engine)

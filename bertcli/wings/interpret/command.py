@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bertcli.cli.classifier import LabelModelOptions
+from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import SingleTexts
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
@@ -19,7 +19,7 @@ from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
-from bertcli.wings.interpret.labelled import LabelledOptions, read_labelled
+from bertcli.wings.interpret.labelled import LabelledTextOptions, read_labelled
 from bertcli.wings.interpret.registry import ViewSpec, compute
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     if spec.reads == "two models":
         return {"models": BothModels, "texts": OptionalTexts, **common, "output": output}
     if spec.reads == "labelled texts":
-        return {"data": LabelledOptions, "model": ModelOptions, **common, "output": output}
-    model = LabelModelOptions if spec.takes_classifier else ModelOptions
+        return {"data": LabelledTextOptions, "model": ModelOptions, **common, "output": output}
+    model = ClassifiedModelOptions if spec.takes_classifier else ModelOptions
     return {"texts": InputOptions, "model": model, **common, "output": output}
 
 
@@ -184,7 +184,7 @@ def _of_two_texts(spec: ViewSpec, texts: BothTexts, model: ModelOptions, options
 
 def _of_labelled_texts(
     spec: ViewSpec,
-    data: LabelledOptions,
+    data: LabelledTextOptions,
     model: ModelOptions,
     options: Any,
     output: OutputOptions,

@@ -19,7 +19,7 @@ logger = logging.getLogger("bertcli")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelledOptions:
+class LabelledTextOptions:
     """The texts, and what is true of them."""
 
     input: str | None = option(
@@ -42,7 +42,7 @@ class LabelledTexts(NamedTuple):
     labels: list[Any]
 
 
-def read_labelled(data: LabelledOptions, options: ProbeOptions) -> LabelledTexts:
+def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledTexts:
     """Read the file. Rows without a label are left out like unusable ones, and a note has their number.
 
     Wrong usage is a typer.BadParameter.

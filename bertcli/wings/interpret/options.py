@@ -1,4 +1,4 @@
-"""The options that several views share: maximum length (`Cut`) and the target (`TargetOptions`)."""
+"""The options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -7,7 +7,7 @@ from bertcli.tasks.options import Checked, option
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cut(Checked):
+class CutOptions(Checked):
     """The option of every view: how many tokens a text may have."""
 
     _: KW_ONLY
@@ -15,7 +15,7 @@ class Cut(Checked):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TargetOptions(Cut):
+class TargetOptions(CutOptions):
     """The target: a label, a word at a mask, or the cosine with a text. None: the predicted label, or the best word.
 
     Errors: BertcliError for more than one of them. compute/target.py computes the result.

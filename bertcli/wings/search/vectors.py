@@ -16,13 +16,13 @@ from bertcli.tasks.compute import encode, encode_sparse
 from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.options import Prepared
+from bertcli.tasks.options import PromptedOptions
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import length_limit
 from bertcli.wings.search.index import Rows
 
-P = TypeVar("P", bound=Prepared)
+P = TypeVar("P", bound=PromptedOptions)
 # Tokens of a chunk of a long passage: a longer one is about more than one thing.
 CHUNK = 256
 # What no similarity of two vectors exceeds; the negative of a distance is at most 0.

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bertcli.cli.classifier import LabelModelOptions, classifier_option, refuse_several
+from bertcli.cli.classifier import ClassifiedModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, wrong
 from bertcli.errors import BertcliError
@@ -118,7 +118,7 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     several = len(named) > 1
     for public, name in named:
         one = replace(
-            LabelModelOptions(),
+            ClassifiedModelOptions(),
             model=name if models.model else None,
             revision=models.revision,
             adapter=models.adapter,
@@ -153,7 +153,7 @@ def _named(given: str) -> tuple[str, str]:
     return "+".join(Path(part).absolute().name if Path(part).exists() else part for part in parts), given
 
 
-def _opened(options: LabelModelOptions, engine: ServedEngine, several: bool) -> "Model":
+def _opened(options: ClassifiedModelOptions, engine: ServedEngine, several: bool) -> "Model":
     """Open a model with the engine that is named, else with ONNX Runtime where it is installed and takes the model.
 
     several: begin each note with the model's name. Errors: BertcliError.

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
-from bertcli.tasks.options import Windows
+from bertcli.tasks.options import WindowOptions
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.answers import Answer
 from bertcli.wings.serve.requests import (
@@ -184,7 +184,7 @@ class Exchange:
         special_tokens = 3
         estimate = sum(special_tokens + _length(text) // CHARACTERS_A_TOKEN for text in texts)
         # A task that reads long texts in windows cuts nothing.
-        if issubclass(spec_of_use(task).options, Windows):
+        if issubclass(spec_of_use(task).options, WindowOptions):
             return estimate
         return min(estimate, len(texts) * self.served.model.config.max_tokens)
 

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
 from bertcli.model import Model
-from bertcli.tasks.options import Windows
+from bertcli.tasks.options import WindowOptions
 from bertcli.tasks.registry import TaskSpec, compute, spec
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.stream import Speed
@@ -123,7 +123,7 @@ class Served:
         options: dict[str, Any],
     ) -> Task[Any]:
         # Cuts are reported in the answer, not as a warning. Tasks that read windows cut nothing.
-        if not issubclass(spec.options, Windows):
+        if not issubclass(spec.options, WindowOptions):
             options = {"truncation": "silent", **options}
         if side == "left" and model.tokenizer.chat is not None:
             raise BertcliError(

@@ -164,7 +164,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
     types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
     right_counts, found_counts, true_counts = (count_by_type(some, types) for some in (right, rows.found, rows.true))
-    word_counts = np.array([len(row.label[0]) for row in data.rows], float)
+    word_counts = np.array([len(words_of(row)) for row in data.rows], float)
     spelled = partial(_spelled, joiner=rows.joiner)
     return [
         Outcome(
@@ -182,9 +182,15 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     ]
 
 
+def words_of(row: Text) -> Sequence[str]:
+    """The words of a row whose label is its words and their tags."""
+    words: Sequence[str] = row.label[0]
+    return words
+
+
 def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     """Compare the tag of each word, for a model that labels tokens."""
-    words = [row.label[0] for row in data.rows]
+    words = [words_of(row) for row in data.rows]
     labels = model.config.labels
     model_form, form = form_of(labels), _form_of_data(data)
     types = {type_of(_model_tag(label, model_form), model_form) for label in labels if label != "O"}
@@ -239,7 +245,7 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     logger.info("tags are read as %s in the data (--scheme chooses another).", scheme)
     true, found, right_words = [], [], []
     for row, tags, record in zip(data.rows, gold, records, strict=True):
-        bounds = word_bounds(row.label[0])
+        bounds = word_bounds(words_of(row))
         spans = entities(tags, scheme)
         true.append({EntitySpan(type, bounds[first][0], bounds[last - 1][1]) for type, first, last in spans})
         said = record.get("entities", ())

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from bertcli.tasks.options import option
-from bertcli.wings.interpret.options import Cut
+from bertcli.wings.interpret.options import CutOptions
 from bertcli.wings.interpret.registry import ViewSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiffOptions(Cut):
+class DiffOptions(CutOptions):
     """Compare two models tensor by tensor and step by step; find where they first differ.
 
     bertcli diff bert-base-uncased --versus my-fine-tune "The cat sat on the mat."

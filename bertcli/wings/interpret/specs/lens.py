@@ -4,12 +4,12 @@ from dataclasses import KW_ONLY, dataclass
 
 from bertcli.files.texts import Pairs
 from bertcli.tasks.options import option
-from bertcli.wings.interpret.options import Cut
+from bertcli.wings.interpret.options import CutOptions
 from bertcli.wings.interpret.registry import ViewSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LensOptions(Cut):
+class LensOptions(CutOptions):
     """Logit lens: what each layer would predict, and when the answer appears.
 
     bertcli lens "She poured a cup of hot [MASK]."
