@@ -13,8 +13,8 @@ import bertcli
 from bertcli import BertcliError
 from bertcli.files.texts import from_values
 from bertcli.tasks.options import ReadOptions
-from bertcli.tasks.parts.pairs import Metric, PairsTask
 from bertcli.tasks.running.run import results
+from bertcli.wings.evaluate.minimal_pairs import Metric, PairsTask
 
 RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "pairs.json").read_text(encoding="utf-8"))
 FIRST, SECOND = zip(*RECORDED["pairs"], strict=True)

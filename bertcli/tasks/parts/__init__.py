@@ -1,1 +1,1 @@
-"""What several tasks share: pairs, chunks, targets, candidates, scores."""
+"""What several tasks share: chunks, targets, candidates, scores."""

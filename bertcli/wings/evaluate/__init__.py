@@ -7,6 +7,7 @@ evaluators/             a model run on labelled rows: an Outcome for each task
 outcome                 Outcome: arrays of results, and how figures are made of them
 figures, metrics        the table of all figures, and the functions that compute them
 bootstrap, comparison   intervals; differences of two models, and their p-values
+minimal_pairs           which of two similar texts is likelier
 logistic                logistic regression, for probe alone
 provenance              versions, digests and options of a run
 word_places             the word that a piece belongs to, where the data give the words

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from bertcli.model import Model
-from bertcli.tasks.parts.pairs import PairsTask
 from bertcli.tasks.registry import MASKED_SAMPLE, Needs
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.run import results
 from bertcli.wings.evaluate.load.labelled import Labelled
+from bertcli.wings.evaluate.minimal_pairs import PairsTask
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, means_of, usable
 
