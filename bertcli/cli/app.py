@@ -329,8 +329,8 @@ def _parameters(group: Any, hidden: bool = False) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups. hidden: help does not show them."""
     for field in fields(group):
         annotation, default, metadata = field.type, field.default, field.metadata
-        if not field.init:  # a group that this command has no use for
-            continue
+        if not field.init or field.name in getattr(group, "not_offered", ()):
+            continue  # a group or an option that this command has no use for
         if is_dataclass(annotation):
             yield from _parameters(annotation)
         elif metadata:  # a field without is no option
@@ -355,7 +355,7 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     """Make a group of options from the values of its fields. Wrong usage is a typer.BadParameter."""
     chosen: dict[str, Any] = {}
     for field in fields(group):
-        if not field.init:
+        if not field.init or field.name in getattr(group, "not_offered", ()):
             continue
         if is_dataclass(field.type):
             chosen[field.name] = _gathered(field.type, values)
@@ -364,7 +364,7 @@ def _gathered(group: Any, values: dict[str, Any]) -> Any:
     try:
         return group(**chosen)
     except BertcliError as error:  # options that contradict each other
-        named = [name_of(field) for field in declared(group) if chosen[field.name] not in (None, field.default)]
+        named = [name_of(field) for field in declared(group) if chosen.get(field.name) not in (None, field.default)]
         hint = ", ".join(name for name in named if name in str(error))
         raise typer.BadParameter(str(error), param_hint=hint or None) from None
 

@@ -45,7 +45,6 @@ class AnalyzedOptions:
         "multiple_choice, rtd, sop; or none. (default: those of the checkpoint or of config.json, else the pooler)",
     )  # fmt: skip
     vocab_size: int | None = option(None, "N", "Override the vocabulary size.")
-    num_labels: int | None = option(None, "N", "Number of classifier labels.")
     override: list[str] | None = option(
         None, "KEY=N", "Another size, by its key in config.json: num_hidden_layers=6. Repeat for more.", "--set",
     )  # fmt: skip
@@ -70,7 +69,7 @@ class AnalyzedOptions:
             if not size.isdecimal():
                 raise wrong("--set", f"{setting!r} is not KEY=N, as in num_hidden_layers=6.")
             sizes[key] = int(size)
-        return {"vocab_size": self.vocab_size, "num_labels": self.num_labels, "sizes": sizes}
+        return {"vocab_size": self.vocab_size, "sizes": sizes}
 
     @property
     def without_weights(self) -> bool:
@@ -96,11 +95,11 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
         sized = LoadedModel.variant(
             analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
         )
-        labels = analyzed.num_labels or analyzed.changes["sizes"].get("num_labels")
+        labels = analyzed.changes["sizes"].get("num_labels")
         if labels is not None and not any("C" in parameter.symbols for parameter in parameters(sized.network)):
-            raise wrong("--num-labels", "no head of this model has labels; give --heads classifier, too.")
+            raise wrong("--set", "no head of this model has labels; give --heads classifier, too.")
         return sized
-    sizes = ("--vocab-size", "--num-labels", "--set")
+    sizes = ("--vocab-size", "--set")
     refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
     arguments = options.load_arguments(
         MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s."

@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from bertcli.cli.inputs import SingleTexts
 from bertcli.cli.job import Job
 from bertcli.cli.options import LongOptions
 from bertcli.cli.output import OutputOptions, write_results
@@ -24,12 +25,20 @@ MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 M
 class ComparedOptions(EncodeOptions):
     """The options with which whole texts are encoded; every text must be usable."""
 
+    not_offered: ClassVar[tuple[str, ...]] = ("workers", "layer", "normalize")
     pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
         "lasttoken, pooler.",
     )  # fmt: skip
     normalize: None = field(default=None, init=False)  # cosines are the same
     keep_going: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparedTexts(SingleTexts):
+    """The texts that are compared: single ones, of a file with a header."""
+
+    not_offered: ClassVar[tuple[str, ...]] = ("format_in", "no_header", "delimiter")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +52,7 @@ class ComparedOutput(OutputOptions):
 class ComparedJob(Job):
     """The texts and the model of a run that is not resumed."""
 
+    texts: ComparedTexts
     output: ComparedOutput
     long: LongOptions = field(default=LongOptions(), init=False)
 

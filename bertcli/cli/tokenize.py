@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions
@@ -25,13 +26,20 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class TokenizedTexts(InputOptions):
+    """The texts, or those of a file with a header."""
+
+    not_offered: ClassVar[tuple[str, ...]] = ("format_in", "no_header", "delimiter")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenizeOptions:
     """The length at which texts are cut."""
 
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
 
 
-def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
+def tokenize(texts: TokenizedTexts, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
     """Show the word pieces a model sees in a text.
 
     bertcli tokenize "An unbelievable story"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.report.marked import MarkedTable, Passage, mark
@@ -34,6 +34,7 @@ class AnswerOptions(WindowOptions):
     file has the rows of the table, a .html file the marked contexts, too.
     """
 
+    not_offered: ClassVar[tuple[str, ...]] = ("workers", "score")
     contexts: Pairs = None  # one for each question, or one for all
     top_k: int | None = option(None, "K", "How many answers per question. (default: 1)", least=1)
     max_answer_length: int | None = option(None, "N", "Tokens of an answer, at most. (default: 15)", least=1)

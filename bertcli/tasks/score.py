@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
@@ -26,6 +27,7 @@ class ScoreOptions(ReadOptions):
     the pseudo-perplexity is exp(loss): the lower, the more likely the text.
     """
 
+    not_offered: ClassVar[tuple[str, ...]] = ("workers",)
     pairs: Pairs = None
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
     within_word: bool = option(False, "", "Mask the later pieces of a word while one of its pieces is predicted.")

@@ -34,9 +34,7 @@ def test_answer_gives_the_records_of_the_library(reader: Path, tmp_path: Path) -
     assert bertcli(*arguments, "-i", lines, "--context", CONTEXT).records == expected
 
 
-@pytest.mark.parametrize(
-    "option", [["--score", "logits"], ["--max-answer-length", "2"], ["--stride", "3"], ["--max-length", "30"]]
-)
+@pytest.mark.parametrize("option", [["--max-answer-length", "2"], ["--stride", "3"], ["--max-length", "30"]])
 def test_answer_passes_its_options_on(option: list[str], reader: Path) -> None:
     name, value = option[0].removeprefix("--").replace("-", "_"), option[1]
     asked: dict[str, Any] = {name: int(value) if value.isdecimal() else value}

@@ -327,7 +327,7 @@ def test_commands_truncation(mode: str, status: int, model: Path) -> None:
         assert [record["truncated"] for record in json.loads(result.out)] == [False, True, True]
 
 
-@pytest.mark.parametrize(("batch_tokens", "options"), [(1, []), (7, []), (1536, ["--workers", "2"])])
+@pytest.mark.parametrize(("batch_tokens", "options"), [(1, []), (7, []), (1536, ["--threads", "1"])])
 def test_commands_work_options_change_nothing(
     batch_tokens: int, options: list[str], model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,7 +132,9 @@ def test_params_folding_parts_names_where_people_would() -> None:
 def test_params_sizes_are_taken_from_the_command_line() -> None:
     shaped = json.loads(result("--variant", "tiny", "--seq-len", "7", "--batch-size", "2", "--format", "json"))
     assert shaped["rows"][0]["output_shape"] == "(2, 7, 128)"
-    labeled = json.loads(result("--variant", "tiny", "--heads", "classifier", "--num-labels", "9", "--format", "json"))
+    labeled = json.loads(
+        result("--variant", "tiny", "--heads", "classifier", "--set", "num_labels=9", "--format", "json")
+    )
     assert labeled["rows"][-1]["params"] == 9 * 128 + 9
 
 
@@ -255,7 +257,6 @@ def test_params_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, ch
         ["--variant", "base", "--versus", "large", "-o", "x.dot"],
         ["--variant", "base", "--versus", "large", "--formulas"],
         ["--variant", "huge"],
-        ["--variant", "base", "--num-labels", "7"],
         ["--variant", "base", "--set", "num_labels=7"],
         ["--variant", "base", "--style", "keras", "--depth", "1"],
         ["--style", "torch"],

@@ -127,7 +127,6 @@ def test_tag_resumes_and_shares_its_work(
     assert bertcli(*arguments, "-o", file, "--resume").status == 0
     whole = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert whole == found
-    assert bertcli(*arguments, "--format", "jsonl", "--workers", "2").records == found
 
 
 def test_tag_keeps_going(tagger: Path, tmp_path: Path) -> None:

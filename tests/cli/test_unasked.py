@@ -17,7 +17,7 @@ import bertcli as library
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["diff", "bert-mini-sentence", "--versus", "bert-mini-sentence", "--check"],
+        ["diff", "bert-mini-sentence", "--versus", "bert-mini-sentence", "--check", "all"],
         ["params", "--variant", "tiny"],
         ["trace", "--variant", "tiny"],
         ["info", "bert-mini-sentence"],

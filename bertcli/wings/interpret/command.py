@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import SingleTexts
@@ -31,6 +31,8 @@ logger = logging.getLogger("bertcli")
 
 # Of files that hold the rows of tables, not records.
 ROW_ENDINGS = tuple(ending for ending in TABLES if ending not in RECORDS)
+# What few texts do without: a pipe that is no lines, and tables without a header.
+FEW = ("format_in", "no_header", "delimiter")
 V = TypeVar("V", bound="View")
 
 
@@ -100,6 +102,13 @@ def show_document(view: V, output: OutputOptions, page: Callable[[V], str]) -> N
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ViewedTexts(InputOptions):
+    """The texts of a view, which are few."""
+
+    not_offered: ClassVar[tuple[str, ...]] = FEW
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class BothTexts:
     """The two texts."""
 
@@ -110,6 +119,8 @@ class BothTexts:
 @dataclass(frozen=True, eq=False, repr=False)
 class OptionalTexts(SingleTexts):
     """Texts of a command that does without: it reads no pipe unasked."""
+
+    not_offered: ClassVar[tuple[str, ...]] = (*FEW, "column")
 
     texts: list[str] | None = argument(None, "[TEXT]...", "Texts that both models run on; -i - reads them from a pipe.")
 
@@ -137,7 +148,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     if spec.reads == "labelled texts":
         return {"data": LabelledTextOptions, "model": ModelOptions, **common, "output": output}
     model = ClassifiedModelOptions if spec.takes_classifier else ModelOptions
-    return {"texts": InputOptions, "model": model, **common, "output": output}
+    return {"texts": ViewedTexts, "model": model, **common, "output": output}
 
 
 def run(spec: ViewSpec, **groups: Any) -> None:
@@ -227,8 +238,6 @@ def _of_two_models(
         rows = list(begin(texts, output))
     else:
         output.check()
-    if options.common and not options.check:
-        raise wrong("--common", "this is for --check.")
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.progress import counted
 
@@ -248,5 +257,5 @@ def _of_two_models(
     show_document(view, output, work.draw)
     if options.check and view.differs:
         raise BertcliError(view.differs)
-    if options.check and not options.common and any(view.only):
-        raise BertcliError(f"{'; '.join(view.only.lines(view.names))} (--common: only what both have matters).")
+    if options.check == "all" and any(view.only):
+        raise BertcliError(f"{'; '.join(view.only.lines(view.names))} (--check common: only what both have matters).")

@@ -1,7 +1,7 @@
 """The options of export, for Python and the command. Its work is in export.py, beside this file."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from bertcli.tasks.encode import Pooling
 from bertcli.tasks.options import Checked, option
@@ -18,6 +18,7 @@ class ExportOptions(Checked):
     than 1e-4 is refused.
     """
 
+    not_offered: ClassVar[tuple[str, ...]] = ("opset",)
     _: KW_ONLY
     head: str | None = option(
         None, "NAME",

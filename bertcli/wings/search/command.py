@@ -92,7 +92,7 @@ class SearchedFiles:
     )
     hybrid: bool = option(False, "", "Rank by keywords, too: BM25, joined by reciprocal rank fusion.")
     rerank: str | None = option(None, "DIR|HUB_ID", "Let this reranker order the 50 best hits, as bertcli rank does.")
-    context: int = option(0, "N", "Print N lines of the file before and after each hit.", "-C", "--context", least=0)
+    context: int = option(0, "N", "Print N lines of the file before and after each hit.", "-C", "--lines", least=0)
     files_with_matches: bool = option(
         False,
         "",
@@ -127,6 +127,7 @@ class _Texts(InputOptions):
 class QueryOptions(EncodeOptions):
     """The options with which a query is encoded."""
 
+    not_offered: ClassVar[tuple[str, ...]] = ("workers", "layer", "normalize", "truncate_dim")
     pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the file's vectors were made (default); mean, cls, "
         "max, lasttoken, pooler.",
@@ -301,7 +302,7 @@ def _search_files(
 
     names = searched_files(files.input or [])
     if files.context and STANDARD_INPUT in names:
-        raise wrong("--context", "standard input cannot be read a second time: give a file.")
+        raise wrong("--lines", "standard input cannot be read a second time: give a file.")
     for target in filter(None, (output.output, files.index)):
         if not os.path.exists(target):
             continue

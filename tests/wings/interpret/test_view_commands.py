@@ -90,14 +90,14 @@ def test_heads_command_sorts_and_cuts(made: Made) -> None:
 
 def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
     one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
-    same = bertcli("diff", one, "--versus", one, TEXTS[2], "--check")
+    same = bertcli("diff", one, "--versus", one, TEXTS[2], "--check", "all")
     assert (same.status, same.err) == (0, "")
-    differs = bertcli("diff", one, "--versus", other, TEXTS[2], "--check")
+    differs = bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "all")
     assert differs.status == 1
     assert differs.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
     assert "embeddings.token" in differs.out
     assert bertcli("diff", one, "--versus", other, TEXTS[2]).status == 0
-    assert bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "--tolerance", "100").status == 0
+    assert bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "all", "--tolerance", "100").status == 0
     record = json.loads(bertcli("diff", one, "--versus", other, TEXTS[2], "--format", "json").out)
     assert record["first"] == "embeddings.token"
     file = tmp_path / "diff.json"
@@ -108,7 +108,10 @@ def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
 def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "arrays.npz"
     assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "-o", file).status == 0
-    assert bertcli("diff", made(**VECTORS), "--versus", file, TEXTS[0], "--check", "--tolerance", "1e-6").status == 0
+    assert (
+        bertcli("diff", made(**VECTORS), "--versus", file, TEXTS[0], "--check", "all", "--tolerance", "1e-6").status
+        == 0
+    )
     with np.load(file) as stored:
         np.savez(tmp_path / "other.npz", unknown=stored["embeddings.token"])
     done = bertcli("diff", made(**VECTORS), "--versus", tmp_path / "other.npz", TEXTS[0])
@@ -120,30 +123,29 @@ def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path)
     for name in ("arrays.npz", "arrays.safetensors"):
         file = tmp_path / name
         assert bertcli("trace", "-m", model, TEXTS[0], "-o", file).status == 0
-        assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
+        assert bertcli("diff", model, "--versus", file, "--check", "all", "--tolerance", "1e-6").status == 0
         done = bertcli("diff", model, "--versus", file, TEXTS[1])
         assert (done.status, done.out) == (2, "")
         assert "those of another" in done.err
         assert bertcli("trace", "-m", model, "--seq-len", "7", "--batch-size", "2", "-o", file).status == 0
-        assert bertcli("diff", model, "--versus", file, "--check", "--tolerance", "1e-6").status == 0
-        other = bertcli("diff", made(**{**VECTORS, "seed": 404}), "--versus", file, "--check")
+        assert bertcli("diff", model, "--versus", file, "--check", "all", "--tolerance", "1e-6").status == 0
+        other = bertcli("diff", made(**{**VECTORS, "seed": 404}), "--versus", file, "--check", "all")
         assert other.err == "Error: embeddings.token is the first step beyond the tolerance of 0.0001.\n"
 
 
 @pytest.mark.parametrize("text", [(), (TEXTS[2],)])
 def test_diff_command_checks_that_both_have_the_same(text: tuple[str, ...], made: Made) -> None:
     one, other = made(head="pretraining", seed=31), made(head="mlm", seed=31)
-    done = bertcli("diff", one, "--versus", other, *text, "--check")
+    done = bertcli("diff", one, "--versus", other, *text, "--check", "all")
     assert done.status == 1
     assert done.err.startswith(f"Error: Only in {one}: ")
     assert "pooler.dense" in done.err
     assert "nsp.output" in done.err
     assert "Only in" in done.out
-    assert bertcli("diff", one, "--versus", other, *text, "--check", "--common").status == 0
-    assert bertcli("diff", one, "--versus", other, *text, "--common").status == 2
-    assert bertcli("diff", one, "--versus", one, *text, "--check").status == 0
+    assert bertcli("diff", one, "--versus", other, *text, "--check", "common").status == 0
+    assert bertcli("diff", one, "--versus", one, *text, "--check", "all").status == 0
     changed = made(head="mlm", seed=32)
-    assert "tolerance" in bertcli("diff", one, "--versus", changed, *text, "--check", "--common").err
+    assert "tolerance" in bertcli("diff", one, "--versus", changed, *text, "--check", "common").err
 
 
 def test_diff_command_without_a_text_shows_weights_and_digests(made: Made, tmp_path: Path) -> None:

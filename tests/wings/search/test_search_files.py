@@ -141,7 +141,7 @@ def test_search_files_reads_gzips_and_pipes(folder: Path) -> None:
     plain = hits("dog", "-i", "notes.txt")
     assert [hit["line"] for hit in packed] == [hit["line"] for hit in piped] == [hit["line"] for hit in plain]
     assert {hit["file"] for hit in piped} == {"-"}
-    assert bertcli("search", "dog", "-i", "-", "--context", "1", stdin=NOTES).status == 2
+    assert bertcli("search", "dog", "-i", "-", "--lines", "1", stdin=NOTES).status == 2
     assert "has no index" in bertcli("search", "dog", "-i", "-", "--index", "x", stdin=NOTES).error
 
 
@@ -235,7 +235,7 @@ def test_search_files_warns_of_a_pattern_that_the_shell_resolved(folder: Path) -
 
 
 def test_search_files_prints_lines_around_a_hit(folder: Path) -> None:
-    result = bertcli("search", "hold the red button", "-i", "docs/deep/manual.md", "--top-k", "1", "--context", "2")
+    result = bertcli("search", "hold the red button", "-i", "docs/deep/manual.md", "--top-k", "1", "--lines", "2")
     before, blank, hit, after, more = result.out.splitlines()
     file = "docs/deep/manual.md"
     assert (before, blank) == (f"{file}-8- ### Factory settings", f"{file}-9- ")

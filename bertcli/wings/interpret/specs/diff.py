@@ -1,6 +1,7 @@
 """The view diff: its options, whose docstring is the help. Its work is in compute/diff.py."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.options import CutOptions
@@ -12,8 +13,8 @@ class DiffOptions(CutOptions):
     """Compare two models tensor by tensor and step by step; find where they first differ.
 
     bertcli diff bert-base-uncased --versus my-fine-tune "The cat sat on the mat."
-    bertcli diff my-model --versus my-float16 "A cat." --tolerance 1e-2 --check
-    bertcli diff my-model --versus my-copy --check
+    bertcli diff my-model --versus my-float16 "A cat." --tolerance 1e-2 --check all
+    bertcli diff my-model --versus my-copy --check all
     bertcli diff my-model --versus arrays.npz
 
     With a text both models run on it, and the table has a row for each step:
@@ -37,10 +38,11 @@ class DiffOptions(CutOptions):
     tolerance: float = option(
         1e-4, "T", "Largest allowed difference, relative to the step's largest number. (default: 0.0001)", least=0
     )
-    check: bool = option(
-        False, "", "End with status 1 if something is beyond the tolerance, or exists on one side only, for CI."
-    )
-    common: bool = option(False, "", "With --check: ignore what only one of the models has.")
+    check: Literal["all", "common"] | None = option(
+        None, "WHAT",
+        "End with status 1 if something is beyond the tolerance, for CI: all, or what only one model has, too; "
+        "common: only what both have matters.",
+    )  # fmt: skip
 
 
 SPEC = ViewSpec(DiffOptions, reads="two models", position=6)
