@@ -103,7 +103,8 @@ def test_pruned_heads_are_named(tmp_path: Path) -> None:
         result = run(*arguments, folder)
         assert result.status == 1
         assert "pruned_heads is {'0': [1]}: these attention heads were cut out" in result.error
-    for pruned in ({}, {"0": []}):
+    unpruned: list[dict[str, list[int]]] = [{}, {"0": []}]
+    for pruned in unpruned:
         change(folder, load_file(sample("bert-mini-mlm") / WEIGHTS), pruned_heads=pruned)
         assert run("fill-mask", "hot [MASK].", "-m", folder).status == 0
 
