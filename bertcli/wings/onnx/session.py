@@ -7,6 +7,8 @@ earlier weights or versions, and what a killed process left. The graphs of other
 """
 
 import hashlib
+import json
+import logging
 import os
 import shutil
 import time
@@ -29,6 +31,8 @@ from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.tracing.dispatch import Array, Integers
 from bertcli.wings.onnx.graph import IDS, MASK, PLACES, POSITIONS, ROWS, SEGMENTS
 
+logger = logging.getLogger("bertcli")
+
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
 # times the hidden size: the number of keys to which a token attends in the time of its products (measured: 2.3 to 4.6)
@@ -37,6 +41,7 @@ OVERHEAD = 16  # tokens that take as long as a call, where that was not measured
 ONLY_FATAL = 4  # of ONNX Runtime's levels of logging: what goes wrong is raised
 
 NAME = "model.onnx"
+DIGESTS = "digests.json"  # beside a graph that is kept: the digest of each of its files
 OLD = 3600  # seconds after which another graph of the same model is removed
 Make = Callable[[Path], None]  # writes a graph's file, and others beside it
 
@@ -239,13 +244,16 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
 
 
 def open_cached(model: str, key: str, make: Make, device: str) -> Session:
-    """Open the cached graph of this key; make it if it is missing.
+    """Open the cached graph of this key; make it if it is missing, or damaged: if a digest of its files differs.
 
     Safe with several processes: a graph is made under a temporary name and renamed; the first one stays. Errors:
     BertcliError, also for a cache that cannot be written.
     """
     folder = cache_folder() / model / key
     try:
+        if folder.is_dir() and not _is_whole(folder):
+            logger.warning("the graph in %s is damaged: making it again.", folder)
+            shutil.rmtree(folder)
         if not folder.is_dir():
             _make_folder(folder, make)
     except OSError as error:
@@ -265,6 +273,7 @@ def _make_folder(folder: Path, make: Make) -> None:
         made = draft / "made"
         made.mkdir()
         make(made / NAME)
+        (made / DIGESTS).write_text(json.dumps(_digests(made)))
         for part in made.iterdir():
             with part.open("r+b") as written:
                 os.fsync(written.fileno())
@@ -275,6 +284,25 @@ def _make_folder(folder: Path, make: Make) -> None:
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Digest a graph's file, and that of its weights if it has one."""
+    with ThreadPoolExecutor(thread_count()) as pool:
+        files = sorted(folder.glob(f"{NAME}*"))
+        return dict(zip((file.name for file in files), pool.map(_digest, files), strict=True))
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "blake2b").hexdigest()
+
+
+def _is_whole(folder: Path) -> bool:
+    """True if a kept graph's files have the digests that were noted when it was made."""
+    with suppress(OSError, ValueError):
+        return bool(json.loads((folder / DIGESTS).read_bytes()) == _digests(folder))
+    return False
 
 
 def _remove_old(folder: Path) -> None:

@@ -52,6 +52,29 @@ def test_onnx_cache_makes_a_graph_once(folder: Path) -> None:
     assert make.times == 2
 
 
+def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def make(file: Path) -> None:
+        file.write_text("whole")
+        file.with_name(f"{file.name}_data").write_bytes(b"1234")
+
+    def open_it() -> str:
+        return str(open_cached("model", "key", make, "cpu").__dict__["content"])
+
+    open_it()
+    for name, damage in (("model.onnx", b"who"), ("model.onnx_data", b"1204"), (kept.DIGESTS, b"{")):
+        (folder / "key" / name).write_bytes(damage)
+        caplog.clear()
+        assert open_it() == "whole"
+        assert "is damaged: making it again." in caplog.text
+        assert (folder / "key" / "model.onnx_data").read_bytes() == b"1234"
+        caplog.clear()
+        assert open_it() == "whole"
+        assert not caplog.text
+    (folder / "key" / "model.onnx_data").unlink()
+    open_it()
+    assert (folder / "key" / "model.onnx_data").read_bytes() == b"1234"
+
+
 def test_onnx_cache_serves_several_at_once(folder: Path) -> None:
     make = Made(seconds=0.05)
     with ThreadPoolExecutor(8) as pool:
