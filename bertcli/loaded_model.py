@@ -5,7 +5,7 @@ model.py adds the tasks as methods. Not here: how a folder is found (folder/hub.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
-    from bertcli.wings.onnx.session import Session
+    from bertcli.wings.onnx.engine import OnnxEngine
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -80,7 +80,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: Engine = NUMPY
-    session: "Session | None" = field(default=None, repr=False)  # ONNX Runtime's, for `original.network` only
+    computing: "OnnxEngine | None" = field(default=None, repr=False)  # computes hidden states of `original.network`
     original: Original | None = field(default=None, repr=False)
     classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
     # Used instead of opening the folder's: a changed copy of a model keeps the tokenizer, or has another.
@@ -210,53 +210,18 @@ class LoadedModel:
             engine=engine,
             original=original,
         )
-        opened = opened._with_session()
+        if engine.name != "numpy":
+            from bertcli.wings.onnx.engine import OnnxEngine
+
+            assert opened.path is not None
+            computing = OnnxEngine.open(opened.network, opened.path, opened.config, engine.precision, engine.device)
+            opened = replace(opened, computing=computing)
         if text and layout.has_tokenizer:
-            _ = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
-            if opened.session is not None and engine.precision == "int8":
-                opened = opened._exact_enough(opened.session)
+            tokenizer = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
+            if opened.computing is not None and engine.precision == "int8":
+                computing = opened.computing.exact_enough(name, tokenizer, opened.kind.pooling, engine.force)
+                opened = replace(opened, computing=computing, opened_tokenizer=tokenizer)
         return opened if classifier is None else opened._with_classifier(classifier)
-
-    def _with_session(self) -> Self:
-        """Open ONNX Runtime, if it is the engine."""
-        return self if self.engine.name == "numpy" else replace(self, session=self._open_session())
-
-    def _open_session(self, kept: Sequence[str] = ()) -> "Session":
-        """Open ONNX Runtime for the network; with int8 the layers in `kept` stay in float32."""
-        from bertcli.wings.onnx.open_engine import open_session
-
-        assert self.path is not None
-        precision, device = self.engine.precision, self.engine.device
-        return open_session(self.network, self.path, self.config, precision=precision, device=device, kept=kept)
-
-    def _exact_enough(self, session: "Session") -> Self:
-        """Measure and log how far int8's vectors are from float32's; keep layers in float32 where that is too far.
-
-        Errors: BertcliError if it is too far with these, too, unless `force` is set.
-        """
-        from bertcli.wings.onnx import exactness
-
-        pooling = self.kind.pooling[0] if len(self.kind.pooling) == 1 else "mean"
-        tokens = self.tokenizer.encode(exactness.SENTENCES, max_length=self.config.max_tokens)
-        measured = exactness.exactness(session, self.network, tokens, pooling)
-        kept = exactness.KeptLayers((), session, measured)
-        # Damaged weights make the cosine NaN, which compares false: the tasks report NaN in results.
-        if measured.mean < exactness.WARNED and not self.engine.force:
-            kept = exactness.keep_layers(kept, self.network, self.config.aliases, tokens, pooling, self._open_session)
-        said = f"int8 of {self.name}{_in_float32(kept.layers)}: {kept.exactness}"
-        if kept.layers:
-            said += f"; with int8 throughout {measured.mean:.3f}"
-        if kept.exactness.mean < exactness.REFUSED and not self.engine.force:
-            raise BertcliError(
-                f"{said}, which is too far from it: use --engine onnx, or in Python force=True to take it as it is."
-            )
-        if kept.exactness.mean < exactness.WARNED:
-            logger.warning("%s: compare results on your own data.", said)
-        else:
-            logger.info("%s.", said)
-        if not kept.layers:
-            return self
-        return replace(self, session=kept.session, opened_tokenizer=self.tokenizer)
 
     def for_prompt(self, name: str | None) -> Self:
         """Return the model with the adapter of the task that a prompt's name chooses, such as "retrieval.query".
@@ -404,14 +369,12 @@ class LoadedModel:
     def hidden_states(self, batch: Packed, rows: Integers | None = None) -> Array:
         """Hidden states of the last layer [token, hidden], or only some `rows` (ascending), from the engine.
 
-        NumPy computes a watched pass, and a network that has replaced the checkpoint's: the session has neither.
+        NumPy computes a watched pass, and a network that has replaced the checkpoint's, which no other engine knows.
         """
-        original = self.original
-        if self.session is None or watched() or original is None or self.network is not original.network:
+        computing = self.computing
+        if computing is None or watched() or self.network is not computing.network:
             return self.network(batch, rows)
-        from bertcli.wings.onnx.session import hidden_states
-
-        hidden = hidden_states(self.session, batch)
+        hidden = computing.hidden_states(batch)
         return hidden if rows is None else hidden[rows]
 
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
@@ -448,15 +411,6 @@ class LoadedModel:
         heads = ",".join(loaded) or "none"
         opening = partial(type(self).at, heads=heads, engine=self.engine, classifier=self.classifier)
         return opening, (self.folder, self.name)
-
-
-def _in_float32(layers: Sequence[str]) -> str:
-    """Say which layers, by their paths, stay in float32; nothing of none."""
-    numbers = [str(number) for number in sorted(int(path.rpartition(".")[2]) + 1 for path in layers)]
-    if not numbers:
-        return ""
-    *others, last = numbers
-    return f" with layer{'s' * bool(others)} {', '.join(others)}{' and ' * bool(others)}{last} in float32"
 
 
 def expect_model(value: object) -> None:

@@ -21,7 +21,6 @@ from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
 from bertcli.loaded_model import EngineName
 from bertcli.wings.onnx.pass_times import rows
-from bertcli.wings.onnx.session import hidden_states
 
 Record = dict[str, Any]
 ONE, THREE = (10,), (4, 10, 15)  # tokens of short texts
@@ -77,9 +76,9 @@ def short_calls(seconds: float) -> Iterator[Record]:
     own = bertcli.load(folder)
     passes: dict[str, Callable[[Packed], Any]] = {"numpy": own.network}
     if find_spec("onnxruntime"):
-        session = bertcli.load(folder, engine="onnx").session
-        assert session is not None
-        passes["onnx"] = partial(hidden_states, session)
+        computing = bertcli.load(folder, engine="onnx").computing
+        assert computing is not None
+        passes["onnx"] = computing.hidden_states
     for name, run in passes.items():
         one, three, as_long = (best_of(partial(run, batch_of(*some)), seconds) for some in (ONE, THREE, (sum(THREE),)))
         yield {
@@ -146,8 +145,8 @@ def speeds(folder: Path) -> Iterator[Record]:
         return
     for name, path in (("MiniLM", minilm_checkpoint()), ("base", folder)):
         model = bertcli.load(path, engine="onnx", text=False)
-        assert model.session is not None
-        for row in rows(model.session, model.network, model.config.vocab_size, model.config.max_tokens):
+        assert model.computing is not None
+        for row in rows(model.computing.session, model.network, model.config.vocab_size, model.config.max_tokens):
             shape = f"{row.pop('sentences')} × {row.pop('tokens')} tokens"
             yield {"what": f"{name}, {shape}", **row}
 

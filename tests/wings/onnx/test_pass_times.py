@@ -172,4 +172,4 @@ def test_int8_that_is_far_off_is_warned_of_or_refused(made: Made, monkeypatch: p
     assert "too far from it: use --engine onnx, or in Python force=True" in bertcli(*options).error
     with pytest.raises(BertcliError, match="too far"):
         library.load(folder, engine="onnx-int8")
-    assert library.load(folder, engine="onnx-int8", force=True).session is not None
+    assert library.load(folder, engine="onnx-int8", force=True).computing is not None
