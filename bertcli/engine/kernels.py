@@ -164,6 +164,7 @@ class Activation(NamedTuple):
     work: int
 
 
+# By their names in config.json. Each has a rule for ONNX, too: ACTIVATION_RULES in wings/onnx/rules.py.
 ACTIVATIONS = {
     "gelu": Activation(_gelu, "GELU", 5),
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast"), Activation(_gelu_tanh, "GELU (tanh)", 8)),

@@ -41,7 +41,7 @@ CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n]
 class Column:
     """A column of a table, by its heading. number: right-aligned and never folded; int or float, if a file has a type.
 
-    varying, optional: the column is left out if all its cells are equal, or all are empty.
+    varying, optional: the column is left out if all its cells are equal, or all are empty; tables.py does so.
     """
 
     name: str

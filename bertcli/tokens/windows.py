@@ -1,4 +1,7 @@
-"""Split the tokens of a long text into overlapping windows, for `tag` and `answer`."""
+"""Split the tokens of a long text into overlapping windows, for `tag` and `answer`.
+
+Windows of a GLiNER model are cut between words, in tasks/parts/entities.py.
+"""
 
 from bertcli.errors import BertcliError
 from bertcli.tokens.template import Listed, Tokens

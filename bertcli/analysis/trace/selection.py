@@ -173,7 +173,7 @@ class Selection:
             return
         # 2. For all tokens the largest terms of each number, as many as fit.
         room = int(share * self.room)
-        tokens = max(map(self._rows, matrices), default=0)
+        tokens = max(map(self._row_count, matrices), default=0)
         for terms in TERMS:
             if self._take_products(matrices, tokens, terms, room):
                 return
@@ -181,7 +181,7 @@ class Selection:
         for path, matrix in matrices.items():
             head = self._rows_of_head(path, matrix)
             if head is not None:
-                self._take(self.parameters, {matrix.path: _rows(matrix.rows, head)})
+                self._take(self.parameters, {matrix.path: _chosen_rows(matrix.rows, head)})
         room = min(room, self.room)
         while tokens and not self._take_products(matrices, tokens, TERMS[-1], room):
             tokens -= 1
@@ -207,11 +207,11 @@ class Selection:
         for path in step.parameters:
             array = self._weights.get(path)
             if array is not None and array.ndim == 1:
-                kept[path] = _rows(array, outputs)
+                kept[path] = _chosen_rows(array, outputs)
         for path, rows in rows_of_tables(step, self._weights).items():
-            kept[path] = _rows(self._weights[path], rows)
+            kept[path] = _chosen_rows(self._weights[path], rows)
         if matrix is not None and outputs is not None:
-            kept[matrix.path] = _rows(matrix.rows, outputs)
+            kept[matrix.path] = _chosen_rows(matrix.rows, outputs)
         return kept
 
     def _matrix(self, step: Step) -> Matrix | None:
@@ -226,7 +226,7 @@ class Selection:
                 return None
         return matrix_of(step, self._weights)
 
-    def _rows(self, path: str) -> int:
+    def _row_count(self, path: str) -> int:
         return len(by_rows(self._trace.arrays[path]))
 
     def _take_products(self, matrices: Mapping[str, Matrix], count: int, terms: int, room: int) -> bool:
@@ -238,7 +238,7 @@ class Selection:
         steps = self._trace.steps
         for step in steps:
             if step.path in matrices:
-                matrix, rows = matrices[step.path].rows, self._first_rows(self._rows(step.path), count)
+                matrix, rows = matrices[step.path].rows, self._first_rows(self._row_count(step.path), count)
                 x = operand_of(step, steps, self._trace.arrays, self._weights)
                 self.products[step.path] = largest(x, matrix, rows, min(terms, matrix.shape[1]))
         return True
@@ -247,7 +247,7 @@ class Selection:
         """The bytes of `terms` terms of each number in `count` rows of all these products."""
         needed = 0
         for path, matrix in matrices.items():
-            rows, (outputs, inputs) = self._first_rows(self._rows(path), count), matrix.rows.shape
+            rows, (outputs, inputs) = self._first_rows(self._row_count(path), count), matrix.rows.shape
             shape = len(rows), outputs, min(terms, inputs)
             needed += len(json.dumps([path, rows])) + 3 * BESIDE
             needed += encoded_size(shape) + encoded_size(shape, 2) + encoded_size(shape[:2])
@@ -278,7 +278,7 @@ def _first(array: Array, features: int) -> Numbers:
     return Numbers(array[..., :features], list(range(features)))
 
 
-def _rows(table: Array, rows: Sequence[int] | None) -> Numbers:
+def _chosen_rows(table: Array, rows: Sequence[int] | None) -> Numbers:
     """Some rows of a table; row numbers beyond its end are ignored."""
     if rows is None:
         return Numbers(table)
