@@ -95,11 +95,26 @@ def check_type(what: str, value: object, expected: Any) -> None:
         raise BertcliError(f"{what} is {quoted_object(value)}, which is not {TYPE_NAMES.get(expected, expected)}.")
 
 
+# Options of other libraries' methods, and what stands for them here.
+ELSEWHERE = {
+    "batch_size": "leave it out, since texts are computed together as they fit (batch_tokens: how many tokens)",
+    "convert_to_numpy": "leave it out, since the result is a NumPy array",
+    "convert_to_tensor": "the result is a NumPy array, of which torch.from_numpy makes a tensor",
+    "device": "give the engine to bertcli.load instead; NumPy computes on the processor",
+    "normalize_embeddings": "it is called normalize",
+    "output_value": "for a vector of each token use encode_blocks with pooling='none'",
+    "precision": "the result is float32; bertcli encode --dtype writes files of other types",
+    "show_progress_bar": "leave it out, since nothing is printed",
+}
+
+
 def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Refuse options that there are not. Errors: TypeError naming the one that is meant."""
     choices = [*known]
     for name in given:
         if name not in choices:
+            if name in ELSEWHERE:
+                raise TypeError(f"{what} has no option {name!r}: {ELSEWHERE[name]}.")
             raise TypeError(f"{what} has no option {name!r}. {nearest(name, choices)}")
 
 

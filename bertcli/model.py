@@ -6,6 +6,7 @@ from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import EncodeOptions
@@ -17,6 +18,8 @@ from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx.export_options import ExportOptions
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from bertcli.kinds.sparse_vectors import SparseVector
     from bertcli.tasks.answer import AnswerOptions
     from bertcli.tasks.classify import ClassifyOptions
@@ -37,13 +40,30 @@ class Model(LoadedModel):
 
     @takes(EncodeOptions)
     def encode(self, texts: Values, options: EncodeOptions) -> Array:
-        """One vector per text: float32 [text, width]. With `chunk` a longer text has several, one after the other.
+        """One vector per text: float32 [text, width]; [width] for one text that is no list.
 
-        Errors: BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
+        With `chunk` a longer text has several vectors, one after the other, and one text has [part, width]. Errors:
+        BertcliError for pooling "none" and keep_going, which need `encode_blocks`, too.
         """
         from bertcli.tasks.compute.encode import encode
 
-        return encode(self, texts, options)
+        vectors = encode(self, texts, options)
+        return vectors[0] if isinstance(texts, str) and options.chunk is None else vectors
+
+    def similarity(self, first: "ArrayLike", second: "ArrayLike") -> Array:
+        """Similarities of vectors: [n, width], [m, width] -> float32 [n, m], where a vector [width] counts as one row.
+
+        They are what the model's folder names (similarity_fn_name): cosines, if it names none; larger is more similar.
+        Errors: BertcliError for vectors of different widths.
+        """
+        import numpy as np
+
+        from bertcli.files.search import similarities
+
+        rows, others = (np.atleast_2d(np.asarray(vectors, np.float32)) for vectors in (first, second))
+        if rows.shape[1] != others.shape[1]:
+            raise BertcliError(f"The vectors have {rows.shape[1]} and {others.shape[1]} numbers: compare equal ones.")
+        return similarities(rows, others, self.kind.compared).astype(np.float32)
 
     @takes(EncodeOptions)
     def encode_blocks(self, texts: Values, options: EncodeOptions) -> "Generator[Block, None, None]":

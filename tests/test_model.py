@@ -234,7 +234,7 @@ def test_model_counts_may_be_those_of_numpy(made: Made) -> None:
     two: Any = np.int64(2)
     model = bertcli.load(made(head="pretraining", seed=7))
     assert len(model.fill_mask("the [MASK]", top_k=two)[0]["masks"][0]["predictions"]) == 2
-    assert model.encode("tea", layer=two, max_length=two, batch_tokens=two).shape == (1, 32)
+    assert model.encode("tea", layer=two, max_length=two, batch_tokens=two).shape == (32,)
 
 
 def test_model_stays_itself_when_the_working_directory_changes(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

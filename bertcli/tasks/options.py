@@ -123,7 +123,7 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
 
         @wraps(method)
         def taking(*values: Any, **named: Any) -> R:
-            check_names(f"{method.__name__}()", named, whole.parameters)
+            check_names(f"{method.__name__}()", named, [*whole.parameters][1:])
             arguments = whole.bind(*values, **named).arguments
             model, texts = (arguments.pop(parameter.name) for parameter in leading)
             return method(model, texts, make(**arguments))

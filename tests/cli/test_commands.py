@@ -183,7 +183,7 @@ def test_commands_target_of_score(model: Path) -> None:
 def test_commands_layers_of_encode(layer: str, model: Path) -> None:
     (record,) = bertcli("encode", "-m", model, "tea", "--layer", layer, "--format", "jsonl").records
     numbers = [int(number) for number in layer.split(",")]
-    assert record["embedding"] == library.load(model).encode("tea", layer=numbers)[0].tolist()
+    assert record["embedding"] == library.load(model).encode("tea", layer=numbers).tolist()
 
 
 # --------------------------------------------------------------------------------------------------- files of arrays

@@ -130,7 +130,33 @@ def test_encode_no_texts_no_vectors(mlm: Model) -> None:
 
 
 def test_encode_takes_one_text(mlm: Model) -> None:
-    assert np.array_equal(mlm.encode("tea"), mlm.encode(["tea"]))
+    assert np.array_equal(mlm.encode("tea"), mlm.encode(["tea"])[0])
+    assert mlm.encode("tea " * 30, chunk=12).ndim == 2
+
+
+def test_encode_names_its_own_word_for_an_option_of_another_library(mlm: Model) -> None:
+    encode: Any = mlm.encode
+    for name, answer in (
+        ("batch_size", "as they fit"),
+        ("convert_to_numpy", "is a NumPy array"),
+        ("normalize_embeddings", "it is called normalize"),
+        ("show_progress_bar", "nothing is printed"),
+    ):
+        with pytest.raises(TypeError, match=rf"encode\(\) has no option '{name}': .*{answer}"):
+            encode(["tea"], **{name: True})
+    with pytest.raises(TypeError, match=r"has no option 'zzz'\. Choose from texts, "):
+        encode(["tea"], zzz=1)
+
+
+def test_model_similarity_is_that_of_the_folder(made: Made) -> None:
+    model = bertcli.load(made(head="pretraining", seed=7))
+    vectors = model.encode(TEXTS)
+    directions = vectors.astype(np.float64) / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.similarity(vectors, vectors[:1]), directions @ directions[:1].T, atol=1e-6)
+    assert model.similarity(vectors[0], vectors[0]).shape == (1, 1)
+    assert model.similarity(vectors[0], vectors[0])[0, 0] == pytest.approx(1, abs=1e-6)
+    with pytest.raises(BertcliError, match="compare equal ones"):
+        model.similarity(vectors, vectors[:, :3])
 
 
 def test_similarity_is_the_cosine(mlm: Model) -> None:
