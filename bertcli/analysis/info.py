@@ -14,7 +14,7 @@ from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
-from bertcli.folder.layout import LATE_FILE, SPARSE_FILE, Layout
+from bertcli.folder.layout import LAYER_FILES, Layout
 from bertcli.folder.modules import MODULES_FILE
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
@@ -155,8 +155,8 @@ def _files(folder: Folder | None) -> list[dict[str, Any]]:
             used |= {path for path in stored if path.parent == subfolder}
         else:
             used.add(file)
-    # Beside the network's, bge-m3 has files of two small layers.
-    for name in (SPARSE_FILE, LATE_FILE):
+    # Beside the network's there may be files of small layers.
+    for name in LAYER_FILES:
         if (root / name).is_file():
             used.add(root / name)
     return [{"name": path.relative_to(root).as_posix(), "bytes": path.stat().st_size} for path in sorted(used)]

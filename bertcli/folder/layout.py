@@ -37,7 +37,8 @@ from bertcli.folder.prompts import MODEL_FILE, Prompts, read_prompts
 from bertcli.folder.transformer import Transformer, read_limits
 
 STANFORD = "HF_ColBERT"  # the class of Stanford's late-interaction models in config.json
-SPARSE_FILE, LATE_FILE = "sparse_linear.pt", "colbert_linear.pt"  # of bge-m3, beside its network
+# Files of layers beside a network, of a token's weight and of a token's vector: kinds/several_outputs.py reads them.
+LAYER_FILES = ("sparse_linear.pt", "colbert_linear.pt")
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
 
@@ -123,11 +124,6 @@ class Layout:
     def has_tokenizer(self) -> bool:
         """False for a model that can be counted and traced, but reads no text."""
         return has_tokenizer(self.tokenizer.names)
-
-    @cached_property
-    def token_layers(self) -> tuple[str, ...]:
-        """The files of bge-m3 for more outputs of a pass, of SPARSE_FILE and LATE_FILE."""
-        return tuple(filter(self.folder.has, (SPARSE_FILE, LATE_FILE)))
 
     def for_prompt(self, name: str | None) -> Folder | None:
         """Return the folder with the adapter of the task that a prompt's name chooses; None if it is this one."""

@@ -19,7 +19,7 @@ from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.folder.late_interaction import LateInteraction, Role
-from bertcli.folder.layout import LATE_FILE, SPARSE_FILE, Layout
+from bertcli.folder.layout import LAYER_FILES, Layout
 from bertcli.kinds.kind import Kind, Steps
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.sparse_vectors import SparseVector, SparseWeights, SpladeWeights, require_finite
@@ -29,10 +29,16 @@ from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_file
 
+SPARSE_FILE, LATE_FILE = LAYER_FILES
 OF_FLAG_EMBEDDING = "cls, as FlagEmbedding pools models that have such layers beside them"
 # Of queries and documents alike: the first token has the dense vector.
 EVERY_OTHER_TOKEN = Role(left_out=1)
-LATE = LateInteraction(EVERY_OTHER_TOKEN, EVERY_OTHER_TOKEN, mean=True)
+LATE = LateInteraction(
+    EVERY_OTHER_TOKEN,
+    EVERY_OTHER_TOKEN,
+    mean=True,
+    note="the score is the mean, over the query's tokens, of the largest product, as in bge-m3",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +106,7 @@ def read(layout: Layout, modules: Modules) -> SeveralOutputs | None:
     Without modules.json it pools as FlagEmbedding does, which saved it. Errors: BertcliError naming the file, if it is
     damaged, or a tensor in it has another shape than is needed.
     """
-    if not layout.token_layers:
+    if not any(map(layout.folder.has, LAYER_FILES)):
         return None
     check_layers(layout)
     of_modules = settings(layout, modules)
@@ -108,9 +114,9 @@ def read(layout: Layout, modules: Modules) -> SeveralOutputs | None:
         of_modules |= {"pooling": ("cls",), "normalize": True, "reason": OF_FLAG_EMBEDDING}
     width = layout.transformer.object("config.json").positive("hidden_size")
     weights_layer = vectors_layer = None
-    if SPARSE_FILE in layout.token_layers:
+    if layout.folder.has(SPARSE_FILE):
         weights_layer = _layer(layout.folder, SPARSE_FILE, width, 1, "relu")
-    if LATE_FILE in layout.token_layers:
+    if layout.folder.has(LATE_FILE):
         vectors_layer = _layer(layout.folder, LATE_FILE, width, None, "identity")
     return SeveralOutputs(**of_modules, weights_layer=weights_layer, vectors_layer=vectors_layer)
 

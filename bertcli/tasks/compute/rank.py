@@ -249,8 +249,8 @@ class LateRankTask(ApartRankTask):
     @classmethod
     def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
         """Make the task of a late-interaction model with these settings."""
-        if model.kind.gives_one_vector:
-            logger.info("the score is the mean, over the query's tokens, of the largest product, as in bge-m3.")
+        if late.note:
+            logger.info("%s.", late.note)
         of_documents = EncodeOptions(pooling="none", **vars(options.read_options))
         of_queries = EncodeOptions(pooling="none", **_of_queries(options))
         documents = encode.plan(model, for_role(model, "document", of_documents))
