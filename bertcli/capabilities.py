@@ -163,7 +163,7 @@ def _other_commands(subject: Subject) -> Iterator[Example]:
     elif fills:
         explained = masked
     else:
-        explained = [CAT, "--versus", DOG]
+        explained = [CAT, "--contrast", DOG]
     contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
     has_mask = reads and model.tokenizer.special_id("mask") is not None
     pools = bool(subject.kind and subject.kind.pooling) and not subject.gives("ranks")

@@ -41,14 +41,14 @@ USED: dict[str, tuple[str, ...]] = {
     "info": ("-m", "--format"),
     "params": ("--variant", "-m", "--config", "--formulas", "--style", "--collapse", "--depth", "--heads", "--versus",
                "--tensors", "-o", "--format"),
-    "trace": ("--variant", "-m", "--seq-len", "--formulas", "--time", "--stats", "--estimate", "-o", "--versus",
+    "trace": ("--variant", "-m", "--seq-len", "--formulas", "--time", "--stats", "--estimate", "-o", "--contrast",
               "--all-layers", "--format"),
     "tokenize": ("-i", "-m", "--text-pair", "--max-length", "-o", "--format"),
     "doctor": ("-m", "--format"),
-    "explain": ("-m", "-i", "--label", "--word", "--versus", "--method", "--text-pair", "-o", "--format"),
+    "explain": ("-m", "-i", "--label", "--word", "--contrast", "--method", "--text-pair", "-o", "--format"),
     "lens": ("-m", "-i", "--top-k", "--all", "-o", "--format"),
     "heads": ("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
-    "patch": ("-m", "--of", "--direction", "--label", "--word", "--foil", "--versus", "-o", "--format"),
+    "patch": ("-m", "--of", "--direction", "--label", "--word", "--foil", "--contrast", "-o", "--format"),
     "probe": ("-i", "-m", "--column", "--label-column", "--words", "--layer", "--save", "-o", "--format"),
     "diff": ("--versus", "--tolerance", "--check", "-o", "--format"),
     "evaluate": ("-m", "--task", "--column", "--label-column", "--by", "--cluster", "--at-least", "--truncate-dim",
@@ -124,7 +124,8 @@ BRIEF = {
     "tag --redact": "Replace each entity by its label, as in [PER]",
     "trace -o": "Write the table, a page, or every array: .npz",
     "trace --stats": "Show minimum, maximum, mean, NaN of each output",
-    "trace --versus": "A second text, beside the first on the page",
+    "--rollout": "Attention rollout: follow token N through all layers",
+    "trace --contrast": "A second text, beside the first on the page",
 }
 
 

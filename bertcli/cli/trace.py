@@ -47,7 +47,7 @@ class TraceOptions:
         "Open the page at this layer and attention head: 3.2 is layer 3, head 2; "
         "0 is the embeddings; negative counts from the end. (default: -1)",
     )  # fmt: skip
-    versus: str | None = option(None, "TEXT", "Show the pass of this text beside the first one on the page.")
+    contrast: str | None = option(None, "TEXT", "Show the pass of this text beside the first one on the page.")
     seed: int | None = option(
         None, "N", "Give a --variant or --config random weights from this seed, so that it can run.", least=0
     )
@@ -56,8 +56,8 @@ class TraceOptions:
         """Wrong usage is a typer.BadParameter."""
         if self.text is not None:
             refuse(analyzed, ("--seq-len", "--batch-size"), "a text has its own length: leave this out, or the text.")
-        if self.versus is not None and self.text is None:
-            raise wrong("--versus", "give the first text, too: bertcli trace TEXT --versus TEXT.")
+        if self.contrast is not None and self.text is None:
+            raise wrong("--contrast", "give the first text, too: bertcli trace TEXT --contrast TEXT.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "give the first text, too: bertcli trace TEXT --text-pair TEXT.")
         if self.labels is not None and (self.text is None or self.text_pair is not None):
@@ -65,7 +65,7 @@ class TraceOptions:
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         if not output.is_page:
-            refuse(self, ("--layer", "--versus"), "it applies to the page of a pass: add -o FILE.html.")
+            refuse(self, ("--layer", "--contrast"), "it applies to the page of a pass: add -o FILE.html.")
         if output.is_page or output.has_arrays:
             what = "the page of a pass" if output.is_page else f"a file of arrays ({output.ending})"
             of_table = ("--all-layers", "--time", "--stats", "--formulas", "--estimate")
@@ -100,7 +100,7 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions,
     bertcli trace --variant large --seq-len 128 --heads pooler,mlm --format csv
     bertcli trace "The cat sat on the mat." --time --stats
     bertcli trace "A cup of hot [MASK]." --layer 3.2 -o pass.html
-    bertcli trace "A hot [MASK]." --versus "A cold [MASK]." -o pass.html
+    bertcli trace "A hot [MASK]." --contrast "A cold [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
     bertcli trace --variant base --seq-len 128 --estimate
     bertcli trace -m my-model --seq-len 64 -o outputs.npz
@@ -169,7 +169,7 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions, out
         save_arrays(str(output.output), {"input_ids": ids, "token_type_ids": segments, **pieces, **trace.arrays})
         say_written(str(output.output))
     elif output.is_page:
-        other = None if options.versus is None else run_pass(model, _inputs_of_text(model, options.versus, options))
+        other = None if options.contrast is None else run_pass(model, _inputs_of_text(model, options.contrast, options))
         _write(whole, options, str(output.output), other)
     else:
         _show(trace, options, output, [] if options.text is None else results_in_words(whole))
@@ -180,7 +180,7 @@ def _inputs_of_text(model: "LoadedModel", text: str, options: TraceOptions) -> "
 
     if options.labels is not None:
         return inputs_with_labels(model, text, options.labels)
-    pair = None if text == options.versus else options.text_pair
+    pair = None if text == options.contrast else options.text_pair
     return inputs_of_text(model, text, pair)
 
 

@@ -137,7 +137,7 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
         (["--variant", "mini", "--seed", "0", "--layer", "1.5"], 1, "a layer of this model has heads 1 to 4"),
         (["--variant", "mini", "--seed", "0", "--layer", "5"], 1, "There is no layer 5: this model has layers 1 to 4"),
         (["--variant", "mini", "--seed", "0", "--layer", "0.1"], 1, "The embeddings (layer 0) have no attention heads"),
-        (["--variant", "mini", "--seed", "0", "--versus", "A"], 2, "give the first text, too"),
+        (["--variant", "mini", "--seed", "0", "--contrast", "A"], 2, "give the first text, too"),
         (["--variant", "mini", "--layer", "4", "-o", ""], 2, "Invalid value for --layer"),
         (["--variant", "mini", "--seq-len", "4", "--batch-size", "2"], 2, "the page shows one sentence"),
         (["--seed", "1"], 2, "a checkpoint has weights"),

@@ -70,12 +70,12 @@ PAGES: dict[str, list[str]] = {
     "pass-without-weights": ["trace", "--variant", "base"],
     "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
     "pass-long": ["trace", LONG],
-    "pass-versus": ["trace", TEXT, "--versus", "He drank a glass of cold [MASK]."],
+    "pass-versus": ["trace", TEXT, "--contrast", "He drank a glass of cold [MASK]."],
     "lens": ["lens", TEXT],
     "lens-all": ["lens", TEXT, "--all"],
     "explain": ["explain", "A warm, funny and moving film </script>."],
     "heads": ["heads", "A warm film.", "--ablate"],
-    "heads-rollout": ["heads", "A warm film.", "--rollout"],
+    "heads-rollout": ["heads", "A warm film.", "--rollout", "0"],
     "patch": ["patch", "She </script> poured hot [MASK].", "He poured <b> [MASK].", "--of", "heads"],
     "probe": ["probe", "-i", str(DATA / "reviews.csv"), "-m", SENTIMENT],
     "evaluate": ["evaluate", str(DATA / "reviews.csv"), "--by", "about", "-m", SENTIMENT, "-m", SENTIMENT],
@@ -310,7 +310,7 @@ def test_browser_draws_two_texts_side_by_side(browser: Any, tmp_path: Path) -> N
 
     file = tmp_path / "pass.html"
     texts = "A cup of hot [MASK].", "A cup of cold [MASK]."
-    assert bertcli("trace", texts[0], "--versus", texts[1], "-o", file).status == 0
+    assert bertcli("trace", texts[0], "--contrast", texts[1], "-o", file).status == 0
     look(browser, file, 1400, "light")
     differ = browser.find_elements(By.CSS_SELECTOR, ".chip.differs")
     assert [chip.text.split("\n")[0] for chip in differ] == ["hot", "cold"]

@@ -126,7 +126,7 @@ TEXT = "The cat sat on the mat."
 RUN = [
     ["encode", TEXT], ["encode", TEXT, "--pooling", "none"], ["similarity", TEXT, "tea"], ["tokenize", TEXT],
     ["params"], ["params", "--tensors"], ["trace", TEXT], ["neighbors", "▁"], ["heads", TEXT],
-    ["explain", TEXT, "--versus", "tea"], ["info"],
+    ["explain", TEXT, "--contrast", "tea"], ["info"],
 ]  # fmt: skip
 REFUSED = {
     "fill-mask": ["a [MASK]"], "score": [TEXT], "lens": ["a [MASK]"], "classify": [TEXT], "tag": [TEXT],

@@ -182,8 +182,8 @@ def test_causal_models_run_in_every_command(tmp_path: Path) -> None:
     page = tmp_path / "pass.html"
     assert command("trace", "-m", folder, "hot tea", "-o", page).status == 0
     assert "where 0 ≤ i − j else −∞" in command("trace", "-m", folder, "hot tea", "--formulas").out
-    assert "(--method delete)" in command("explain", "-m", folder, "hot tea", "--versus", "tea").err
-    assert command("explain", "-m", folder, "hot tea", "--versus", "tea", "--method", "delete").status == 0
+    assert "(--method delete)" in command("explain", "-m", folder, "hot tea", "--contrast", "tea").err
+    assert command("explain", "-m", folder, "hot tea", "--contrast", "tea", "--method", "delete").status == 0
     exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx")
     assert exported.status == 0, exported.err
 

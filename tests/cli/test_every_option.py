@@ -80,7 +80,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--formulas": (),
         "--seq-len": ("9",),
         "--batch-size": ("2",),
-        "--versus": ("a dog walks to the river",),
+        "--contrast": ("a dog walks to the river",),
     },
     "encode": {
         "--truncation": (("-m", "VECTORS", LONG), ("error",)),
@@ -169,16 +169,15 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--label": ("LABEL_1",),
         "--method": ("delete",),
         "--word": (("-m", "MASKS", MASKED), ("bread",)),
-        "--versus": (("-m", "VECTORS", *PAIR[:1], "--versus", "tea"), ("--versus", "a dog walks")),
+        "--contrast": (("-m", "VECTORS", *PAIR[:1], "--contrast", "tea"), ("--contrast", "a dog walks")),
     },
     "lens": {"--all": (), "--word": ("bread",), "--max-length": (("-m", "MASKS", f"a [MASK] {CONTEXT}"), ("9",))},
     "heads": {
         "--ablate": (),
         "--label": (ABLATED, ("LABEL_1",)),
         "--word": (("-m", "MASKS", MASKED, "--ablate"), ("bread",)),
-        "--versus": (ABLATED, ("a dog walks",)),
-        "--rollout": (),
-        "--token": ((*BASES["heads"], "--rollout"), ("2",)),
+        "--contrast": (ABLATED, ("a dog walks",)),
+        "--rollout": ("2",),
     },
     "patch": {
         "--label": (("-m", "LABELS", *PAIR), ("--label", "LABEL_2")),
@@ -224,7 +223,7 @@ EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}
 OTHER_COMMANDS = {"info", "doctor", "guide", "export", "serve", "evaluate"}
 ELSEWHERE = {
     ("tag", "--multi-label"),  # test_gliner.py
-    *(("trace", name) for name in ("--layer", "--versus")),  # of the page: test_pass_page.py
+    *(("trace", name) for name in ("--layer", "--contrast")),  # of the page: test_pass_page.py
     ("probe", "--layer"),  # of the page and of --save: test_probe.py, test_classifier.py
 }
 

@@ -191,7 +191,7 @@ DOORS = [
     Door("lens", TEXTS, read_off, {"predictions": lambda best: best[0]["token_str"]}, PAGES),
     Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
          "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, PAGES, whole=True),
-    Door("heads", (PLAIN[0], "--rollout"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
+    Door("heads", (PLAIN[0], "--rollout", "0"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
          {"rollout": "{:.1%}".format}, PAGES, whole=True),
     Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, PAGES,
          whole=True),

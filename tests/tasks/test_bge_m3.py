@@ -113,7 +113,7 @@ def test_explain_adds_up_to_the_score(folder: Path) -> None:
     words = found.record["words"]
     assert sum(word["contribution"] for word in words) == pytest.approx(found.value)
     assert [word["word"] for word in words] == model.tokenizer.encode([QUERIES[0]])[0].pieces[1:]
-    (other,) = explain(model, [QUERIES[0]], versus=DOCUMENTS[0])  # the cosine of the dense vectors, as before
+    (other,) = explain(model, [QUERIES[0]], contrast=DOCUMENTS[0])  # the cosine of the dense vectors, as before
     assert other.value == pytest.approx(RECORDED["scores"][0][0]["dense"], abs=1e-5)
 
 

@@ -73,7 +73,7 @@ def test_explain_shows_what_each_token_matched(tmp_path: Path) -> None:
     assert "Match" in page
     assert page.count("<mark") == 2 + 3  # of the legend, and a word each
     assert "contributions add up to the score" in page
-    unfit: list[dict[str, Any]] = [{"label": "x"}, {"versus": "river"}, {"method": "delete"}]
+    unfit: list[dict[str, Any]] = [{"label": "x"}, {"contrast": "river"}, {"method": "delete"}]
     for asked in unfit:
         with pytest.raises(BertcliError, match="without masking or deleting words"):
             explain(model, ["tea"], ["tea"], **asked)

@@ -24,14 +24,14 @@ class TargetOptions(CutOptions):
     _: KW_ONLY
     label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
     word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
-    versus: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.")
+    contrast: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.")
     batch_tokens: int | None = None  # tokens computed together, 1,536 if None; for Python alone
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch_tokens is not None:
             check_count("batch_tokens", self.batch_tokens, 1)
-        if sum(result is not None for result in (self.label, self.word, self.versus)) > 1:
+        if sum(result is not None for result in (self.label, self.word, self.contrast)) > 1:
             raise BertcliError(
-                "Choose one result: a label, a word, or the cosine with a text (--label, --word, --versus)."
+                "Choose one result: a label, a word, or the cosine with a text (--label, --word, --contrast)."
             )

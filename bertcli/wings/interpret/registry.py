@@ -49,7 +49,7 @@ class ViewSpec:
 
 def sample_for(options: TargetOptions, texts: Sequence[str]) -> str:
     """The bundled model that can compute the target: a sentence model, a masked language model, or a classifier."""
-    if options.versus is not None:
+    if options.contrast is not None:
         return SENTENCE_SAMPLE
     masks = options.label is None and any(MASK in text for text in texts)
     return MASKED_SAMPLE if masks or options.word is not None else SENTIMENT_SAMPLE

@@ -153,7 +153,7 @@ def test_attention_csv_and_markdown_are_the_matrix(model: Path) -> None:
         (["--layer", "first"], 1, "'first' is no LAYER or LAYER.HEAD: give a layer, as in 1, or a head of it"),
         (["--layer", "9" * 5000], 1, "is no LAYER or LAYER.HEAD"),
         (["--layer", "1", "another text"], 1, "Attention weights are shown for one text (--layer): give only one."),
-        (["--layer", "1", "--rollout"], 2, "One head's weights (--layer) are shown alone"),
+        (["--layer", "1", "--rollout", "0"], 2, "One head's weights (--layer) are shown alone"),
     ],
 )
 def test_attention_refusals(arguments: list[str], status: int, message: str, model: Path) -> None:

@@ -44,7 +44,7 @@ def test_explain_labels_are_passes_of_transformers(by: Any, made: Made) -> None:
 @pytest.mark.parametrize("by", ["mask", "delete"])
 def test_explain_words_and_cosines_are_passes_of_transformers(by: Any, made: Made) -> None:
     near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", method=by)[0], GOLDEN["word"], by)
-    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], versus=OTHER, method=by)[0], GOLDEN["cosine"], by)
+    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], contrast=OTHER, method=by)[0], GOLDEN["cosine"], by)
 
 
 def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made) -> None:
@@ -114,11 +114,11 @@ def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) ->
         '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
     )
     model = bertcli.load(copy)
-    (found,) = bertcli.explain(model, "Paris is red", versus=OTHER)
+    (found,) = bertcli.explain(model, "Paris is red", contrast=OTHER)
     assert found.value == pytest.approx(float(cosine[0] @ cosine[1]), abs=1e-5)
     words = [("Paris", 0), ("is", 6), ("red", 9)]
     assert [(word.word, word.start) for word in found.words] == words
-    (paired,) = bertcli.explain(model, "Paris is red", "Paris is red", versus=OTHER)
+    (paired,) = bertcli.explain(model, "Paris is red", "Paris is red", contrast=OTHER)
     assert [(word.word, word.start) for word in paired.words] == words * 2
     assert [word.side for word in paired.words] == [0] * 3 + [1] * 3
 
@@ -132,7 +132,7 @@ def test_explain_says_what_it_cannot_do(made: Made) -> None:
         (masks, "x", {"word": "tea"}, r"has 0 \[MASK\]"),
         (masks, "[MASK] [MASK]", {}, r"has 2 \[MASK\]"),
         (masks, "[MASK]", {"word": "unbelievably"}, "not one piece"),
-        (masks, "x", {"word": "tea", "versus": "y"}, "one result"),
+        (masks, "x", {"word": "tea", "contrast": "y"}, "one result"),
         (labels, "x", {"method": "magic"}, "no method 'magic'; choose from mask, delete"),
     )
     for model, text, options, message in cases:

@@ -82,7 +82,7 @@ def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
 
 def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
-    for options in ({}, {"word": "tea"}, {"versus": "Paris"}):
+    for options in ({}, {"word": "tea"}, {"contrast": "Paris"}):
         found = bertcli.heads(model, MASKED, ablate=True, **options)  # type: ignore[arg-type]
         assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
         assert found.meaning
@@ -147,7 +147,7 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
 
 
 def test_heads_rollout_is_the_product_of_transformers_attentions(made: Made) -> None:
-    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0], rollout=True)
+    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0], rollout=0)
     assert found.rollout is not None
     np.testing.assert_allclose(found.record["rollout"], RECORDED["rollout"]["rollout"], atol=1e-6)
     np.testing.assert_allclose(found.rollout.mean, RECORDED["rollout"]["mean"], atol=1e-6)
@@ -156,11 +156,11 @@ def test_heads_rollout_is_the_product_of_transformers_attentions(made: Made) -> 
     assert len(found.record["heads"]) == 4
 
 
-def test_heads_rollout_shows_the_mask_or_the_token_asked_about(made: Made) -> None:
+def test_heads_rollout_shows_the_token_asked_about(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
     place = tokens_of(model, MASKED).ids.index(model.tokenizer.mask_id)
-    for asked, shown in ((None, place), (2, 2)):
-        found = bertcli.heads(model, MASKED, rollout=True, token=asked)
+    for shown in (0, 2, place):
+        found = bertcli.heads(model, MASKED, rollout=shown)
         assert found.rollout is not None
         assert found.rollout.token == shown
         lines = found.document().lines
@@ -169,22 +169,19 @@ def test_heads_rollout_shows_the_mask_or_the_token_asked_about(made: Made) -> No
         assert f"What token {shown}, " in found.document().below[0]
         cells = [row[1] for row in found.document().rows]
         assert cells == [f"{share:.1%}" for share in found.record["rollout"][shown]]
-    assert bertcli.heads(model, "Paris", rollout=True).rollout.token == 0  # type: ignore[union-attr]
 
 
 def test_heads_rollout_says_what_it_cannot_do(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     with pytest.raises(BertcliError, match="one text"):
-        bertcli.heads(model, TEXTS, rollout=True)
+        bertcli.heads(model, TEXTS, rollout=0)
     with pytest.raises(BertcliError, match="There is no token 99: the text has"):
-        bertcli.heads(model, "Paris", rollout=True, token=99)
-    with pytest.raises(BertcliError, match="--rollout"):
-        bertcli.heads(model, "Paris", token=1)
+        bertcli.heads(model, "Paris", rollout=99)
 
 
 def test_heads_page_has_the_rollout_as_a_picture(made: Made) -> None:
     long = "the king drank hot tea " * 40
-    found = bertcli.heads(bertcli.load(made(**MASKS, sizes={"max_position_embeddings": 256})), long, rollout=True)
+    found = bertcli.heads(bertcli.load(made(**MASKS, sizes={"max_position_embeddings": 256})), long, rollout=0)
     assert found.rollout is not None
     page = heads_page(found)
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])

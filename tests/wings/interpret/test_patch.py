@@ -65,7 +65,7 @@ def patching(model: Model, a: str, b: str, asked: options.TargetOptions | None =
 def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_path: Path) -> None:
     head = next((head for head in ("mlm", "classifier") if head in FAMILIES[family].heads), "model")
     model = bertcli.load(folder_of(tmp_path / family, family, head))
-    asked = options.TargetOptions(versus="a dog sat") if head == "model" else None
+    asked = options.TargetOptions(contrast="a dog sat") if head == "model" else None
     a, b = texts_of(model) if head == "mlm" else (text.format(mask="tea") for text in (A, B))
     run = patching(model, a, b, asked)
     whole = [(i, i) for i in range(len(run.base.sentence.ids))]
@@ -131,7 +131,7 @@ def test_patch_of_a_label_a_cosine_and_a_pair(made: Made) -> None:
     assert (label.target, label.meaning) == ("LABEL_2", "the log-odds of LABEL_2")
     assert label.effects["denoise"][-1, 0] == pytest.approx(1, abs=1e-4)  # the head reads [CLS] alone
     assert label.effects["denoise"][-1, 1:] == pytest.approx(0, abs=1e-4)
-    other = bertcli.patch(model, "the king drank tea", "the dog sat in paris", versus="the king drank tea")
+    other = bertcli.patch(model, "the king drank tea", "the dog sat in paris", contrast="the king drank tea")
     assert other.meaning == "the cosine with 'the king drank tea'"
     assert not np.allclose(other.effects["denoise"][-1], np.round(other.effects["denoise"][-1]), atol=1e-3)
     pair = bertcli.patch(model, LOVED, HATED, text_pair="Who?")
@@ -158,7 +158,7 @@ def test_patch_says_what_it_cannot_do(made: Made, tmp_path: Path) -> None:
             bertcli.patch(model, a, b, **more)
     write_static(tmp_path, "root")
     with pytest.raises(BertcliError, match="no layers to patch"):
-        bertcli.patch(bertcli.load(tmp_path), "king", "queen", versus="tea")
+        bertcli.patch(bertcli.load(tmp_path), "king", "queen", contrast="tea")
 
 
 def test_patch_refuses_results_that_hardly_differ(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

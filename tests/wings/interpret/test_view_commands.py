@@ -224,7 +224,7 @@ def test_view_commands_have_their_bundled_models() -> None:
     assert "bert-mini-sentiment" in bertcli("explain", "I loved it.").err
     assert "bert-mini-mlm" in bertcli("explain", "A cup of [MASK].").err
     assert "bert-mini-sentiment" in bertcli("explain", "A [MASK] film.", "--label", "positive").err
-    assert "bert-mini-sentence" in bertcli("explain", "A cup.", "--versus", "tea").err
+    assert "bert-mini-sentence" in bertcli("explain", "A cup.", "--contrast", "tea").err
     assert "bert-mini-mlm" in bertcli("heads", "A cup.").err
     assert "bert-mini-sentiment" in bertcli("heads", "A cup.", "--ablate").err
 

@@ -160,11 +160,11 @@ def _marks(words: ShadedWords, form: str) -> list[Mark]:
 def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[Explanation]:
     """Occlusion: measure what each word of each text adds to a result, as `.words`, `.value`, `.target`, `.record`.
 
-    The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default: the
-    best one) at the text's mask, or the cosine with the text `versus`; in late interaction the score of text and pair,
-    to which each token of the text adds its product with its `match`, the pair's token that it is nearest to. method:
-    "mask" puts [MASK] in a word's place, "delete" leaves it out. Errors: BertcliError for a missing head, an unknown
-    label or word, and a text that has no mask, or several, where a word is asked about.
+    The result is the log-odds of `label` (default: the label predicted), the log-probability of `word` (default:
+    the best one) at the text's mask, or the cosine with the text `contrast`; in late interaction the score of text
+    and pair, to which each token of the text adds its product with its `match`, the pair's token that it is nearest
+    to. method: "mask" puts [MASK] in a word's place, "delete" leaves it out. Errors: BertcliError for a missing
+    head, an unknown label or word, and a text that has no mask, or several, where a word is asked about.
     """
     return list(measure(model, from_values(texts, options.pairs), options))
 
@@ -178,7 +178,7 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
         yield from _matched(LateRankTask.of(model, ranking, late), texts, options)
         return
     max_length = options.max_length
-    if options.word is None and options.versus is None:
+    if options.word is None and options.contrast is None:
         max_length, _ = label_reading(model, chosen_head(model, None), max_length)
     limit = length_limit(model, max_length)
     prepared = preparing(model, options)
@@ -215,7 +215,7 @@ def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction
     if model.classifier is not None:
         return None
     kind = model.kind
-    names_result = (options.label, options.word, options.versus) != (None, None, None)
+    names_result = (options.label, options.word, options.contrast) != (None, None, None)
     if kind.gives_one_vector and names_result:
         return None
     return kind.interaction
@@ -223,10 +223,10 @@ def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction
 
 def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
     """Explain the score of late interaction, which is a sum over the query's tokens: no word needs to be removed."""
-    if (options.label, options.word, options.versus, options.method) != (None, None, None, "mask"):
+    if (options.label, options.word, options.contrast, options.method) != (None, None, None, "mask"):
         raise BertcliError(
             "The score of late interaction is explained without masking or deleting words: leave out label, word, "
-            "versus and method (--label, --word, --versus, --method)."
+            "contrast and method (--label, --word, --contrast, --method)."
         )
     for index, text in enumerate(texts):
         if text.pair is None:

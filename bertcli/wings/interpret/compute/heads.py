@@ -195,9 +195,10 @@ def heads(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it.
 
     The result is that of `explain`: a label's log-odds, the log-probability of a mask's word, a cosine. Heads are in
-    the order of layers, with `ablate` those first that change most; `top_k` of them. `rollout` adds attention rollout,
-    of which `token` is shown. `layer` ("3" or "3.2") adds the weights of that layer or head. Errors: BertcliError for
-    no text, several with `rollout` or `layer`, a layer that is not there, and as in `explain`.
+    the order of layers, with `ablate` those first that change most; `top_k` of them. `rollout`, the position of a
+    token, adds attention rollout, of which this token is shown. `layer` ("3" or "3.2") adds the weights of that
+    layer or head. Errors: BertcliError for no text, several with `rollout` or `layer`, a layer that is not there,
+    and as in `explain`.
     """
     return measure(model, texts, options)
 
@@ -221,10 +222,10 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
         stats = _attention_stats(model, tokens)
         if number == 0:
             first_text, pieces, weights = text, list(tokens.pieces), stats.weights
-        if options.rollout:
+        if options.rollout is not None:
             if number:
                 raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
-            rollout = Rollout.of(stats.means, _token(model, tokens, options.token))
+            rollout = Rollout.of(stats.means, _token(tokens, options.rollout))
         if chosen is not None:
             if number:
                 raise BertcliError("Attention weights are shown for one text (--layer): give only one.")
@@ -271,16 +272,10 @@ def _meaning(meanings: Sequence[str]) -> str | None:
     return different[0] if different else None
 
 
-def _token(model: LoadedModel, tokens: Tokens, chosen: int | None) -> int:
-    """The position of the token whose rollout is shown: `chosen`, else the first mask, else 0.
-
-    Errors: BertcliError for a position that the text does not have.
-    """
-    mask = model.tokenizer.special_id("mask")
-    if chosen is None:
-        return tokens.ids.index(mask) if mask in tokens.ids else 0
+def _token(tokens: Tokens, chosen: int) -> int:
+    """The position of the token whose rollout is shown. Errors: BertcliError for one that the text does not have."""
     if chosen >= len(tokens.ids):
-        raise BertcliError(f"There is no token {chosen}: the text has {len(tokens.ids)}, from 0 (--token).")
+        raise BertcliError(f"There is no token {chosen}: the text has {len(tokens.ids)}, from 0 (--rollout).")
     return chosen
 
 

@@ -361,7 +361,7 @@ def patches(
         raise BertcliError(
             f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
             f"than {LEAST_DIFFERENCE} apart, so there is no difference to locate. Choose another result "
-            "(--word, --label, --versus)."
+            "(--word, --label, --contrast)."
         )
     pairs = _pairs(tokens_a, tokens_b)
     pairs_of_b = [(in_b, in_a) for in_a, in_b in pairs]

@@ -2,7 +2,7 @@
 
 label   ln(p / (1 - p)), the log-odds of a label        (for regression the output itself; a reranker's score is one)
 word    ln p(word | rest), the log-probability of a word at the text's mask
-versus  the cosine of the text's vector with that of another text, as `encode` gives them
+contrast  the cosine of the text's vector with that of another text, as `encode` gives them
 """
 
 import logging
@@ -57,7 +57,7 @@ class Target(NamedTuple):
 
 def preparing(model: "LoadedModel", options: TargetOptions) -> Callable[[str], str]:
     """A function that prepends the model's prompt: a sentence model's for a cosine, or else a cross-encoder's."""
-    if options.versus is not None:
+    if options.contrast is not None:
         prompt = prepare(model, EncodeOptions()).prompt
     elif options.word is not None:
         prompt = ""
@@ -84,7 +84,7 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, options: Target
 def _check_mask(model: "LoadedModel", tokens: Tokens, text: str, options: TargetOptions) -> None:
     """Raise BertcliError for another model's mask token in a text that has none of this model's."""
     mask = model.tokenizer.mask_token
-    names_other = options.label is not None or options.versus is not None or model.classifier is not None
+    names_other = options.label is not None or options.contrast is not None or model.classifier is not None
     if names_other or "mlm" not in model.heads or model.tokenizer.special_id("mask") in tokens.ids:
         return
     written = next((other for other in MASKS if other != mask and other in text), None)
@@ -94,7 +94,7 @@ def _check_mask(model: "LoadedModel", tokens: Tokens, text: str, options: Target
 
 def _asks_for_word(model: "LoadedModel", tokens: Tokens, options: TargetOptions) -> bool:
     """True if the target is a word at a mask: one is named, or nothing is named and the text has a mask."""
-    if options.word is not None or options.label is not None or options.versus is not None:
+    if options.word is not None or options.label is not None or options.contrast is not None:
         return options.word is not None
     if model.classifier is not None:
         return False
@@ -106,8 +106,8 @@ def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOpti
 
     Errors: BertcliError for a missing head, and an unknown label or word.
     """
-    if options.versus is not None:
-        return _cosine(model, options.versus)
+    if options.contrast is not None:
+        return _cosine(model, options.contrast)
     if sentence.mask is not None:
         return _log_probability(model, sentence, options.word)
     scored = None if model.classifier is not None else scoring(model)
@@ -119,7 +119,7 @@ def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOpti
 def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) -> Target:
     """x_label - ln Σ exp(x_other), the log-odds of a softmax; with a sigmoid, and for regression, x_label itself."""
     head = chosen_head(model, None)
-    check_label_head(model, head, "A label's log-odds (--versus TEXT looks at a cosine)")
+    check_label_head(model, head, "A label's log-odds (--contrast TEXT looks at a cosine)")
     labels = labels_of(model, head)
     if label is not None and label not in labels:
         raise BertcliError(f"There is no label {quoted(label)}; this model's are {', '.join(map(quoted, labels))}.")

@@ -16,7 +16,7 @@ class ExplainOptions(TargetOptions):
     bertcli explain "I loved every minute of it."
     bertcli explain "I loved every minute of it." --label negative --method delete
     bertcli explain "She poured a cup of hot [MASK]." --word coffee
-    bertcli explain "A dog lay on the rug." --versus "The cat sat on the mat."
+    bertcli explain "A dog lay on the rug." --contrast "The cat sat on the mat."
     bertcli explain -i reviews.txt -o reviews.html
     bertcli explain -m my-reranker "How tall is it?" --text-pair "It is 330 m."
 
@@ -30,7 +30,7 @@ class ExplainOptions(TargetOptions):
       the log-odds ln(p / (1 - p)) of a label (default: the predicted one; --label)
       the log-probability of a word at a mask (--word)
       the score of a reranker
-      the cosine with another text (--versus)
+      the cosine with another text (--contrast)
 
     A model of late interaction (ColBERT) shows instead which token of the document
     (--text-pair) each token of the query matched.

@@ -20,7 +20,7 @@ class HeadsOptions(TargetOptions):
     bertcli heads "I loved every minute of it." --ablate --top-k 10
     bertcli heads "I loved every minute of it." --ablate -o heads.html
     bertcli heads "She poured a cup of hot [MASK]." --layer 3.2
-    bertcli heads "She poured a cup of hot [MASK]." --rollout
+    bertcli heads "She poured a cup of hot [MASK]." --rollout 6
 
     The table has means over all tokens of the texts: the entropy of a token's
     attention weights in nats, the distance to the tokens it looks at, and the
@@ -36,9 +36,9 @@ class HeadsOptions(TargetOptions):
     zero, less the result as it is. Near 0 the model does without the head here,
     perhaps only because another one does the same.
 
-    --rollout follows one text's attention through all layers, each averaged with
-    the identity for the residual connection. The table shows what one token
-    (--token) draws on, beside the mean of all weights. Raw weights and rollout often
+    --rollout N follows one text's attention through all layers, each averaged with
+    the identity for the residual connection. The table shows what token N
+    draws on, beside the mean of all weights. Raw weights and rollout often
     disagree, and neither says what the result depends on.
     """
 
@@ -51,21 +51,19 @@ class HeadsOptions(TargetOptions):
         "Show the attention weights of one head of one text, or of a layer the mean of its heads: 3.2 is layer 3, head "
         "2.",
     )  # fmt: skip
-    rollout: bool = option(False, "", "Also follow one text's attention through all layers: attention rollout.")
-    token: int | None = option(
-        None, "N", "With --rollout: the token that is shown, from 0. (default: a mask, else the first)", least=0
-    )
+    rollout: int | None = option(
+        None, "N", "Also follow the attention of token N of one text through all layers: attention rollout. The first "
+        "token is 0.", least=0,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        """Errors: BertcliError for a result without `ablate`, a token without `rollout`, and `layer` with either."""
+        """Errors: BertcliError for a result without `ablate`, and `layer` with it or `rollout`."""
         super().__post_init__()
-        if self.token is not None and not self.rollout:
-            raise BertcliError("A token (--token) needs rollout: add it (--rollout), or leave out the token.")
-        if not self.ablate and (self.label, self.word, self.versus) != (None, None, None):
+        if not self.ablate and (self.label, self.word, self.contrast) != (None, None, None):
             raise BertcliError(
-                "A label, a word or another text (--label, --word, --versus) needs ablate: add it (--ablate)."
+                "A label, a word or another text (--label, --word, --contrast) needs ablate: add it (--ablate)."
             )
-        if self.layer is not None and (self.ablate or self.rollout or self.top_k is not None):
+        if self.layer is not None and (self.ablate or (self.rollout, self.top_k) != (None, None)):
             raise BertcliError(
                 "One head's weights (--layer) are shown alone: leave out --ablate, --rollout and --top-k."
             )
