@@ -168,6 +168,8 @@ def search(
     and different ones are refused, as are vectors of another model. The settings of
     a .npy file are in FILE.npy.settings.json: keep both together. For a part of a
     text (encode --chunk) the hit has index, chunk, start and end.
+    For a model with a prompt for documents encode them with it (--prompt-name
+    document): a note says where stored vectors were made without it.
 
     The score is the cosine of the two vectors, or the similarity that the model's
     folder names (similarity_fn_name); every row is compared. With --hybrid it is
