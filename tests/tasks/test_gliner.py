@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -497,7 +498,7 @@ def _inside(inner: ScoredSpan, outer: ScoredSpan) -> bool:
 def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made) -> None:
     """A server asks between windows whether the answer is still wanted, also once the network has run."""
     words = "tea river king " * 800
-    tasks = [
+    tasks: list[tuple[Model, str, dict[str, Any], Text]] = [
         (bertcli.load(write_gliner(tmp_path / "g")), "tag", {"labels": LABELS}, Text(words)),
         (bertcli.load(made(**cases.TAGGER)), "tag", {"max_length": 24}, Text(words)),
         (bertcli.load(made(**cases.READER)), "answer", {"max_length": 24, "stride": 4}, Text("who?", words)),
@@ -508,7 +509,7 @@ def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made)
         task = compute(found).plan(model, found.options(**options))
         window = task.window([text], 0)
         passes: list[int] = []
-        reset = between_batches.set(lambda seen=passes: seen.append(len(seen)))
+        reset = between_batches.set(partial(passes.append, 1))
         try:
             task.compute(window)
         finally:
