@@ -4,6 +4,9 @@ They compute with the engine's kernels (engine/kernels.py), which write over wha
 first and never modified.
 """
 
+# So that help() shows ArrayLike, and not the union that it is.
+from __future__ import annotations
+
 from math import sqrt
 from typing import Any
 

@@ -1,5 +1,6 @@
 """The blocks of bertcli.functional, given what they do not expect."""
 
+import pydoc
 from collections.abc import Callable
 
 import numpy as np
@@ -33,3 +34,8 @@ def test_functional_residual_add_changes_nothing() -> None:
 def test_functional_loss_over_ids_that_are_none(ids: list[int]) -> None:
     with pytest.raises(BertcliError, match="0 and 4"):
         functional.masked_lm_loss(np.zeros((1, 5)), ids)
+
+
+def test_functional_help_can_be_read() -> None:
+    page = pydoc.plain(pydoc.render_doc(functional.softmax))
+    assert "softmax(x: 'ArrayLike') -> 'Array'" in page

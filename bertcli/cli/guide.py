@@ -13,7 +13,7 @@ BEGIN = 16  # where summaries of topics begin in the list
 FOLDER = Path(__file__).parents[1] / "guide"
 ORDER = (  # as `bertcli guide` lists them; a topic that is not named here follows
     "files", "models", "tasks", "evaluate", "serve", "onnx", "interpret", "speed", "scale", "python",
-    "troubleshooting", "seminar",
+    "coming", "troubleshooting", "seminar",
 )  # fmt: skip
 OTHER_WORDS = {  # what a reader may call a topic
     "input": "files",
@@ -27,6 +27,11 @@ OTHER_WORDS = {  # what a reader may call a topic
     "server": "serve",
     "http": "serve",
     "api": "python",
+    "sentence-transformers": "coming",
+    "transformers": "coming",
+    "spacy": "coming",
+    "keybert": "coming",
+    "migration": "coming",
     "performance": "speed",
     "threads": "speed",
     "explain": "interpret",
