@@ -34,6 +34,8 @@ USED: dict[str, tuple[str, ...]] = {
     "tag": ("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
     "answer": ("-i", "-o", "-m", "--context", "--context-column", "--top-k", "--no-answer", "--format"),
     "rank": ("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
+    "keywords": ("-i", "-o", "-m", "--column", "--top-k", "--ngrams", "--diversity", "--stop-words", "--candidates",
+                 "--format"),
     "search": ("-i", "--index", "--hybrid", "--rerank", "--lines", "--in", "--texts", "--query-file", "--top-k", "-m",
                "-o", "--format"),
     "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),

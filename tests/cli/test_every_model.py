@@ -38,7 +38,7 @@ REFUSED: Mapping[str, list[str]] = {
     "encode": [TEXT], "classify": [TEXT], "fill-mask": ["a [MASK]"], "score": [TEXT], "tag": [TEXT], "lens": [TEXT],
     "answer": ["who?", "--context", TEXT], "rank": ["tea", TEXT], "similarity": [TEXT, "tea"], "heads": [TEXT],
     "explain": [TEXT], "patch": [TEXT, "tea"], "evaluate": ["none.csv"], "export": ["-o", "none.onnx"],
-    "probe": ["-i", "none.csv"],
+    "probe": ["-i", "none.csv"], "keywords": [TEXT],
 }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ MODELS: dict[str, dict[str, Any]] = {
 LONG = " ".join(["tea"] * 30 + ["the", "queen", "sat"] + ["dog"] * 30)  # more tokens than models have positions
 MASKED = "the queen drank hot [MASK] with a cat"
 QUESTION, CONTEXT = "who?", "the queen walked to the river and the king drank hot tea"
+KEYED = "the king of rain drank hot tea in the river and a cat sold bread in the river"
 TAGGED = "The king of France visited Paris and the queen sold tea"
 PAIR = ("the king drank hot tea", "the queen drank hot tea")
 # What a command is called with. Words in capitals are folders of MODELS and files that `folder` has.
@@ -45,6 +46,7 @@ BASES: dict[str, Words] = {
     "tag": ("-m", "TAGGER", TAGGED),
     "answer": ("-m", "READER", QUESTION, "--context", CONTEXT),
     "rank": ("-m", "RANKER", "hot tea", "the river", LONG),
+    "keywords": ("-m", "VECTORS", KEYED),
     "neighbors": ("-m", "MASKS", "king"),
     "tokenize": ("-m", "MASKS", "hot tea"),
     "params": ("--variant", "tiny"),
@@ -120,6 +122,13 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--target": (("-m", "MASKS", "hot [MASK]", "--target", "hot cat"), ("--target", "hot tea")),
         "--within-word": (),
         "--truncation": (("-m", "MASKS", LONG), ("error",)),
+    },
+    "keywords": {
+        "--ngrams": ("1,2",),
+        "--diversity": ("0.9",),
+        "--stop-words": ("none",),
+        "--candidates": ("queries.txt",),
+        "--max-length": ("8",),
     },
     "tag": {
         "--aggregation": ("none",),

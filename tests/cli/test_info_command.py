@@ -28,7 +28,7 @@ OF_HEADS = {
     "classify --choices": {"multiple_choice"},
     "classify": {"classifier", "nsp"},
 }
-VECTORS = {"encode", "search", "similarity"}
+VECTORS = {"encode", "keywords", "search", "similarity"}
 ALWAYS = VECTORS | {
     "params", "trace", "neighbors", "explain", "heads", "patch", "probe", "diff", "tokenize", "evaluate", "serve",
     "export",

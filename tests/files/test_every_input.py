@@ -51,6 +51,7 @@ DOORS = {
     "tag": Door(TAGGER),
     "answer": Door(READER, options=("--context", "The queen walked to the river."), column="question"),
     "rank": Door(RANKER, before=("hot tea",)),
+    "keywords": Door(),
     "tokenize": Door(),
     "neighbors": Door(texts=WORDS),
     "explain": Door({"head": "classifier"}),

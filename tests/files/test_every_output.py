@@ -184,6 +184,7 @@ DOORS = [
     Door("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str}, PAGES,
          checkpoint=READER),
     Door("rank", ("hot tea", *TEXTS), iter, {"corpus_id": str, **SCORED, "text": visible}, checkpoint=RANKER),
+    Door("keywords", PLAIN, parts("keywords", "index"), {"keyword": str, **SCORED}, PAGES),
     Door("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
     Door("neighbors", ("king", "tea"), near, {"token": str, "id": str, "cosine": four}),
     Door("explain", PLAIN, parts("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, PAGES,

@@ -83,6 +83,8 @@ CASES: list[tuple[str, list[str], dict[str, Any]]] = [
     ("answer", ["-m", "READER", "Who?", "--context", "Ann.", "--no-answer", "--top-k", "9"], {"no_answer": True}),
     ("rank", ["-m", "RANKER", "tea", "hot tea", "rain"], {}),
     ("rank", ["-m", "LATE", "tea", "hot tea", "rain"], {}),
+    ("keywords", [LONG, ""], {}),
+    ("keywords", ["-i", "IDS", "--ngrams", "1,2"], {"ngrams": (1, 2)}),
 ]
 
 
@@ -102,7 +104,7 @@ def test_specs_say_the_records_of_their_commands(
     assert [misfit(record, fields) for record in found.records] == [None] * len(found.records)
 
 
-@pytest.mark.parametrize("name", ["encode", "classify", "fill-mask", "score", "tag", "answer", "rank"])
+@pytest.mark.parametrize("name", ["encode", "classify", "fill-mask", "score", "tag", "answer", "rank", "keywords"])
 def test_specs_say_what_is_known_of_a_text_that_cannot_be_used(
     name: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -147,7 +149,7 @@ def known(name: str) -> TaskSpec:
 
 def test_specs_are_found_without_a_list() -> None:
     names = [one.name for one in specs() if one.panel]
-    assert names == ["encode", "classify", "fill-mask", "score", "tag", "answer", "rank"]
+    assert names == ["encode", "classify", "fill-mask", "score", "tag", "answer", "rank", "keywords"]
     assert known("fill_mask") is known("fill-mask")
     assert spec("params") is None
     assert spec("options") is None
