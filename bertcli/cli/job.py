@@ -327,12 +327,19 @@ def read_texts(
         id_column=id_column,
         keep_going=keep_going,
         options=(names["column"], names["pair_column"]),
+        own_pair=_takes_pairs(options),
         format_in=options.format_in,
         header=not options.no_header,
         delimiter=options.delimiter,
     )
     _check_not_read(output.output, texts.files or ())
     return texts
+
+
+def _takes_pairs(options: InputOptions) -> bool:
+    """True if the command offers second texts, and none are named."""
+    offered = any(field.name == "pair_column" and field.init for field in fields(options))
+    return offered and options.pair_column is None and options.text_pair is None
 
 
 def _option_names(options: InputOptions) -> dict[str, str]:

@@ -27,9 +27,9 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenizedTexts(InputOptions):
-    """The texts, or those of a file with a header."""
+    """The texts; a pipe holds a text a line."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("format_in", "no_header", "delimiter")
+    not_offered: ClassVar[tuple[str, ...]] = ("format_in",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

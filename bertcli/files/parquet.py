@@ -16,7 +16,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.files.read.line_reader import LONGEST_LINE, check_readable
-from bertcli.files.read.rows import InputFile, RowColumns, unusable
+from bertcli.files.read.rows import OWN_PAIR, InputFile, RowColumns, unusable
 from bertcli.files.read.vector_reader import NOTES, TYPES, WHOLE, AnyNumbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
@@ -130,6 +130,8 @@ class TableRows:
                 table = self._open_table(file)
                 _check_columns(table.schema, columns, self.name, arrow.types)
                 names = table.schema.names if columns.whole else [field.name for field in columns.fields]
+                if columns.own_pair and OWN_PAIR in table.schema.names and OWN_PAIR not in names:
+                    names.append(OWN_PAIR)
                 self._row, self._rows = 0, table.row_count
                 for batch in table.batches(ROWS_READ, list(dict.fromkeys(names)), texts=True):
                     for values in zip(*(map(value_of, batch.column(name)) for name in names), strict=True):

@@ -444,3 +444,23 @@ def test_encode_names_chunk_where_texts_were_cut(model: Path) -> None:
     short = bertcli("encode", "-m", model, "--max-length", "4", "a b c d", "--format", "json").err
     assert "--truncation; encode --chunk makes several vectors of a long text)." in short
     assert "--chunk" not in bertcli("score", "-m", model, "--max-length", "4", "a b c d").err
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_commands_read_a_pair_where_records_have_it(ending: str, made: Made, tmp_path: Path) -> None:
+    """A field text_pair, as records of pairs have it, is the second text of a row without another."""
+    model, file = made(head="classifier"), tmp_path / f"pairs.{ending}"
+    pair = ("the king drank tea", "the queen sold bread")
+    if ending == "jsonl":
+        file.write_text(json.dumps({"text": pair[0], "text_pair": pair[1]}) + "\n", encoding="utf-8")
+    elif ending == "csv":
+        file.write_text(f"text,text_pair\n{pair[0]},{pair[1]}\n", encoding="utf-8")
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        arrow = pytest.importorskip("pyarrow")
+        parquet.write_table(arrow.table({"text": [pair[0]], "text_pair": [pair[1]]}), file)
+    wanted = bertcli("classify", "-m", model, pair[0], "--text-pair", pair[1], "--format", "jsonl").out
+    assert json.loads(wanted)["text_pair"] == pair[1]
+    assert bertcli("classify", "-m", model, "-i", file, "--format", "jsonl").out == wanted
+    tagged = bertcli("tokenize", "-m", model, "-i", file, "--format", "jsonl").records[0]
+    assert 1 in tagged["segments"]

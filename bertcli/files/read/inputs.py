@@ -22,6 +22,7 @@ def from_files(
     id_column: str | None = None,
     keep_going: bool = False,
     options: tuple[str, str] = ("--column", "--pair-column"),
+    own_pair: bool = False,
     format_in: str = "txt",
     header: bool = True,
     delimiter: str | None = None,
@@ -31,7 +32,8 @@ def from_files(
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
     fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
-    options for the first two columns. header, delimiter: see `RowColumns`; without a header `column` is 1 by default.
+    options for the first two columns. own_pair, header, delimiter: see `RowColumns`; without a header `column` is 1 by
+    default.
     Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
     `keep_going` such a row is a Text with an `error` instead.
     """
@@ -41,6 +43,7 @@ def from_files(
         None if pair_column is None else Field(pair_column, options[1]),
         None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
         fixed_pair=pair,
+        own_pair=own_pair,
         header=header,
         delimiter=delimiter,
     )

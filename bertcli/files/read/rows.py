@@ -56,10 +56,15 @@ class Field(NamedTuple):
         return f"there is no field {quoted(self.name)}; fields are {fields}{hint}."
 
 
+# What records of pairs call the second text.
+OWN_PAIR = "text_pair"
+
+
 class RowColumns(NamedTuple):
     """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
-    whole: the label is a dict of all fields of the row. header: the first row of a .csv or .tsv file names the columns;
+    whole: the label is a dict of all fields of the row. own_pair: a field text_pair, as records call it, is the pair
+    where no other is named. header: the first row of a .csv or .tsv file names the columns;
     without a header they are called 1, 2, 3. delimiter: between the fields of a .csv or .tsv file (default: by ending).
     """
 
@@ -68,6 +73,7 @@ class RowColumns(NamedTuple):
     id: Field | None = None
     fixed_pair: str | None = None
     whole: bool = False
+    own_pair: bool = False
     header: bool = True
     delimiter: str | None = None
 
@@ -89,6 +95,8 @@ class RowColumns(NamedTuple):
                 return unusable(location, why, id)
         text = values[self.text.name] if self.text else ""
         pair = values[self.pair.name] if self.pair else self.fixed_pair
+        if pair is None and self.own_pair and isinstance(values.get(OWN_PAIR), str):
+            pair = values[OWN_PAIR] or None
         return Text(text, pair, location, id, values if self.whole else None)
 
 
