@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.engine.blas import choose_kernel
 from bertcli.engine.threads import choose_threads
+from bertcli.extensions import exported, exported_names
 
 if TYPE_CHECKING:
     from bertcli import functional
@@ -17,36 +18,31 @@ if TYPE_CHECKING:
     from bertcli.errors import BertcliError
     from bertcli.model import Model, load, variant
     from bertcli.models.bert import BertConfig
-    from bertcli.wings.interpret.compute.diff import diff
-    from bertcli.wings.interpret.compute.explain import explain
-    from bertcli.wings.interpret.compute.heads import heads
-    from bertcli.wings.interpret.compute.lens import lens
-    from bertcli.wings.interpret.compute.patch import patch
-    from bertcli.wings.interpret.compute.probe import probe
-    from bertcli.wings.search.files import search_files
-    from bertcli.wings.search.stored import search
 
 choose_kernel()  # before anything here imports NumPy
 choose_threads()
 
-__all__ = [
-    "BertConfig", "BertcliError", "Model", "__version__", "diff", "explain", "functional", "heads", "lens",
-    "load", "params", "patch", "probe", "search", "search_files", "trace", "variant",
-]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
-    **dict.fromkeys(("diff", "explain", "heads", "lens", "patch", "probe"), "bertcli.wings.interpret.compute.{}"),
     **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
     "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "search": "bertcli.wings.search.stored", "search_files": "bertcli.wings.search.files",
+    "functional": "bertcli.functional",
 }  # fmt: skip
+__all__ = [
+    "BertConfig", "BertcliError", "Model", "__version__", "functional", "load", "params", "trace", "variant",
+]  # fmt: skip
+# What wings bring is theirs to say: an object is found when it is asked for.
+__all__ += exported_names()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
-    home = import_module(_HOMES.get(name, "bertcli.{}").format(name))
-    return home if name == "functional" else getattr(home, name)
+    if name in _HOMES:
+        home = import_module(_HOMES[name].format(name))
+        return home if name == "functional" else getattr(home, name)
+    try:
+        return exported(name)
+    except KeyError:
+        raise AttributeError(f"module 'bertcli' has no attribute '{name}'") from None
 
 
 def __dir__() -> list[str]:

@@ -9,20 +9,15 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from bertcli import extensions
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.classify import text_to_classify
-from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, Example, Subject, accepts
+from bertcli.tasks.examples import CAT, DOG, Example, Subject, accepts
 from bertcli.tasks.registry import compute, spec, specs
-from bertcli.tasks.running.task import length_limit
-from bertcli.wings.onnx.export import GraphResults
-from bertcli.wings.onnx.export_options import ExportOptions
 
 # Words that a shell takes as they are, and those that it takes in double quotes.
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 QUOTED = re.compile(r"[^\"$`\\!\n]+")
-# Replacements that make a second text for `patch` from an example's text.
-OTHER = {"loved": "hated", "cat": "dog", "tall": "old", "hot": "cold"}
 # Words for `neighbors`: nearly every vocabulary has one of them as a piece.
 WORDS = ("king", "tea", "the", "a", "A", "M")
 # By a prediction head's name, the purpose of a model that has it. The first that a model has counts.
@@ -35,17 +30,6 @@ MADE_FOR = {
     "rtd": "replaced-token detector",
     "nsp": "next-sentence classifier",
 }
-# By task, a file for the example of `evaluate`. The first task that a model can run counts.
-LABELLED = {
-    "rank": "candidates.jsonl",
-    "tag": "tags.conll",
-    "answer": "squad.json",
-    "fill-mask": "masks.csv",
-    "classify": "labels.csv",
-    "encode": "pairs.csv",
-}
-
-
 # Uses over HTTP that are not named after a task: the task of each. "entities" is tag with labels of one's own.
 TASK_OF_USE = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
 # The options by which a use is asked of its task.
@@ -87,6 +71,9 @@ def commands(model: LoadedModel) -> Iterator[Capability]:
                 yield _capability(model, example)
     for example in _other_commands(subject):
         yield _capability(model, example)
+    for module in extensions.modules("examples"):
+        for example in module.examples(subject):
+            yield _capability(model, example)
 
 
 def uses(model: LoadedModel) -> tuple[str, ...]:
@@ -148,55 +135,15 @@ def purpose(model: LoadedModel) -> str:
 
 
 def _other_commands(subject: Subject) -> Iterator[Example]:
-    """Yield examples of the commands that are no task (views, params, serve, export, …) and can use the model."""
-    model = subject.model
-    reads = accepts(lambda: length_limit(model, None))
-    encodes, fills = subject.runs("encode"), "mlm" in model.heads
-    layers = bool(model.config.num_hidden_layers)
-    late = subject.gives("interaction") and not subject.gives("gives_one_vector")
-    labels = late or subject.gives("ranks") or "classifier" in model.heads
-    has_result = reads and (labels or fills or encodes)
-
-    masked = [f"She poured a cup of hot {subject.mask_token}."]
-    if labels:
-        explained = text_to_classify(subject)
-    elif fills:
-        explained = masked
-    else:
-        explained = [CAT, "--contrast", DOG]
-    contrast = re.sub(r"\w+", lambda word: OTHER.get(word[0], word[0]), explained[0])
-    has_mask = reads and model.tokenizer.special_id("mask") is not None
-    pools = bool(subject.kind and subject.kind.pooling) and not subject.gives("ranks")
-
-    if encodes:
-        yield Example("search", ["a hot drink", "--in", "vectors.parquet"])
+    """Yield examples of the core's commands that are no task and can use the model."""
+    if subject.runs("encode"):
         yield Example("similarity", [CAT, DOG])
     yield Example("params", [])
-    yield Example("trace", [CAT] if reads else [])
-    if reads and (word := _known_word(model)):
+    yield Example("trace", [CAT] if subject.reads else [])
+    if subject.reads and (word := _known_word(subject.model)):
         yield Example("neighbors", [word])
-    if has_result:
-        yield Example("explain", explained if has_mask else [*explained, "--method", "delete"])
-    if subject.gives("interaction") and not late:  # bge-m3
-        yield Example("explain", [QUESTION, "--text-pair", CONTEXT])
-    if layers and reads and fills:
-        yield Example("lens", masked)
-    if layers and reads:
-        yield Example("heads", [CAT])
-    if layers and has_result and not late:
-        yield Example("patch", [explained[0], contrast, *explained[1:]])
-    if subject.runs("encode", pooling="auto" if pools else "mean"):
-        yield Example("probe", ["-i", "labels.csv"])
-    if reads:
-        yield Example("diff", ["--versus", "my-fine-tune", CAT])
+    if subject.reads:
         yield Example("tokenize", [CAT])
-    labelled = next((file for task, file in LABELLED.items() if subject.runs(task)), None)
-    if labelled is not None:
-        yield Example("evaluate", [labelled])
-    if reads:
-        yield Example("serve", [])
-    if accepts(lambda: GraphResults.of(model, ExportOptions())):
-        yield Example("export", ["-o", "model.onnx"])
 
 
 def _known_word(model: LoadedModel) -> str | None:

@@ -31,8 +31,8 @@ from bertcli.folder.files import open_regular, parse_json, read_bytes
 from bertcli.network.heads import Network
 from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array
+from bertcli.weights.digest import key_of
 from bertcli.weights.tensors import HEADER_LIMIT, open_file
-from bertcli.wings.onnx.session import key_of
 
 if TYPE_CHECKING:
     from bertcli.tokens import Tokenizer

@@ -1,6 +1,5 @@
 """`bertcli doctor`: NumPy's BLAS, its kernel and threads, measured speed, and advice on what would make it faster."""
 
-import logging
 import os
 import platform
 import sys
@@ -9,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bertcli import extensions
 from bertcli._version import __version__
 from bertcli.engine import blas, threads
-from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
-from bertcli.wings.onnx.open_engine import open_session
-from bertcli.wings.onnx.pass_times import rows
-from bertcli.wings.onnx.session import available_devices, cache_folder, cache_size, installed, runtime
 
-logger = logging.getLogger("bertcli")
 # NumPy is loaded now: programs started from here need not inherit the variables that chose its kernel.
 blas.forget_choices()
 
@@ -37,6 +32,9 @@ def examine() -> dict[str, Any]:
     `usable_cores` are fewer than `cores` if a container limits CPU time. The measurements take half a second.
     """
     vendor, features = blas.processor()
+    brought: dict[str, Any] = {}
+    for module in extensions.modules("doctor"):
+        brought |= module.examine()
     built_on = _built_on()
     return {
         "bertcli": __version__,
@@ -54,19 +52,7 @@ def examine() -> dict[str, Any]:
         "matrix_gflops": round(matrix_rate() / 1e9, 1),
         "memory_gb_per_second": round(memory_rate() / 1e9, 1),
         "advice": advice(features),
-        **_onnx_runtime(),
-    }
-
-
-def _onnx_runtime() -> dict[str, Any]:
-    """The part of the record about ONNX Runtime: version, devices, and the folder in which graphs are cached."""
-    if not (installed("onnxruntime") and installed("onnx")):
-        return {"onnxruntime": "not installed: pip install 'bertcli[onnx]'"}
-    return {
-        "onnxruntime": runtime().__version__,
-        "onnx_devices": available_devices(),
-        "onnx_graphs": str(cache_folder()),
-        "onnx_graphs_mb": round(cache_size() / 1e6, 1),
+        **brought,
     }
 
 
@@ -108,18 +94,8 @@ def advice(features: frozenset[str]) -> str | None:
 
 
 def engine_times(model: LoadedModel) -> list[dict[str, Any]]:
-    """Measure a model in both engines: a row for each shape; empty, with a note, if ONNX Runtime cannot run it."""
-    config = model.config
-    if not (config.contextual and config.num_hidden_layers):
-        logger.info("%s has no layers: it is a table of vectors, which is not measured.", model.name)
-        return []
-    assert model.path is not None
-    try:
-        session = open_session(model.network, model.path, config)
-    except BertcliError as error:
-        logger.info("NumPy alone can run this model here. %s", error)
-        return []
-    return rows(session, model.network, config.vocab_size, config.max_tokens)
+    """Measure a model in NumPy and in the engine that a wing brings: a row for each shape; empty if there is none."""
+    return [row for module in extensions.modules("doctor") for row in module.engine_times(model)]
 
 
 def _built_on() -> dict[str, str]:

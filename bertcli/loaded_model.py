@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bertcli import extensions
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.threads import each_or_whole
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
-    from bertcli.wings.onnx.engine import OnnxEngine
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
@@ -53,6 +53,21 @@ class Engine(NamedTuple):
 
 
 NUMPY = Engine()
+ONNX = "onnx"  # the name by which a wing brings the other engine
+
+
+class OtherEngine(Protocol):
+    """Computes the hidden states of one network instead of NumPy: what `open_engine` of an engine's module makes."""
+
+    @property
+    def network(self) -> Network:
+        """The network whose hidden states it computes."""
+
+    def hidden_states(self, batch: Packed) -> Array:
+        """Hidden states of the last layer [token, hidden] of packed sentences."""
+
+    def exact_enough(self, name: str, tokenizer: "Tokenizer", pooling: tuple[str, ...], force: bool) -> Self:
+        """Return an engine whose int8 vectors are near float32's. Errors: BertcliError unless `force` is set."""
 
 
 class Original(NamedTuple):
@@ -80,7 +95,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: Engine = NUMPY
-    computing: "OnnxEngine | None" = field(default=None, repr=False)  # computes hidden states of `original.network`
+    computing: OtherEngine | None = field(default=None, repr=False)  # computes hidden states of `original.network`
     original: Original | None = field(default=None, repr=False)
     classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
     # Used instead of opening the folder's: a changed copy of a model keeps the tokenizer, or has another.
@@ -211,10 +226,10 @@ class LoadedModel:
             original=original,
         )
         if engine.name != "numpy":
-            from bertcli.wings.onnx.engine import OnnxEngine
-
             assert opened.path is not None
-            computing = OnnxEngine.open(opened.network, opened.path, opened.config, engine.precision, engine.device)
+            computing: OtherEngine = extensions.engine(ONNX).open_engine(
+                opened.network, opened.path, opened.config, engine.precision, engine.device
+            )
             opened = replace(opened, computing=computing)
         if text and layout.has_tokenizer:
             tokenizer = opened.tokenizer  # opened now, so that an error in it does not interrupt a run

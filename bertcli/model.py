@@ -3,9 +3,10 @@
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from inspect import Signature, signature
-from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
+from bertcli import extensions
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
@@ -15,7 +16,6 @@ from bertcli.tasks.options import ReadOptions, takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import TaskSpec, compute, spec_of, specs
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.onnx.export_options import ExportOptions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from bertcli.tasks.running.task import Record
     from bertcli.tasks.score import ScoreOptions
     from bertcli.tasks.tag import TagOptions
-    from bertcli.wings.onnx.export import Exported
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,16 +100,12 @@ class Model(LoadedModel):
 
         return list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
 
-    @takes(ExportOptions)
-    def export(self, target: str | Path, options: ExportOptions) -> "Exported":
-        """Write an ONNX file (.onnx), or a folder that other libraries can open.
-
-        Returns the path, its size, the outputs, and how far their numbers are from this model's, if that was measured.
-        """
-        from bertcli.wings.onnx.export import export_file, export_folder
-
-        write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
-        return write(self, target, options)
+    def __getattr__(self, name: str) -> Any:
+        """Find a method that a wing brings, such as `export`."""
+        try:
+            return MethodType(extensions.method(name), self)
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
 
     if TYPE_CHECKING:  # the loop at the end makes these methods from the specs; type checkers cannot see that
 
@@ -153,7 +148,7 @@ def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
 
 
 for _spec in specs():
-    if not hasattr(Model, _spec.module):  # encode, rank and export are written above: they do not map texts to records
+    if not hasattr(Model, _spec.module):  # encode and rank are written above: they do not map texts to records
         setattr(Model, _spec.module, _method_of(_spec))
 
 load, variant = Model.load, Model.variant

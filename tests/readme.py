@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-GUIDE = sorted((ROOT / "bertcli" / "guide").glob("*.md"))
+GUIDE = sorted((ROOT / "bertcli").glob("**/guide/*.md"))
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

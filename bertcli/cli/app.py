@@ -11,56 +11,57 @@ from contextlib import contextmanager, suppress
 from dataclasses import Field, fields, is_dataclass
 from functools import cache, partial
 from importlib import import_module
-from inspect import Parameter, Signature, cleandoc, signature
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import bertcli
+from bertcli import extensions
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
 from bertcli.cli.other_tools import MEANT_COMMANDS, MEANT_OPTIONS
 from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED, WRONG_USAGE
 from bertcli.errors import BertcliError
+from bertcli.extensions import Command, CommandParts
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
-from bertcli.wings.interpret.registry import ViewSpec, view_spec, view_specs
 
-# Commands that are no task's and no view's, each a module of this package, by the groups of --help; the group of a task
-# or a view is in its spec.
-COMMANDS: dict[str, dict[str, str]] = {
-    "Run": {},
-    "Search": {
-        "search": "Semantic search: find the texts nearest to a query, in files or among vectors that encode wrote.",
-        "similarity": "Compare texts: the cosine similarity of every pair.",
-        "neighbors": "Find the tokens nearest to a word in the embedding space.",
-    },
-    "Inspect": {
-        "info": "Show what a model is, and which commands can use it.",
-        "params": "Count parameters module by module, as Keras' summary does.",
-        "trace": "Every operation of a forward pass: shapes, parameters, MACs, time.",
-        "tokenize": "Show the tokens that a model sees in a text.",
-        "doctor": "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
-    },
-    "Interpret": {},
-    "Evaluate and deploy": {
-        "evaluate": "Measure a model on labelled texts, with confidence intervals; compare two models.",
-        "serve": "Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.",
-        "export": "Write a model as an ONNX file, without PyTorch.",
-    },
-    "Guide": {"guide": "Show the manual, one topic a page."},
-}
-_OF_WINGS = {
-    "search": "bertcli.wings.search.command",
-    "evaluate": "bertcli.wings.evaluate.command",
-    "serve": "bertcli.wings.serve.command",
-    "export": "bertcli.wings.onnx.command",
-}
-SUMMARIES = {name: summary for commands in COMMANDS.values() for name, summary in commands.items()}
+# The groups of --help, in their order; one that a plugin names besides follows.
+GROUPS = ("Run", "Search", "Inspect", "Interpret", "Evaluate and deploy", "Guide")
+# The commands of the core that are no task's, each a module of this package. Those of wings are declared there.
+COMMANDS = (
+    Command("similarity", "Search", "Compare texts: the cosine similarity of every pair.", "bertcli.cli.similarity", 2),
+    Command(
+        "neighbors",
+        "Search",
+        "Find the tokens nearest to a word in the embedding space.",
+        "bertcli.cli.neighbors",
+        position=3,
+    ),
+    Command("info", "Inspect", "Show what a model is, and which commands can use it.", "bertcli.cli.info", 1),
+    Command("params", "Inspect", "Count parameters module by module, as Keras' summary does.", "bertcli.cli.params", 2),
+    Command(
+        "trace",
+        "Inspect",
+        "Every operation of a forward pass: shapes, parameters, MACs, time.",
+        "bertcli.cli.trace",
+        position=3,
+    ),
+    Command("tokenize", "Inspect", "Show the tokens that a model sees in a text.", "bertcli.cli.tokenize", 4),
+    Command(
+        "doctor",
+        "Inspect",
+        "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
+        "bertcli.cli.doctor",
+        position=5,
+    ),
+    Command("guide", "Guide", "Show the manual, one topic a page.", "bertcli.cli.guide"),
+)
 HELP = ("-h", "--help")
 
 
@@ -79,28 +80,44 @@ def application(word: str = "") -> typer.Typer:
     version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
     _declare(bert, [version, *_parameters(CommonOptions)])
     app.callback()(bert)
-    alone = spec(word) or view_spec(word) if word else None
-    other = any(word in commands for commands in COMMANDS.values())
-    tasks: list[TaskSpec | ViewSpec] = []
-    if alone and alone.panel:
-        tasks = [alone]
-    elif not other:
-        tasks = [*specs(), *view_specs()]
-    for panel, commands in COMMANDS.items():
-        of_panel = [task for task in tasks if task.panel == panel]
-        if word in HELP:
-            for name, help in [*((task.name, task.options.__doc__) for task in of_panel), *commands.items()]:
-                app.command(name, help=help, rich_help_panel=panel)(lambda: None)
-            continue
-        for task in of_panel:
-            if isinstance(task, ViewSpec):
-                register_view(app, task)
+    task = spec(word) if word else None
+    if task is not None and task.panel:
+        register_task(app, task)
+    elif word in declared_commands():
+        register_declared(app, declared_commands()[word])
+    else:
+        for listed in _listed():
+            if word in HELP:
+                app.command(listed.name, help=_summary(listed), rich_help_panel=_group(listed))(lambda: None)
+            elif isinstance(listed, TaskSpec):
+                register_task(app, listed)
             else:
-                register_task(app, task)
-        for name in commands:
-            if name == word or not (alone or other):
-                register(app, getattr(import_module(_OF_WINGS.get(name, f"bertcli.cli.{name}")), name), panel)
+                register_declared(app, listed)
     return app
+
+
+def declared_commands() -> dict[str, Command]:
+    """The commands that are no task's, of the core and of wings, by their names."""
+    return {command.name: command for command in COMMANDS} | extensions.commands()
+
+
+def _listed() -> list[TaskSpec | Command]:
+    """All commands in the order of --help."""
+    listed: list[TaskSpec | Command] = [task for task in specs() if task.panel]
+    listed += declared_commands().values()
+    groups = dict.fromkeys([*GROUPS, *map(_group, listed)])
+    order = {group: place for place, group in enumerate(groups)}
+    return sorted(listed, key=lambda command: (order[_group(command)], command.position))
+
+
+def _group(command: TaskSpec | Command) -> str:
+    """The group in which --help lists a command."""
+    return command.panel if isinstance(command, TaskSpec) else command.group
+
+
+def _summary(command: TaskSpec | Command) -> str | None:
+    """The text of which --help shows the first sentence."""
+    return command.options.__doc__ if isinstance(command, TaskSpec) else command.summary
 
 
 def _print_version(given: bool) -> None:
@@ -169,7 +186,7 @@ class CommandGroup(TyperGroup):
         formatter.write(whole(self, ctx))
 
 
-class Command(TyperCommand):
+class CheckedCommand(TyperCommand):
     """A command with our help pages, which answers options of other tools, or such as are nearly right."""
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
@@ -266,19 +283,20 @@ def register_task(app: typer.Typer, task: TaskSpec) -> None:
     _add(app, task.name, task.options.__doc__, groups_of(task), partial(run, task), task.panel)
 
 
-def register_view(app: typer.Typer, view: ViewSpec) -> None:
-    """Add the command of a view to the application; the docstring of its options is the help."""
-    from bertcli.wings.interpret.command import groups_of, run
+def register_declared(app: typer.Typer, command: Command) -> None:
+    """Add a command that the core or a wing declares, and import its module.
 
-    _add(app, view.name, view.options.__doc__, groups_of(view), partial(run, view), view.panel)
-
-
-def register(app: typer.Typer, function: Callable[..., None], panel: str) -> None:
-    """Add a command to the application, named like the function; its docstring, below its summary, is the help."""
+    The module has a function of the command's name, whose parameters are groups of options and whose docstring is the
+    help; or `command_parts`, which gives help, groups and function by the command's name.
+    """
+    module = import_module(command.module)
+    if hasattr(module, "command_parts"):
+        parts: CommandParts = module.command_parts(command.name)
+        _add(app, command.name, parts.help, parts.groups, parts.call, command.group)
+        return
+    function = getattr(module, command.name.replace("-", "_"))
     groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
-    _, _, details = (function.__doc__ or "").partition("\n\n")
-    help = f"{SUMMARIES[function.__name__]}\n\n{cleandoc(details)}"
-    _add(app, function.__name__, help, groups, function, panel)
+    _add(app, command.name, function.__doc__, groups, function, command.group)
 
 
 def _add(
@@ -304,7 +322,7 @@ def _add(
     parameters = [parameter for group in groups.values() for parameter in _parameters(group)]
     parameters += _parameters(CommonOptions, hidden=True)
     _declare(run, parameters)
-    app.command(name, help=help, rich_help_panel=panel, cls=Command)(run)
+    app.command(name, help=help, rich_help_panel=panel, cls=CheckedCommand)(run)
 
 
 def _declare(function: Callable[..., None], parameters: list[Parameter]) -> None:

@@ -31,7 +31,7 @@ class DoctorOptions(PrintOptions):
 
 
 def doctor(options: DoctorOptions) -> None:
-    """Show what determines speed here: BLAS and its kernel, threads, measured rates.
+    """Show what determines speed here: BLAS, its kernel, threads, measured rates.
 
     bertcli doctor
     bertcli doctor --format json

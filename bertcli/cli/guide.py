@@ -1,4 +1,4 @@
-"""`bertcli guide`: print the manual, Markdown files in `bertcli/guide/` that are part of the package."""
+"""`bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -6,39 +6,24 @@ from itertools import zip_longest
 from pathlib import Path
 
 from bertcli.cli.options import argument, wrong
+from bertcli.extensions import Topic, wings
 from bertcli.report.markdown import print_markdown
 from bertcli.report.terminal import folded, terminal_width
 
 BEGIN = 16  # where summaries of topics begin in the list
 FOLDER = Path(__file__).parents[1] / "guide"
-ORDER = (  # as `bertcli guide` lists them; a topic that is not named here follows
-    "files", "models", "tasks", "evaluate", "serve", "onnx", "interpret", "speed", "scale", "python",
-    "coming", "troubleshooting", "seminar",
-)  # fmt: skip
-OTHER_WORDS = {  # what a reader may call a topic
-    "input": "files",
-    "output": "files",
-    "formats": "files",
-    "hub": "models",
-    "families": "models",
-    "errors": "troubleshooting",
-    "messages": "troubleshooting",
-    "help": "troubleshooting",
-    "server": "serve",
-    "http": "serve",
-    "api": "python",
-    "sentence-transformers": "coming",
-    "transformers": "coming",
-    "spacy": "coming",
-    "keybert": "coming",
-    "migration": "coming",
-    "performance": "speed",
-    "threads": "speed",
-    "explain": "interpret",
-    "bert": "seminar",
-    "tutorial": "seminar",
-    "course": "seminar",
-}
+# The core's pages; those of wings are declared there.
+PAGES = (
+    Topic(FOLDER / "files.md", 1, ("input", "output", "formats")),
+    Topic(FOLDER / "models.md", 2, ("hub", "families")),
+    Topic(FOLDER / "tasks.md", 3),
+    Topic(FOLDER / "speed.md", 8, ("performance", "threads")),
+    Topic(FOLDER / "scale.md", 9),
+    Topic(FOLDER / "python.md", 10, ("api",)),
+    Topic(FOLDER / "coming.md", 11, ("sentence-transformers", "transformers", "spacy", "keybert", "migration")),
+    Topic(FOLDER / "troubleshooting.md", 12, ("errors", "messages", "help")),
+    Topic(FOLDER / "seminar.md", 13, ("bert", "tutorial", "course")),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,19 +53,23 @@ def guide(options: GuideOptions) -> None:
         print("\nbertcli guide TOPIC shows a page.")
         return
     topic = options.topic.lower().removesuffix(".md")
-    topic = topic if topic in pages else OTHER_WORDS.get(topic, topic)
+    other_words = {word: page.name for page in _topics() for word in page.other_words}
+    topic = topic if topic in pages else other_words.get(topic, topic)
     if topic not in pages:
-        near = get_close_matches(topic, [*pages, *OTHER_WORDS], n=1)
-        meant = f"Did you mean {OTHER_WORDS.get(near[0], near[0])}? " if near else ""
+        near = get_close_matches(topic, [*pages, *other_words], n=1)
+        meant = f"Did you mean {other_words.get(near[0], near[0])}? " if near else ""
         raise wrong("TOPIC", f"there is no topic {options.topic!r}. {meant}Topics are {', '.join(pages)}.")
     print_markdown(pages[topic].read_text(encoding="utf-8"))
 
 
 def topics() -> dict[str, Path]:
     """The pages by topic, in the order in which they are listed."""
-    files = {file.stem: file for file in FOLDER.glob("*.md")}
-    known = [topic for topic in ORDER if topic in files]
-    return {topic: files[topic] for topic in [*known, *sorted({*files} - {*known})]}
+    return {topic.name: topic.file for topic in _topics()}
+
+
+def _topics() -> list[Topic]:
+    brought = [topic for wing in wings() for topic in wing.topics]
+    return sorted([*PAGES, *brought], key=lambda topic: topic.position)
 
 
 def _summary(file: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from bertcli import extensions
 from bertcli.report.encodable import encodable
 from bertcli.report.terminal import takes_escapes
 
@@ -23,7 +24,8 @@ CLAUSES = ("; ", " (", ", ", ": ")
 MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# What a command is most used with. A short page shows these, in this order, of those that the command has.
+# What a command is most used with; those of a wing's commands are declared there. A short page shows these, in this
+# order, of those that the command has.
 USED: dict[str, tuple[str, ...]] = {
     "encode": ("-i", "-o", "-m", "--column", "--pooling", "--normalize", "--prompt-name", "--chunk", "--dtype",
                "--resume", "--format"),
@@ -36,8 +38,6 @@ USED: dict[str, tuple[str, ...]] = {
     "rank": ("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
     "keywords": ("-i", "-o", "-m", "--column", "--top-k", "--ngrams", "--diversity", "--stop-words", "--candidates",
                  "--format"),
-    "search": ("-i", "--index", "--hybrid", "--rerank", "--lines", "--in", "--texts", "--query-file", "--top-k", "-m",
-               "-o", "--format"),
     "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
     "neighbors": ("-i", "-m", "--top-k", "-o", "--format"),
     "info": ("-m", "--format"),
@@ -47,16 +47,6 @@ USED: dict[str, tuple[str, ...]] = {
               "--all-layers", "--format"),
     "tokenize": ("-i", "-m", "--text-pair", "--max-length", "-o", "--format"),
     "doctor": ("-m", "--format"),
-    "explain": ("-m", "-i", "--label", "--word", "--contrast", "--method", "--text-pair", "-o", "--format"),
-    "lens": ("-m", "-i", "--top-k", "--all", "-o", "--format"),
-    "heads": ("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
-    "patch": ("-m", "--of", "--direction", "--label", "--word", "--foil", "--contrast", "-o", "--format"),
-    "probe": ("-i", "-m", "--column", "--label-column", "--words", "--layer", "--save", "-o", "--format"),
-    "diff": ("--versus", "--tolerance", "--check", "-o", "--format"),
-    "evaluate": ("-m", "--task", "--column", "--label-column", "--by", "--cluster", "--at-least", "--truncate-dim",
-                 "--dtype", "--run", "-o", "--format"),
-    "serve": ("-m", "--host", "--port", "--api-key", "--cors", "--truncation", "--quiet"),
-    "export": ("-m", "-o", "--dtype", "--int8"),
     "guide": (),
 }  # fmt: skip
 
@@ -80,47 +70,19 @@ BRIEF = {
     "--word": "Ask about this word at the mask",
     "--label": "Ask about this label",
     "--estimate": "Estimate the time of each operation here",
-    "patch": "Activation patching: what carries the difference of two texts",
     "doctor": "Show what determines speed here: BLAS, its kernel, threads",
     "answer --no-answer": "Let no answer compete with the others",
     "--classifier": "A classifier of your own, made by probe --save",
     "classify --activation": "Scores: softmax, sigmoid or none",
     "classify --head": "classifier, or nsp: does text 2 follow text 1?",
-    "diff --check": "End with status 1 if something differs, for CI",
-    "diff --versus": "The other model, or a file of arrays",
-    "diff [TEXT]...": "Texts to compare the models on; none: weights alone",
     "doctor -m": "Also measure this model in both engines",
-    "evaluate --cluster": "Texts with one value in it are resampled together",
-    "evaluate --by": "The figures for every value of this column, too",
-    "evaluate --task": "What is measured; default: told from the data",
-    "evaluate --label-column": "The field of the label, score, tags or answers",
-    "evaluate --run": "Evaluate a TREC run beside the models",
-    "evaluate --truncate-dim": "Measure vectors of their first N numbers, too",
-    "export -o": "A .onnx file, or a folder",
-    "export --int8": "Compute in int8, too: smaller, faster, less exact",
-    "heads --ablate": "Measure the result without each head",
-    "heads --layer": "Show one head's attention weights: --layer 3.2",
     "params --heads": "Prediction heads: pooler, mlm, nsp, classifier, …",
     "params -o": "Write the table, or the graph: .dot, .mmd, .svg, .png",
     "params --style": "tree, or keras: the rows of the Keras summary",
     "params --tensors": "List a file's tensors, and what becomes of each",
     "params --versus": "Another model to compare with",
-    "patch --direction": "denoise: A's states into B; noise: B's into A; both",
-    "patch --of": "What is patched: layers, attention, heads, …",
-    "probe --column": "The field of texts or words",
-    "probe --label-column": "The field of labels or tags",
-    "probe --save": "Write the best layer's probe as a classifier",
-    "probe -i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
     "score --target": "The true sentence: score only its masked tokens",
     "score --within-word": "Mask the later pieces of a word, too",
-    "search -i": "Search in .txt, .md, .csv, .tsv, .jsonl; a pattern",
-    "search --index": "Keep the vectors; only changed files are encoded",
-    "search --in": "Search among vectors that encode wrote",
-    "search -C": "Print N lines of the file around each hit",
-    "search --rerank": "Let this reranker order the best hits",
-    "search --hybrid": "Rank by keywords, too: BM25",
-    "search --query-file": "Read queries from a file",
-    "serve --truncation": "A text that is too long: auto cuts, error refuses",
     "tag --aggregation": "How tokens become entities: simple, first, …",
     "tag --only": "With --redact: only entities of these labels",
     "tag --redact": "Replace each entity by its label, as in [PER]",
@@ -167,7 +129,7 @@ def short(command: Any, ctx: typer.Context) -> str:
         for panel, rows in _commands(command):
             # The last line names the guide.
             if panel != "Guide":
-                briefs = [_brief(name, BRIEF.get(name, summary), width, COMMAND) for name, summary in rows]
+                briefs = [_brief(name, _brief_text(name, name, summary), width, COMMAND) for name, summary in rows]
                 lines += [_heading(panel), *briefs, ""]
         return encodable(
             "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
@@ -200,7 +162,8 @@ def used(command: Any) -> list[Any]:
     for option in options:
         for name in (*option.opts, *option.secondary_opts):
             by_name[name] = option
-    names = USED.get(command.name)
+    declared = extensions.commands().get(command.name)
+    names = USED.get(command.name) if declared is None else declared.most_used
     if names is None:
         return options[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
@@ -311,4 +274,12 @@ def _brief(name: str, text: str, width: int, names: int = OPTION) -> str:
 
 def _short_text(command: str, name: str, text: str) -> str:
     first = name.partition(" ")[0].rstrip(",")
-    return BRIEF.get(f"{command} {first}", BRIEF.get(first, text))
+    return _brief_text(command, first, text)
+
+
+def _brief_text(command: str, name: str, text: str) -> str:
+    """The brief text that the command's wing, or this file, has for an option or a command; else `text`."""
+    declared = extensions.commands().get(command)
+    if declared is not None and name in declared.brief:
+        return declared.brief[name]
+    return BRIEF.get(f"{command} {name}", BRIEF.get(name, text))

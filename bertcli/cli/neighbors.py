@@ -30,7 +30,7 @@ class NeighborsOptions:
 
 
 def neighbors(model: ModelOptions, output: OutputOptions, options: NeighborsOptions) -> None:
-    """Find the word pieces nearest to a word in the embedding space, by cosine.
+    """Find the tokens nearest to a word in the embedding space.
 
     bertcli neighbors king
     bertcli neighbors tea coffee --top-k 3 --format json

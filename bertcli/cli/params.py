@@ -151,7 +151,7 @@ class ParamsOutput(PageOutput):
 
 
 def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOptions, output: ParamsOutput) -> None:
-    """Count the parameters of a model, module by module.
+    """Count parameters module by module, as Keras' summary does.
 
     bertcli params --variant base --formulas
     bertcli params --variant large --collapse

@@ -40,7 +40,7 @@ class TokenizeOptions:
 
 
 def tokenize(texts: TokenizedTexts, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
-    """Show the word pieces a model sees in a text.
+    """Show the tokens that a model sees in a text.
 
     bertcli tokenize "An unbelievable story"
     bertcli tokenize "First text" --text-pair "second text"

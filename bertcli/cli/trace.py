@@ -94,7 +94,7 @@ class TraceOutput(PageOutput):
 
 
 def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions, output: TraceOutput) -> None:
-    """Show every operation of a forward pass: operands, sizes, parameters, costs.
+    """Every operation of a forward pass: shapes, parameters, MACs, time.
 
     bertcli trace --variant base
     bertcli trace --variant large --seq-len 128 --heads pooler,mlm --format csv

@@ -52,6 +52,13 @@ class Subject:
             return None
 
     @cached_property
+    def reads(self) -> bool:
+        """True if the model can read texts: it has a tokenizer, and room for a text between special tokens."""
+        from bertcli.tasks.running.task import length_limit
+
+        return accepts(lambda: length_limit(self.model, None))
+
+    @cached_property
     def ranks(self) -> bool:
         """True if the model can rank documents: a cross-encoder, late interaction, sparse vectors."""
         return self.runs("rank")

@@ -10,7 +10,8 @@ import typer
 from helpers.doors import options_of
 from helpers.terminal import Result, bertcli
 
-from bertcli.cli.app import COMMANDS, application
+from bertcli import extensions
+from bertcli.cli.app import application, declared_commands
 from bertcli.cli.other_tools import MEANT_COMMANDS
 
 GROUP: Any = typer.main.get_command(application())
@@ -40,9 +41,11 @@ def test_help_short_fits_a_terminal(command: str) -> None:
 def test_help_short_has_a_line_for_each_option_that_is_used_most(command: str) -> None:
     from bertcli.cli.help import USED
 
+    declared = extensions.commands().get(command)
+    most_used = USED[command] if declared is None else declared.most_used
     out = bertcli(command, "-h", environment=IN_80).out
     assert f"bertcli {command}" in out.split("\n\n")[2]
-    for name in USED[command]:
+    for name in most_used:
         assert re.search(rf"^  (-\w, )?{name}\b", out, re.MULTILINE), f"{command} has no {name}"
 
 
@@ -87,10 +90,9 @@ def test_help_has_five_groups_and_the_guide() -> None:
         assert headings[:5] == ["Run", "Search", "Inspect", "Interpret", "Evaluate and deploy"]
     assert "Logit lens: what each layer would predict, and when the answer appears." in page
     assert "Activation patching: which layer and token carry the difference between two texts." in page
-    for commands in COMMANDS.values():
-        for name, summary in commands.items():
-            assert summary in page
-            assert summary in " ".join(bertcli(name, "--help").out.split())
+    for name, declared in declared_commands().items():
+        assert declared.summary in page
+        assert declared.summary in " ".join(bertcli(name, "--help").out.split())
 
 
 def test_help_of_a_command_can_be_asked_for_before_its_name() -> None:

@@ -19,6 +19,12 @@ def choices(command: str, option: str) -> tuple[str, ...]:
     return tuple(found.type.choices) if found else ()
 
 
+def command_of(name: str) -> Any:
+    """A command of the application, as Typer made it."""
+    group: Any = typer.main.get_command(application())
+    return group.commands[name]
+
+
 @cache
 def options_of() -> dict[str, dict[str, Any]]:
     """The options of every command by their names on the command line."""

@@ -12,3 +12,44 @@ logistic                logistic regression, for probe alone
 provenance              versions, digests and options of a run
 word_places             the word that a piece belongs to, where the data give the words
 """
+
+from pathlib import Path
+
+from bertcli.extensions import Command, Extension, Topic
+
+WING = Extension(
+    "evaluate",
+    commands=(
+        Command(
+            "evaluate",
+            "Evaluate and deploy",
+            "Measure a model on labelled texts, with confidence intervals; compare two models.",
+            module="bertcli.wings.evaluate.command",
+            position=1,
+            most_used=(
+                "-m",
+                "--task",
+                "--column",
+                "--label-column",
+                "--by",
+                "--cluster",
+                "--at-least",
+                "--truncate-dim",
+                "--dtype",
+                "--run",
+                "-o",
+                "--format",
+            ),
+            brief={
+                "--cluster": "Texts with one value in it are resampled together",
+                "--by": "The figures for every value of this column, too",
+                "--task": "What is measured; default: told from the data",
+                "--label-column": "The field of the label, score, tags or answers",
+                "--run": "Evaluate a TREC run beside the models",
+                "--truncate-dim": "Measure vectors of their first N numbers, too",
+            },
+        ),
+    ),
+    examples="bertcli.wings.evaluate.examples",
+    topics=(Topic(Path(__file__).parent / "guide" / "evaluate.md", 4),),
+)

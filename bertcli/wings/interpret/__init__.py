@@ -1,1 +1,85 @@
 """Views of a model at work, by forward passes alone: explain, lens, heads, patch, probe, diff."""
+
+from pathlib import Path
+
+from bertcli.extensions import Command, Extension, Topic
+
+VIEWS = ("explain", "lens", "heads", "patch", "probe", "diff")
+
+WING = Extension(
+    "interpret",
+    commands=(
+        Command(
+            "explain",
+            "Interpret",
+            "Occlusion: which words speak for a result, and which against it.",
+            module="bertcli.wings.interpret.command",
+            position=1,
+            most_used=("-m", "-i", "--label", "--word", "--contrast", "--method", "--text-pair", "-o", "--format"),
+        ),
+        Command(
+            "lens",
+            "Interpret",
+            "Logit lens: what each layer would predict, and when the answer appears.",
+            module="bertcli.wings.interpret.command",
+            position=2,
+            most_used=("-m", "-i", "--top-k", "--all", "-o", "--format"),
+        ),
+        Command(
+            "heads",
+            "Interpret",
+            "Attention heads: where each looks, and what the result loses without it.",
+            module="bertcli.wings.interpret.command",
+            position=3,
+            most_used=("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
+            brief={
+                "--ablate": "Measure the result without each head",
+                "--layer": "Show one head's attention weights: --layer 3.2",
+            },
+        ),
+        Command(
+            "patch",
+            "Interpret",
+            "Activation patching: which layer and token carry the difference between two texts.",
+            module="bertcli.wings.interpret.command",
+            position=4,
+            most_used=("-m", "--of", "--direction", "--label", "--word", "--foil", "--contrast", "-o", "--format"),
+            brief={
+                "patch": "Activation patching: what carries the difference of two texts",
+                "--direction": "denoise: A's states into B; noise: B's into A; both",
+                "--of": "What is patched: layers, attention, heads, …",
+            },
+        ),
+        Command(
+            "probe",
+            "Interpret",
+            "Linear probes: what each layer's states know about your labels; train a classifier from them.",
+            module="bertcli.wings.interpret.command",
+            position=5,
+            most_used=("-i", "-m", "--column", "--label-column", "--words", "--layer", "--save", "-o", "--format"),
+            brief={
+                "--column": "The field of texts or words",
+                "--label-column": "The field of labels or tags",
+                "--save": "Write the best layer's probe as a classifier",
+                "-i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
+            },
+        ),
+        Command(
+            "diff",
+            "Interpret",
+            "Compare two models tensor by tensor and step by step; find where they first differ.",
+            module="bertcli.wings.interpret.command",
+            position=6,
+            most_used=("--versus", "--tolerance", "--check", "-o", "--format"),
+            brief={
+                "--check": "End with status 1 if something differs, for CI",
+                "--versus": "The other model, or a file of arrays",
+                "[TEXT]...": "Texts to compare the models on; none: weights alone",
+            },
+        ),
+    ),
+    names={name: f"bertcli.wings.interpret.compute.{name}" for name in VIEWS},
+    examples="bertcli.wings.interpret.examples",
+    topics=(Topic(Path(__file__).parent / "guide" / "interpret.md", 7, ("explain",)),),
+    stands_on=("evaluate",),
+)

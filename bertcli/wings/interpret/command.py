@@ -13,6 +13,7 @@ from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
 from bertcli.cli.output import MARKDOWN, OutputOptions, PageOutput, show, write_results
 from bertcli.errors import BertcliError
+from bertcli.extensions import CommandParts
 from bertcli.files.formats import RECORDS, SEVERAL, TABLES, ending_of
 from bertcli.report.documents import Document, in_markdown, print_document
 from bertcli.report.tables import Table
@@ -20,7 +21,7 @@ from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.labelled import LabelledTextOptions, read_labelled
-from bertcli.wings.interpret.registry import ViewSpec, compute
+from bertcli.wings.interpret.registry import ViewSpec, compute, view_spec
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -135,6 +136,13 @@ class BothModels(ModelOptions):
     )
     revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
+
+
+def command_parts(name: str) -> CommandParts:
+    """The parts of a view's command; the docstring of its options is the help."""
+    spec = view_spec(name)
+    assert spec is not None
+    return CommandParts(spec.options.__doc__, groups_of(spec), partial(run, spec))
 
 
 def groups_of(spec: ViewSpec) -> dict[str, Any]:

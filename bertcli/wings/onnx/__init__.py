@@ -7,3 +7,31 @@ exporter, rules   from a pass to a graph: a rule for each op
 graph, file       the graph, and how it is written
 session           run a file; the cache of graphs
 """
+
+from pathlib import Path
+
+from bertcli.extensions import Command, Extension, Topic
+
+WING = Extension(
+    "onnx",
+    commands=(
+        Command(
+            "export",
+            "Evaluate and deploy",
+            "Write a model as an ONNX file, without PyTorch.",
+            module="bertcli.wings.onnx.command",
+            position=3,
+            most_used=("-m", "-o", "--dtype", "--int8"),
+            brief={
+                "-o": "A .onnx file, or a folder",
+                "--int8": "Compute in int8, too: smaller, faster, less exact",
+            },
+        ),
+    ),
+    methods={"export": "bertcli.wings.onnx.export"},
+    engines={"onnx": "bertcli.wings.onnx.engine"},
+    examples="bertcli.wings.onnx.examples",
+    doctor="bertcli.wings.onnx.doctor",
+    topics=(Topic(Path(__file__).parent / "guide" / "onnx.md", 6),),
+    extra="onnx",
+)

@@ -12,7 +12,7 @@ from bertcli.network.heads import Network
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import exactness
-from bertcli.wings.onnx.open_engine import open_session
+from bertcli.wings.onnx.open_session import open_session
 from bertcli.wings.onnx.session import Session, hidden_states
 
 logger = logging.getLogger("bertcli")
@@ -28,12 +28,6 @@ class OnnxEngine:
     precision: str
     device: str
     session: Session
-
-    @classmethod
-    def open(cls, network: Network, folder: Path, config: Config, precision: str, device: str) -> "OnnxEngine":
-        """Open ONNX Runtime. Errors: BertcliError if it is not installed, or cannot use this device."""
-        session = open_session(network, folder, config, precision=precision, device=device)
-        return cls(network, folder, config, precision, device, session)
 
     def hidden_states(self, batch: Packed) -> Array:
         """Hidden states of the last layer [token, hidden]."""
@@ -69,6 +63,12 @@ class OnnxEngine:
         return open_session(
             self.network, self.folder, self.config, precision=self.precision, device=self.device, kept=kept
         )
+
+
+def open_engine(network: Network, folder: Path, config: Config, precision: str, device: str) -> OnnxEngine:
+    """Open ONNX Runtime. Errors: BertcliError if it is not installed, or cannot use this device."""
+    session = open_session(network, folder, config, precision=precision, device=device)
+    return OnnxEngine(network, folder, config, precision, device, session)
 
 
 def _in_float32(layers: Sequence[str]) -> str:

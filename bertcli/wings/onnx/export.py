@@ -25,6 +25,7 @@ from bertcli.network.ops import gather
 from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.options import takes
 from bertcli.tasks.parts.scoring import Scoring, scoring
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import file as onnx_file
@@ -59,6 +60,16 @@ class Exported(NamedTuple):
     bytes: int
     outputs: tuple[str, ...]
     difference: float | None
+
+
+@takes(ExportOptions)
+def export(model: LoadedModel, target: str | Path, options: ExportOptions) -> "Exported":
+    """Write an ONNX file (.onnx), or a folder that other libraries can open: the method `export` of a model.
+
+    Returns the path, its size, the outputs, and how far their numbers are from this model's, if that was measured.
+    """
+    write = export_file if Path(target).suffix.lower() == ".onnx" else export_folder
+    return write(model, target, options)
 
 
 def export_file(model: LoadedModel, file: str | Path, options: ExportOptions) -> Exported:

@@ -13,7 +13,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -228,19 +227,6 @@ def cache_folder() -> Path:
 def cache_size() -> int:
     """Count the bytes of all cached graphs."""
     return sum(file.stat().st_size for file in cache_folder().rglob("*") if file.is_file())
-
-
-def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
-    """Digest weights and settings to a key: equal only if all of them are."""
-
-    def digest(array: Array) -> bytes:
-        return hashlib.sha256(np.ascontiguousarray(array).data).digest()
-
-    whole = hashlib.sha256(repr(settings).encode())
-    with ThreadPoolExecutor(thread_count()) as pool:
-        for (path, array), part in zip(parameters.items(), pool.map(digest, parameters.values()), strict=True):
-            whole.update(f"{path} {array.shape} ".encode() + part)
-    return whole.hexdigest()
 
 
 def open_cached(model: str, key: str, make: Make, device: str) -> Session:

@@ -17,3 +17,27 @@ served_model.py      a model, the name that clients see, and its tasks by their 
 metrics.py           counts and times for Prometheus
 page.html, .css, .js the page on which people try the models
 """
+
+from pathlib import Path
+
+from bertcli.extensions import Command, Extension, Topic
+
+WING = Extension(
+    "serve",
+    commands=(
+        Command(
+            "serve",
+            "Evaluate and deploy",
+            "Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.",
+            module="bertcli.wings.serve.command",
+            position=2,
+            most_used=("-m", "--host", "--port", "--api-key", "--cors", "--truncation", "--quiet"),
+            brief={
+                "--truncation": "A text that is too long: auto cuts, error refuses",
+            },
+        ),
+    ),
+    examples="bertcli.wings.serve.examples",
+    topics=(Topic(Path(__file__).parent / "guide" / "serve.md", 5, ("server", "http")),),
+    extra="serve",
+)

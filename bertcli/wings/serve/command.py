@@ -69,7 +69,7 @@ class ServedEngine(EngineOptions):
 
 
 def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> None:
-    """Answer over HTTP: vectors, rankings, labels, masked words, entities, answers.
+    """Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.
 
     bertcli serve
     bertcli serve -m sentence-transformers/all-MiniLM-L6-v2 --port 8080

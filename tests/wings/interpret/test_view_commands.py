@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 import bertcli as library
 from bertcli.capabilities import commands
-from bertcli.cli.help import USED
+from bertcli.extensions import commands as declared_commands
 from bertcli.wings.interpret.registry import compute, view_spec, view_specs
 
 
@@ -259,11 +259,13 @@ def test_every_view_is_its_spec_and_its_work() -> None:
         assert callable(work.draw)
         assert view_spec(spec.name) is not None
         assert bertcli(spec.name, "--help").status == 0
-        assert spec.name in library.__all__, f"bertcli.{spec.name} for Python: add it to bertcli/__init__.py"
-        assert spec.name in USED, f"the options of {spec.name} -h: add them to USED in bertcli/cli/help.py"
+        assert spec.name in library.__all__, (
+            f"bertcli.{spec.name} for Python: declare it in wings/interpret/__init__.py"
+        )
+        assert spec.name in declared_commands(), f"{spec.name}: declare it in wings/interpret/__init__.py"
     listed = {name for name, _ in commands(library.load("bert-mini-mlm"))}
     missing = {spec.name for spec in view_specs()} - listed
-    assert not missing, f"an example for `bertcli info`: add one for {missing} to bertcli/capabilities.py"
+    assert not missing, f"an example for `bertcli info`: add one for {missing} to wings/interpret/examples.py"
     for module in ("options", "registry", "compute", "nothing"):
         assert view_spec(module) is None
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bertcli.errors import BertcliError
+from bertcli.weights.digest import key_of
 from bertcli.wings.onnx import session as kept
-from bertcli.wings.onnx.session import cache_folder, cache_size, key_of, open_cached
+from bertcli.wings.onnx.session import cache_folder, cache_size, open_cached
 
 WEIGHTS = {"a": np.ones((2, 3), np.float32), "b": np.zeros(4, np.float32)}
 

@@ -1,4 +1,4 @@
-"""Open ONNX Runtime as the engine of a model; `LoadedModel` does so when it is made with engine "onnx" (--engine).
+"""Open a session of ONNX Runtime for a network; engine.py makes the engine of a model of it.
 
 exporter.py makes the graph, session.py runs it and keeps it in the cache.
 """
@@ -10,10 +10,11 @@ from bertcli._version import __version__
 from bertcli.models.config import Config
 from bertcli.network.heads import Network
 from bertcli.network.module import parameters
+from bertcli.weights.digest import key_of
 from bertcli.wings.onnx import file as onnx_file
 from bertcli.wings.onnx.exporter import HIDDEN, OPSET, exporter_of
 from bertcli.wings.onnx.pass_times import measured_calls
-from bertcli.wings.onnx.session import Session, key_of, open_cached, provider_of, require, runtime
+from bertcli.wings.onnx.session import Session, open_cached, provider_of, require, runtime
 
 LAYOUT = "packed, 3"  # part of the key of kept graphs: change it with what is in them
 

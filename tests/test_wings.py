@@ -1,0 +1,110 @@
+"""Each wing can be removed: the core and the other wings then run as before, and nothing mentions it."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from inspect import cleandoc
+from pathlib import Path
+
+import pytest
+from helpers.doors import command_of
+
+import bertcli
+from bertcli.cli.app import declared_commands
+from bertcli.extensions import WINGS, wings
+
+HOME = Path(bertcli.__file__).parent
+NAMES = [wing.name for wing in wings()]
+CORE = (
+    ("fill-mask", "Hot [MASK].", "--top-k", "1", "--format", "jsonl"),
+    ("encode", "tea", "--format", "jsonl"),
+    ("params", "--variant", "tiny"),
+    ("trace", "tea"),
+    ("info", "bert-mini-mlm"),
+    ("doctor",),
+    ("guide",),
+)
+RUN_ALL = f"""
+import contextlib, io, json, sys
+from bertcli.cli.app import application
+said = {{}}
+for words in {(("--help",), *CORE)!r}:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            application(words[0])(list(words), prog_name="bertcli")
+        except SystemExit as end:
+            assert not end.code, (words, end.code)
+    said[words[0]] = out.getvalue()
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package, from which a test takes wings away and puts them back."""
+    root = tmp_path_factory.mktemp("package")
+    shutil.copytree(HOME, root / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "sample_weights").symlink_to(HOME.parent / "sample_weights")
+    return root
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wing_can_be_deleted(name: str, package: Path) -> None:
+    folder, kept = package / "bertcli" / "wings" / name, package / name
+    folder.rename(kept)
+    try:
+        said = _said(package)
+    finally:
+        kept.rename(folder)
+    gone = {wing.name for wing in wings() if name in (wing.name, *wing.stands_on)}
+    for wing in wings():
+        for command in wing.commands:
+            assert (f"\n  {command.name} " in said["--help"]) == (wing.name not in gone)
+    assert '"tea"' in said["fill-mask"]
+    assert "4,385,920" in said["params"]
+
+
+def _said(package: Path) -> dict[str, str]:
+    """What the core's commands print where this copy is the package."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "COLUMNS": "100"}
+    command = [sys.executable, "-P", "-c", RUN_ALL]
+    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said: dict[str, str] = ast.literal_eval(done.stdout)
+    return said
+
+
+def test_no_text_of_the_core_names_a_module_of_a_wing() -> None:
+    for path in HOME.rglob("*.py"):
+        if path.relative_to(HOME).parts[0] == "wings":
+            continue
+        code = path.read_text(encoding="utf-8")
+        named = [line for line in code.splitlines() if f"{WINGS}." in line and '{"search":' not in line]
+        assert not named, f"{path}: {named}"
+
+
+def test_a_wing_imports_only_wings_that_it_stands_on() -> None:
+    for wing in wings():
+        for path in (HOME / "wings" / wing.name).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                module = node.module if isinstance(node, ast.ImportFrom) else None
+                if module is not None and module.startswith(f"{WINGS}."):
+                    assert module.split(".")[2] in (wing.name, *wing.stands_on), f"{path} imports {module}"
+
+
+def test_a_declaration_costs_no_import_but_its_own() -> None:
+    code = (
+        "import sys; from bertcli.extensions import wings; wings(); "
+        "print(*(name for name in sys.modules if name.startswith('bertcli.wings.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.split()) == [f"{WINGS}.{name}" for name in sorted(NAMES)]
+
+
+def test_each_summary_is_the_first_line_of_the_docstring() -> None:
+    for name, declared in declared_commands().items():
+        first, *_ = cleandoc(command_of(name).help).split("\n\n")
+        assert " ".join(first.split()) == declared.summary
