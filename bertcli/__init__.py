@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.engine.blas import choose_kernel
 from bertcli.engine.threads import choose_threads
-from bertcli.extensions import exported, exported_names
 
 if TYPE_CHECKING:
     from bertcli import functional
@@ -31,14 +30,15 @@ _HOMES = {
 __all__ = [
     "BertConfig", "BertcliError", "Model", "__version__", "functional", "load", "params", "trace", "variant",
 ]  # fmt: skip
-# What wings bring is theirs to say: an object is found when it is asked for.
-__all__ += exported_names()
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         home = import_module(_HOMES[name].format(name))
         return home if name == "functional" else getattr(home, name)
+    # What wings bring is theirs to say.
+    from bertcli.extensions import exported
+
     try:
         return exported(name)
     except KeyError:
@@ -46,4 +46,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    from bertcli.extensions import exported_names
+
+    return sorted([*globals(), *__all__, *exported_names()])

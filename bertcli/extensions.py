@@ -1,8 +1,7 @@
 """Find what wings and plugins bring: commands, names of `bertcli`, engines, examples for `info`, pages of the guide.
 
 A wing is a folder of `bertcli/wings/`, whose `__init__.py` declares an `Extension` named WING and imports nothing else.
-A plugin declares the like in a package of its own, and names it in the entry-point group `bertcli` (plugins.py looks
-there). No list anywhere else names one: deleting a wing's folder removes it.
+No list anywhere else names one: deleting a wing's folder removes it.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -159,7 +159,10 @@ def test_no_two_files_of_tests_have_the_same_name() -> None:
 
 def test_no_room_hides_its_idea_in_its_door() -> None:
     for path in FILES:
-        assert path.name != "__init__.py" or len(path.read_text(encoding="utf-8").splitlines()) <= 60, path
+        declares_wing = path.parent.parent == HOME / "wings"
+        assert (
+            path.name != "__init__.py" or declares_wing or len(path.read_text(encoding="utf-8").splitlines()) <= 60
+        ), path
 
 
 def test_no_class_name_means_two_things() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from bertcli.engine.packing import Packed, Sentence, pack
 from bertcli.network.heads import Network
 from bertcli.network.traced_tree import twins
+from bertcli.tasks.parts.sample_sentences import SENTENCES
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.tracer import Ran, Tracer
 from bertcli.wings.onnx.pass_times import cached_measurement
@@ -22,18 +23,6 @@ from bertcli.wings.onnx.session import Session, hidden_states
 WARNED, REFUSED = 0.98, 0.95  # mean cosines below which int8 is warned of, and refused
 LAYER_PATH = re.compile(r"(.*layers\.\d+)\.")
 TOGETHER = 8  # sentences of a batch, as small ones are
-
-SUBJECTS = (
-    "The old bridge", "My neighbour's dog", "A new law on rents", "Our team of engineers", "The price of coffee",
-    "Nobody in the village", "This phone", "The second symphony",
-)  # fmt: skip
-PREDICATES = (
-    "was closed for repairs after the storm.", "has changed more in a year than anyone expected.",
-    "made me laugh, although I was tired.", "will be discussed in parliament on Tuesday at 10 a.m.",
-    "is not worth the 49.90 euros that I paid.", "reminds visitors of a time before electricity!",
-    "never arrived; can you please send it again?", "depends on temperature, pressure and a little luck.",
-)  # fmt: skip
-SENTENCES = tuple(f"{subject} {predicate}" for subject in SUBJECTS for predicate in PREDICATES)
 
 
 class Exactness(NamedTuple):

@@ -1,6 +1,6 @@
 """Make an ONNX graph of a network: trace a dry pass; each op adds the nodes of its rule in rules.py, each view its own.
 
-file.py writes the graph, session.py runs it, open_engine.py opens it for a model.
+file.py writes the graph, session.py runs it, open_session.py opens it for a model.
 """
 
 import logging

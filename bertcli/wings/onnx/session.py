@@ -1,4 +1,4 @@
-"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs. open_engine.py opens a model's.
+"""Run graphs with ONNX Runtime: its devices, `Session`, and the cache of graphs. open_session.py opens a model's.
 
 Graphs are made once and opened in place afterwards, under a folder that may be deleted at any time. Each model has a
 folder, named after where its weights lie and the precision; in it is a folder for each graph, named after the weights,
@@ -13,6 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path

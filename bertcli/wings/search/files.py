@@ -29,11 +29,11 @@ from bertcli.tasks.compute import rank
 from bertcli.tasks.compute.encode import PreparedBlock
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import declared
+from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
-from bertcli.wings.onnx.exactness import PREDICATES, SENTENCES
 from bertcli.wings.search.bm25 import Keywords, fused
 from bertcli.wings.search.index import FileVectors, Made, Rows, part_of, read_index, write_index
 from bertcli.wings.search.vectors import Comparison, DenseComparison, SparseComparison

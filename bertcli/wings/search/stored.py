@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 from bertcli.errors import BertcliError, check_count, check_names, number_of, quoted
 from bertcli.files.read.inputs import from_files
-from bertcli.files.read.vector_reader import MODEL, StoredVectors
+from bertcli.files.read.vector_reader import StoredVectors
 from bertcli.files.search import Nearest, nearest, open_vectors
 from bertcli.files.texts import Text, Texts
-from bertcli.files.write.resumable_output import signature
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.options import declared
+from bertcli.tasks.parts.made_alike import settings_of, unfit_prompt
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.registry import SENTENCE_SAMPLE
 from bertcli.tasks.running.task import Record
@@ -75,7 +75,7 @@ def found(
         logger.info("vectors are compared by %s, as the checkpoint specifies.", measure)
     if settings is not None:
         options = _as_stored(model, options, settings)
-        if (unfit := _unfit_prompt(model, stored, settings)) is not None:
+        if (unfit := unfit_prompt(model, stored, settings)) is not None:
             logger.warning("%s; the query is compared with them all the same.", unfit)
     options = for_role(model, "query", options)
     neighbors = nearest(encode(model, queries, options), stored, top_k, measure)
@@ -111,60 +111,11 @@ def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str
     return options
 
 
-def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
-    """Raise BertcliError for vectors of another model, or made with other options than the model's own."""
-    settings = settings_of(model, stored)
-    if settings is None:
-        return
-    if (unfit := _unfit_prompt(model, stored, settings)) is not None:
-        raise BertcliError(f"{unfit}.")
-    model_settings = Plan.make(model, EncodeOptions()).settings
-    for name in SETTINGS:
-        if model_settings[name] != settings[name]:
-            raise BertcliError(
-                f"{stored.file} was made with --{name.replace('_', '-')} {quoted(settings[name])}, and not with "
-                f"{quoted(model_settings[name])}, which is this model's: encode the texts again."
-            )
-
-
-def _unfit_prompt(model: LoadedModel, stored: StoredVectors, settings: Mapping[str, Any]) -> str | None:
-    """Say that vectors were made with another prompt than the model has for documents, and what to do; else None."""
-    made_with, name = settings.get("prompt", ""), model.kind.prompt_name("document")
-    expected = model.kind.prompt_text(name)
-    if made_with == expected:
-        return None
-    how = f"with the prompt {quoted(made_with)}" if made_with else "without a prompt"
-    remedy = f"--prompt-name {name}" if name else "the model's own prompt"
-    return (
-        f"{stored.file} was made {how}, and {model.name} has {quoted(expected)} for documents: encode the texts again "
-        f"with {remedy}"
-    )
-
-
 def stored_texts(stored: StoredVectors) -> Texts | None:
     """Read the texts beside the vectors in a Parquet file; None if it has none."""
     if "text" not in stored.arrays:
         return None
     return from_files([str(stored.file)], id_column="id" if "id" in stored.arrays else None, keep_going=True)
-
-
-def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | None:
-    """Read the settings that made the vectors; refuse another model's, and log if the file has no settings."""
-    here = signature(model.name, model.files_read)
-    made_by = stored.notes.get(MODEL)
-    settings = stored.settings
-    # A signature ends in a digest; the name before it may differ for the same files.
-    if made_by is not None and here.split()[-1] != made_by.split()[-1]:
-        raise BertcliError(
-            f"{stored.file} was made by another model, {quoted(made_by)}, not by {quoted(here)}: give that one (-m), "
-            "or encode the texts again."
-        )
-    if made_by is None or settings is None:
-        logger.warning(
-            "%s has no record of the model and options of its vectors: make sure that they are those of this command.",
-            stored.file,
-        )
-    return settings
 
 
 def _hits(neighbors: Nearest, stored: StoredVectors, source: Texts | None, whole: bool) -> dict[int, dict[str, Any]]:

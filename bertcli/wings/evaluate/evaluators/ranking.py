@@ -18,7 +18,6 @@ from bertcli.wings.evaluate.load.beir import Corpus
 from bertcli.wings.evaluate.load.labelled import Flags, Labelled, Scores, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
-from bertcli.wings.search.stored import check_made_alike
 
 logger = logging.getLogger("bertcli")
 OWN_ORDER = "the candidates' own order"
