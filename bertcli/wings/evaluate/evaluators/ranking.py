@@ -12,6 +12,7 @@ from bertcli.files.search import Best, open_vectors, similarities
 from bertcli.files.texts import Text, Texts
 from bertcli.model import Model
 from bertcli.report.progress import counted
+from bertcli.tasks.parts.made_alike import check_made_alike
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.evaluators.similarity import Vectors, as_stored, signs, storages, vectors_of
 from bertcli.wings.evaluate.load.beir import Corpus
