@@ -510,7 +510,7 @@ NOT_UTF8: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "data.fasta": (b">a\n" + LATIN + b"\n", ("encode", "-i", "FILE", "-o", "OUT")),
     "words.txt": (b"tea\n" + LATIN + b"\n", ("search", "tea", "-i", "FILE")),
     "words.md": (b"tea\n" + LATIN + b"\n", ("search", "tea", "-i", "FILE")),
-    "pairs.csv": (b"text,text_pair\ntea," + LATIN + b"\n", ("similarity", "-i", "FILE", "--pair-column", "text_pair")),
+    "pairs.csv": (b"text,text_pair\ntea," + LATIN + b"\n", ("classify", "-i", "FILE", "--pair-column", "text_pair")),
 }
 
 

@@ -180,9 +180,14 @@ def no_facts(columns: Sequence[str], *arrays: Any) -> FigureFacts:
     return FigureFacts()
 
 
+def of_their_labels(facts: Callable[..., FigureFacts]) -> Callable[..., FigureFacts]:
+    """Take as many names as a shape has labels."""
+    return lambda columns, *arrays: facts(columns[: arrays[-1].shape[1]], *arrays)
+
+
 FAMILIES = {
     "classification": Family(
-        single_label_figures, single_label_facts, ("a", "b", "c"),
+        single_label_figures, of_their_labels(single_label_facts), ("a", "b", "c"),
         {
             "balanced, 30": (30, classified([0.5, 0.5], 1.5, 1.5)),
             "unbalanced, 100": (100, classified([0.85, 0.15], 1.5, 1.0)),
@@ -196,9 +201,7 @@ FAMILIES = {
         },
     ),
     "several labels": Family(
-        multi_label_figures,
-        # Shapes have labels of their own number.
-        lambda columns, *arrays: multi_label_facts(columns[: arrays[-1].shape[1]], *arrays),
+        multi_label_figures, of_their_labels(multi_label_facts),
         tuple(map(str, range(28))),
         {
             "28 labels, 3000": (3000, several(GO_EMOTIONS, 0.6)),

@@ -85,8 +85,8 @@ def test_schemes_that_mark_an_entity_s_end_are_told_apart(
 
 
 def test_what_a_tagger_finds_in_bilou_is_read_as_bilou(made: Made, tmp_path: Path) -> None:
-    """The model's own tags as gold give F1 1 only if its L and U are read."""
-    folder = made(head="token_classifier", id2label={0: "U-PER", 1: "U-LOC"}, seed=4)
+    """The model's own tags as gold give F1 1 only if its U is read, though in the data every entity is one word."""
+    folder = made(head="token_classifier", id2label={0: "U-PER", 1: "U-LOC", 2: "B-PER", 3: "O"}, seed=40)
     words = ["The", "king", "drinks", "tea"]
     (record,) = library.load(folder).tag([" ".join(words)], aggregation="none", ignore=())
     starts = {0: 0, 4: 1, 9: 2, 16: 3}
@@ -94,4 +94,13 @@ def test_what_a_tagger_finds_in_bilou_is_read_as_bilou(made: Made, tmp_path: Pat
     file = lines(tmp_path / "data.jsonl", [{"tokens": words, "tags": [tags[i] for i in range(4)]}])
     found = judged(file, "-m", folder)
     assert values(found)["f1"] == 1
-    assert sum(row["support"] for row in found["models"][0]["labels"]) == 4
+    assert {row["label"]: row["support"] for row in found["models"][0]["labels"]} == {"LOC": 1, "PER": 3}
+
+
+def test_a_scheme_that_is_asked_for_says_that_names_are_tags(made: Made, tmp_path: Path) -> None:
+    """Where every entity is one word, and the model's labels have no prefixes, S-PER could be a name."""
+    file = lines(tmp_path / "data.jsonl", [{"tokens": ["The", "king"], "tags": ["O", "S-PER"]}])
+    folder = made(head="token_classifier", id2label={0: "PER", 1: "O"})
+    assert "the type 'S-PER' is not one of this model's" in bertcli("evaluate", file, "-m", folder).err
+    (row,) = judged(file, "-m", folder, "--scheme", "BIOES")["models"][0]["labels"]
+    assert (row["label"], row["support"]) == ("PER", 1)

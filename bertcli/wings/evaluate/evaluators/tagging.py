@@ -192,7 +192,7 @@ def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     """Compare the tag of each word, for a model that labels tokens."""
     words = [words_of(row) for row in data.rows]
     labels = model.config.labels
-    model_form, form = form_of(labels), _form_of_data(data)
+    model_form, form = form_of(labels), _form_of_data(data, options, labels)
     types = {type_of(_model_tag(label, model_form), model_form) for label in labels if label != "O"}
     read = partial(_renamed, types=types, names=options.rename_label or {}, form=form)
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
@@ -225,7 +225,7 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     """Compare the characters that entities cover, for a GLiNER model: its words may be others than the data's."""
     names = options.rename_label or {}
     labels = options.labels
-    form = _form_of_data(data)
+    form = _form_of_data(data, options)
     if labels is None:
         in_data = set()
         for row in data.rows:
@@ -259,8 +259,13 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     return TaggedRows(true, found, records, readable, [row.text for row in data.rows], "", right_words)
 
 
-def _form_of_data(data: Labelled) -> str:
-    return form_of(tag for row in data.rows for tag in row.label[1])
+def _form_of_data(data: Labelled, options: Evaluate, labels: Iterable[str] = ()) -> str:
+    """As `form_of`. Where every entity is one word (S-PER alone), the scheme asked for or the model's labels tell."""
+    names = {tag for row in data.rows for tag in row.label[1]} - {"O"}
+    form = form_of(names)
+    are_tags = bool(names) and all(TAG.fullmatch(name) for name in names)
+    of_the_model = names <= {*labels} and form_of(labels) == "typed"
+    return "typed" if are_tags and (options.scheme or of_the_model) else form
 
 
 def _model_tag(label: str, form: str) -> str:
