@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from bertcli.cli.job import read_texts
 from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions
@@ -26,20 +25,13 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TokenizedTexts(InputOptions):
-    """The texts; a pipe holds a text a line."""
-
-    not_offered: ClassVar[tuple[str, ...]] = ("format_in",)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class TokenizeOptions:
     """The length at which texts are cut."""
 
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
 
 
-def tokenize(texts: TokenizedTexts, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
+def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
     """Show the tokens that a model sees in a text.
 
     bertcli tokenize "An unbelievable story"
