@@ -47,6 +47,8 @@ ALONE: dict[str, set[str]] = {
     "huggingface_hub": {"folder"},
     "safetensors": {"weights"},
     "typer": {"cli"},
+    "mcp": {"wings.agents"},
+    "jsonschema": {"wings.agents"},
     "onnx": {"wings.onnx"},
     "onnxruntime": {"wings.onnx"},
     "orjson": {"wings.serve"},

@@ -1,0 +1,64 @@
+"""The command mcp: which models and folders a client may use. The protocol is in server.py."""
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from bertcli.cli.job import open_as
+from bertcli.cli.options import ModelOptions
+from bertcli.errors import BertcliError
+from bertcli.tasks.options import option
+
+if TYPE_CHECKING:
+    from bertcli.model import Model
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AgentModels(ModelOptions):
+    """The models that a client may use."""
+
+    model: list[str] | None = option(  # type: ignore[assignment]
+        None,
+        "DIR|HUB_ID",
+        "A model to use, for what it can do; repeat for more. (default: the bundled ones)",
+        "-m",
+        "--model",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AgentOptions:
+    """The files that a client may name."""
+
+    root: list[str] | None = option(
+        None, "DIR", "Files below this folder may be read; repeat for more. (default: the working folder)"
+    )
+
+
+def mcp(models: AgentModels, options: AgentOptions) -> None:
+    """Give an assistant or an editor search, redaction and labels (MCP), locally.
+
+    bertcli mcp
+    bertcli mcp --root ~/notes --root ~/papers
+    bertcli mcp -m dslim/bert-base-NER
+
+    The Model Context Protocol over standard input and output: an assistant starts
+    this command and asks it. "bertcli guide agents" says how to tell yours, and
+    when to use which tool. Needs the extra: pip install 'bertcli[agents]'
+    """
+    if find_spec("mcp") is None:
+        raise BertcliError("bertcli mcp needs the package mcp: pip install 'bertcli[agents]'")
+    from bertcli.model import Model
+    from bertcli.wings.agents.roots import Roots
+    from bertcli.wings.agents.server import serve
+    from bertcli.wings.agents.tools import AvailableModels, tools
+
+    roots = Roots(options.root or ["."])
+
+    def open_model(name: str) -> "Model":
+        return open_as(Model, replace(models, model=name), name)  # type: ignore[arg-type]
+
+    available = AvailableModels(models.model or [], open_model)
+    for name in models.model or ():
+        available.opened(name)
+    serve(tools(available, roots))

@@ -1,0 +1,86 @@
+"""Which files a client of `bertcli mcp` may name: those below the folders that --root gives, links followed."""
+
+import glob
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.read.passages import ENDINGS
+
+MOST_FILES = 10_000
+MOST_BYTES = 64_000_000  # of all files of a search together
+
+
+class Roots:
+    """The folders below which a client may read files.
+
+    folders: as --root names them. Errors: BertcliError for one that is no folder.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = [Path(folder).resolve() for folder in folders]
+        for name, folder in zip(folders, self.folders, strict=True):
+            if not folder.is_dir():
+                raise BertcliError(f"There is no folder {quoted(name)} (--root).")
+
+    def files(self, patterns: Sequence[str]) -> list[str]:
+        """List the files that names or patterns, such as "docs/**/*.md", name below a folder, without links.
+
+        A folder stands for all files in it that search can read. Errors: BertcliError for a file outside of the
+        folders, a pattern without files, and for too many files, or too large ones.
+        """
+        names: dict[str, None] = {}
+        for pattern in patterns:
+            matched = [path for folder in self.folders for path in self._matching(folder, pattern)]
+            if not matched:
+                raise BertcliError(f"No file below {self} is named {quoted(pattern)}.")
+            names |= dict.fromkeys(map(str, matched))
+            if len(names) > MOST_FILES:
+                raise BertcliError(f"{quoted(pattern)} names more than {MOST_FILES:,} files: name fewer.")
+        size = sum(Path(name).stat().st_size for name in names)
+        if size > MOST_BYTES:
+            raise BertcliError(f"These files have {size:,} bytes, more than {MOST_BYTES:,}: name fewer.")
+        return [*names]
+
+    def shown(self, file: str) -> str:
+        """Name a file as a client does: from its folder on."""
+        for folder in self.folders:
+            if Path(file).is_relative_to(folder):
+                return str(Path(file).relative_to(folder))
+        return Path(file).name
+
+    def _matching(self, folder: Path, pattern: str) -> Iterator[Path]:
+        """Yield the files below a folder that a pattern names. Errors: BertcliError for one outside of it."""
+        if not glob.has_magic(pattern):
+            named = folder / pattern
+            if not named.exists():
+                return
+            path = self._inside(named, pattern)
+            if path.is_file():
+                yield path
+            elif path.is_dir():
+                yield from self._matching(folder, str(path.relative_to(folder) / "**" / "*"))
+            return
+        if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+            raise BertcliError(f"{quoted(pattern)} is not below {self}: give a pattern that begins in a folder there.")
+        # pathlib's ** follows no links, so that a cycle of them ends.
+        for named in sorted(folder.glob(pattern)):
+            if named.is_file() and named.name.endswith(ENDINGS) and self._is_inside(named.resolve()):
+                yield named.resolve()
+
+    def _inside(self, named: Path, given: str) -> Path:
+        """Return the file itself, all links followed. Errors: BertcliError if it is below none of the folders."""
+        try:
+            path = named.resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise BertcliError(f"{quoted(given)} cannot be opened: it is missing, or a cycle of links.") from None
+        if not self._is_inside(path):
+            raise BertcliError(f"{quoted(given)} is not below {self} (--root).")
+        return path
+
+    def _is_inside(self, path: Path) -> bool:
+        """True for a path, without links, below one of the folders."""
+        return any(path.is_relative_to(folder) for folder in self.folders)
+
+    def __str__(self) -> str:
+        return " or ".join(quoted(folder.name or "/") for folder in self.folders)

@@ -1,0 +1,234 @@
+"""The tools that a client of `bertcli mcp` sees: a name, a description, a JSON schema, and what it does.
+
+Arguments of a task's tool are options of its command, with the command's own types and help, taken from its spec.
+"""
+
+import glob
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from bertcli import extensions
+from bertcli.errors import BertcliError
+from bertcli.model import Model
+from bertcli.tasks.options import declared, types_of
+from bertcli.tasks.registry import TaskSpec, compute, spec
+from bertcli.wings.agents.roots import Roots
+
+MOST_TEXTS = 2048
+MOST_CHARACTERS = 1_000_000  # of all arguments of a call together
+Schema = dict[str, Any]
+Arguments = Mapping[str, Any]
+TEXTS: Schema = {
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 1,
+    "maxItems": MOST_TEXTS,
+    "description": "The texts.",
+}
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: its name, what it is for, the schema of its arguments, and the function that gives its result."""
+
+    name: str
+    description: str
+    arguments: Schema
+    required: tuple[str, ...]
+    run: Callable[[Arguments], Any]
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON schema of all arguments."""
+        return {
+            "type": "object",
+            "properties": self.arguments,
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+    def call(self, arguments: Arguments) -> Any:
+        """Check the arguments and run the tool. Errors: BertcliError for what the schema does not allow."""
+        characters = sum(map(_characters, arguments.values()))
+        if characters > MOST_CHARACTERS:
+            raise BertcliError(f"The arguments have {characters:,} characters, more than {MOST_CHARACTERS:,}.")
+        wrong = best_match(Draft202012Validator(self.schema).iter_errors(dict(arguments)))
+        if wrong is not None:
+            place = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in wrong.path)
+            raise BertcliError(f"{self.name}: {f'{place}: ' if place else ''}{wrong.message[:300]}.")
+        return self.run(arguments)
+
+
+class AvailableModels:
+    """The models that a client may use: those of -m, opened when they are first used, else the bundled ones.
+
+    open_model: opens a model by the name that -m gave, or the name of a bundled one.
+    """
+
+    def __init__(self, names: Sequence[str], open_model: Callable[[str], Model]) -> None:
+        self._names = names
+        self._open = open_model
+        self._opened: dict[str, Model] = {}
+
+    def opened(self, name: str) -> Model:
+        """Open a model, once."""
+        if name not in self._opened:
+            self._opened[name] = self._open(name)
+        return self._opened[name]
+
+    def for_task(self, task: TaskSpec, options: Any) -> Model:
+        """Choose the first model that can do a task. Errors: BertcliError, the last model's, or that there is none."""
+        sample = task.needs(options).sample
+        names = [*self._names, *([sample] if sample else [])]
+        refused: BertcliError | None = None
+        for name in names:
+            model = self.opened(name)
+            try:
+                compute(task).plan(model, options)
+            except BertcliError as error:
+                refused = error
+            else:
+                return model
+        if refused is not None:
+            raise refused
+        raise BertcliError(
+            f"No model for {task.name}: start bertcli mcp with -m MODEL, such as {task.needs(options).fitting}."
+        )
+
+
+def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
+    """Make the tools. Search is among them where its wing is there."""
+    made = [
+        _of_task(models, "classify", "classify", "Label texts, or with candidates decide which of these labels fits."),
+        _of_task(models, "keywords", "keywords", "Find the words of a text that its vector is nearest to."),
+        _of_task(models, "fill_mask", "fill-mask", "Find the words that fit where a text has [MASK]."),
+        _of_task(
+            models,
+            "redact",
+            "tag",
+            "Replace names, places or other entities in texts by their labels.",
+            {"redact": True},
+        ),
+        Tool(
+            "similarity",
+            "Compare texts: the cosine similarity of every pair, -1 to 1.",
+            {"texts": {**TEXTS, "maxItems": 200}},
+            ("texts",),
+            lambda arguments: _similarity(models, arguments["texts"]),
+        ),
+        Tool(
+            "params",
+            "Count the parameters of a model by its variant's name, such as base, large or roberta-base.",
+            {"variant": {"type": "string", "description": "The variant's name."}},
+            ("variant",),
+            lambda arguments: _params(arguments["variant"]),
+        ),
+    ]
+    if "search_files" in extensions.exported_names():
+        made.insert(0, _search(models, roots))
+    return made
+
+
+# The options of a task's command that a tool offers.
+OFFERED = {
+    "classify": ("top_k", "candidates", "multi_label"),
+    "keywords": ("top_k", "ngrams", "diversity"),
+    "fill-mask": ("top_k", "targets"),
+    "tag": ("labels", "only", "redact_with"),
+}
+
+
+def _of_task(
+    models: AvailableModels, name: str, task_name: str, description: str, fixed: Mapping[str, Any] | None = None
+) -> Tool:
+    """Make the tool of a task from its spec; `fixed`: options that the client does not choose."""
+    task = spec(task_name)
+    assert task is not None
+    offered = [item for item in declared(task.options) if item.name in OFFERED[task_name]]
+    arguments: Schema = {"texts": TEXTS}
+    for item in offered:
+        arguments[item.name] = {**_schema(item.type), "description": item.metadata["settings"]["help"]}
+        if item.metadata["least"] is not None:
+            arguments[item.name]["minimum"] = item.metadata["least"]
+
+    def run(given: Arguments) -> Any:
+        chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        texts = chosen.pop("texts")
+        options = task.options(**chosen, **(fixed or {}))
+        model = models.for_task(task, options)
+        return getattr(model, task.module)(list(texts), **chosen, **(fixed or {}))
+
+    return Tool(name, description, arguments, ("texts",), run)
+
+
+def _search(models: AvailableModels, roots: Roots) -> Tool:
+    """Make the tool that searches files by meaning."""
+    arguments: Schema = {
+        "query": {"type": "string", "description": "What is looked for, in words of your own."},
+        "files": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "description": f"Names, folders or patterns such as docs/**/*.md, below {roots}.",
+        },
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 100, "description": "How many passages. (default: 5)"},
+        "hybrid": {"type": "boolean", "description": "Rank by keywords (BM25), too."},
+    }
+
+    def run(given: Arguments) -> Any:
+        encode = spec("encode")
+        assert encode is not None
+        names = [glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"])]
+        model = models.for_task(encode, encode.options())
+        hits = extensions.exported("search_files")(
+            given["query"], names, model=model, top_k=given.get("top_k", 5), hybrid=given.get("hybrid", False)
+        )
+        return [{**hit, "file": roots.shown(hit["file"])} for hit in hits]
+
+    description = "Search files by meaning: the passages nearest to a query, each with file and line."
+    return Tool("search", description, arguments, ("query", "files"), run)
+
+
+def _similarity(models: AvailableModels, texts: Sequence[str]) -> Any:
+    """Return {texts, cosine: [text, text]}."""
+    task = spec("encode")
+    assert task is not None
+    model = models.for_task(task, task.options())
+    vectors = model.encode(list(texts), normalize=True)
+    return {"texts": list(texts), "cosine": (vectors @ vectors.T).tolist()}
+
+
+def _params(variant: str) -> Any:
+    """Return the record of `bertcli params --variant NAME`."""
+    from bertcli.analysis.params import params
+
+    return params(Model.variant(variant), depth=1).record
+
+
+# ------------------------------------------------------------------------------------------------------------ schemas
+
+
+def _schema(hint: Any) -> Schema:
+    """The JSON schema of an option's type; a list where several values are possible."""
+    kinds = [kind for kind in types_of(hint) if kind is not NoneType]
+    words = next((kind for kind in kinds if get_origin(kind) is Literal), None)
+    if words is not None:
+        return {"type": "string", "enum": list(get_args(words))}
+    listed = next((kind for kind in kinds if get_args(kind)), None)
+    if listed is not None:
+        (item, *_) = get_args(listed)
+        return {"type": "array", "items": {"type": JSON_TYPES[item]}}
+    return {"type": JSON_TYPES[kinds[0]]}
+
+
+def _characters(value: Any) -> int:
+    """Count the characters of an argument."""
+    if isinstance(value, str):
+        return len(value)
+    return sum(map(_characters, value)) if isinstance(value, list) else 1

@@ -1,0 +1,124 @@
+"""`bertcli mcp` through the protocol's own client and a real process: what tools give, and what they refuse."""
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+anyio = pytest.importorskip("anyio")
+mcp = pytest.importorskip("mcp")
+from helpers.terminal import bertcli  # noqa: E402
+from mcp.client.stdio import stdio_client  # noqa: E402
+
+TEXTS = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose.\n"
+
+
+def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -> None:
+    """Start the server, and let a client talk to it."""
+
+    async def run() -> None:
+        command = mcp.StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "bertcli", "mcp", "--root", str(root), *arguments],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            cwd=str(root),
+        )
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            async with (
+                stdio_client(command, errlog=nowhere) as (answers, requests),
+                mcp.ClientSession(answers, requests) as session,
+            ):
+                await session.initialize()
+                await about(session)
+
+    anyio.run(run)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of texts, with a link out of it, and a cycle of links."""
+    folder = tmp_path / "root"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "notes.txt").write_text(TEXTS, encoding="utf-8")
+    (folder / "deep" / "more.md").write_text("# Tea\n\nGreen tea grows in Japan.\n", encoding="utf-8")
+    (tmp_path / "secret.txt").write_text("The password is swordfish.\n", encoding="utf-8")
+    (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "deep" / "again").symlink_to(folder)
+    (folder / "loop.txt").symlink_to(folder / "loop.txt")
+    return folder
+
+
+def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
+    async def about(session: Any) -> None:
+        listed = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert set(listed) == {"search", "classify", "keywords", "fill_mask", "redact", "similarity", "params"}
+        properties = listed["classify"].input_schema["properties"]
+        assert properties["top_k"]["type"] == "integer"
+        assert properties["candidates"]["items"] == {"type": "string"}
+
+        async def call(name: str, **arguments: Any) -> Any:
+            answer = await session.call_tool(name, arguments)
+            assert not answer.is_error, answer.content
+            assert json.loads(answer.content[0].text) == answer.structured_content
+            return answer.structured_content
+
+        (hit,) = (await call("search", query="a walk with the dog", files=["**/*"], top_k=1))["records"]
+        assert (hit["file"], hit["line"], hit["text"]) == ("notes.txt", 1, "A dog ran home.")
+        (hit,) = (await call("search", query="a hot drink", files=["deep"], top_k=1))["records"]
+        assert (hit["file"], hit["headings"]) == (os.path.join("deep", "more.md"), "Tea")
+        printed = json.loads(bertcli("classify", "A warm film.", "--format", "json").out)
+        assert (await call("classify", texts=["A warm film."]))["records"] == printed
+        printed = json.loads(bertcli("keywords", "Green tea grows in Japan.", "--format", "json").out)
+        assert (await call("keywords", texts=["Green tea grows in Japan."]))["records"] == printed
+        masks = (await call("fill_mask", texts=["She poured a cup of hot [MASK]."], top_k=1))["records"][0]["masks"]
+        assert masks[0]["predictions"][0]["token_str"] == "tea"
+        cosines = (await call("similarity", texts=["A dog ran home.", "Interest rates rose."]))["cosine"]
+        assert cosines[0][1] == pytest.approx(0.0554, abs=1e-4)
+        assert (await call("params", variant="tiny"))["total_params"] == 4_385_920
+
+    talk(root, about=about)
+
+
+def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("search", {"query": "a", "files": ["../secret.txt"]}, "is not below"),
+        ("search", {"query": "a", "files": ["../*.txt"]}, "is not below"),
+        ("search", {"query": "a", "files": ["/etc/hostname"]}, "is not below"),
+        ("search", {"query": "a", "files": ["out.txt"]}, "is not below"),
+        ("search", {"query": "a", "files": ["loop.txt"]}, "No file below"),
+        ("search", {"query": "a", "files": ["none/*.txt"]}, "No file below"),
+        ("classify", {"texts": ["z" * 10_000_000]}, "10,000,000 characters"),
+        ("classify", {"texts": "one"}, "is not of type 'array'"),
+        ("classify", {"texts": []}, "texts"),
+        ("classify", {}, "'texts' is a required property"),
+        ("classify", {"texts": ["a"], "stop": 1}, "'stop' was unexpected"),
+        ("fill_mask", {"texts": ["no mask"]}, "mask"),
+        ("redact", {"texts": ["Ann"]}, "No model for tag"),
+        ("nothing", {}, "There is no tool"),
+    ]
+
+    async def about(session: Any) -> None:
+        for name, arguments, words in refused:
+            answer = await session.call_tool(name, arguments)
+            assert answer.is_error, name
+            assert words in answer.content[0].text
+            assert "swordfish" not in answer.content[0].text
+        # A pattern passes over a link that leads out.
+        answer = await session.call_tool("search", {"query": "the password", "files": ["*"]})
+        assert "swordfish" not in answer.content[0].text
+        with anyio.move_on_after(0.05):
+            await session.call_tool("keywords", {"texts": ["Green tea grows in Japan. " * 200] * 50})
+        answer = await session.call_tool("params", {"variant": "tiny"})
+        assert not answer.is_error
+
+    talk(root, about=about)
+
+
+def test_mcp_says_what_is_missing(tmp_path: Path) -> None:
+    result = bertcli("mcp", "--root", tmp_path / "none")
+    assert result.status == 1
+    assert "There is no folder" in result.err
