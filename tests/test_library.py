@@ -69,7 +69,7 @@ def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:
     assert folder.file == tmp_path / "web" / "onnx" / "model.onnx"
     assert "last_hidden_state" in folder.outputs
     with pytest.raises(TypeError, match=r"export\(\) has no option 'ops'"):
-        model.export(tmp_path / "m.onnx", ops=21)  # type: ignore[call-arg]
+        model.export(tmp_path / "m.onnx", ops=21)
 
 
 def test_library_objects_show_themselves_in_a_line(made: Made) -> None:

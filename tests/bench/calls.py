@@ -17,10 +17,10 @@ from helpers.family_checkpoints import make_family
 
 import bertcli
 from bench.peers import minilm_checkpoint
+from bertcli.doctor import engine_times
 from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
 from bertcli.loaded_model import EngineName
-from bertcli.wings.onnx.pass_times import rows
 
 Record = dict[str, Any]
 ONE, THREE = (10,), (4, 10, 15)  # tokens of short texts
@@ -145,8 +145,7 @@ def speeds(folder: Path) -> Iterator[Record]:
         return
     for name, path in (("MiniLM", minilm_checkpoint()), ("base", folder)):
         model = bertcli.load(path, engine="onnx", text=False)
-        assert model.computing is not None
-        for row in rows(model.computing.session, model.network, model.config.vocab_size, model.config.max_tokens):
+        for row in engine_times(model):
             shape = f"{row.pop('sentences')} × {row.pop('tokens')} tokens"
             yield {"what": f"{name}, {shape}", **row}
 

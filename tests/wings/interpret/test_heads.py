@@ -83,7 +83,7 @@ def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
 def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
     for options in ({}, {"word": "tea"}, {"contrast": "Paris"}):
-        found = bertcli.heads(model, MASKED, ablate=True, **options)  # type: ignore[arg-type]
+        found = bertcli.heads(model, MASKED, ablate=True, **options)
         assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
         assert found.meaning
 

@@ -14,6 +14,7 @@ from helpers.terminal import bertcli
 import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.network.heads import Network
+from bertcli.tasks.parts.sample_sentences import SENTENCES
 from bertcli.wings.onnx import exactness, pass_times
 from bertcli.wings.onnx.pass_times import BATCH, LONG, LONGER, SHORT, tokens_of_a_call
 from bertcli.wings.onnx.session import hidden_states
@@ -134,7 +135,7 @@ def test_int8_says_the_cosine_of_the_model_itself(made: Made, monkeypatch: pytes
     said = " ".join(bertcli(*options).err.split())
     model = library.load(folder, engine="onnx-int8")
     exact = library.load(folder)
-    texts = list(exactness.SENTENCES)
+    texts = list(SENTENCES)
     assert len({*texts}) == 64
     pairs = [one.encode(texts, pooling="mean", normalize=True) for one in (model, exact)]
     cosine = float((pairs[0] * pairs[1]).sum(axis=1).mean())
@@ -153,8 +154,8 @@ def test_int8_is_measured_on_vectors_pooled_as_the_model_pools(pooling: str, mad
     (file,) = cache.rglob("exactness-*.json")
     mean, least = json.loads(file.read_bytes())
     cosines: list[float] = []
-    for first in range(0, len(exactness.SENTENCES), exactness.TOGETHER):  # int8 has one scale for a batch
-        texts = exactness.SENTENCES[first : first + exactness.TOGETHER]
+    for first in range(0, len(SENTENCES), exactness.TOGETHER):  # int8 has one scale for a batch
+        texts = SENTENCES[first : first + exactness.TOGETHER]
         pairs = [one.encode(texts, normalize=True) for one in (model, exact)]
         cosines += (pairs[0] * pairs[1]).sum(axis=1).tolist()
     assert mean == pytest.approx(float(np.mean(cosines)), abs=1e-5)
