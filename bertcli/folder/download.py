@@ -28,12 +28,12 @@ from bertcli.folder.files import SINGLE_FILE, WEIGHT_FILES, Folder
 from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import LAYER_FILES
 
-MODULE = r"(\w*\d_\w+/|)"  # the folder of a module of sentence-transformers, or none
+MODULE = r"(\w*\d_[\w-]+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
-    MODULE + r"(config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
-    r"|(modules|config_sentence_transformers|router_config|gliner_config|(adapters/[\w-]+/|)adapter_config)\.json"
-    r"|artifact\.metadata"
-    rf"|{'|'.join(map(re.escape, LAYER_FILES))}",
+    MODULE + r"((config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
+    r"|(modules|config_sentence_transformers|router_config|gliner_config)\.json|chat_template\.jinja"
+    rf"|artifact\.metadata|{'|'.join(map(re.escape, LAYER_FILES))})"
+    r"|(adapters/[\w-]+/|)adapter_config\.json",
     re.ASCII,
 )
 VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*missing_files.TOKENIZER_FILES[1:])))})", re.ASCII)

@@ -54,8 +54,9 @@ def missing_tables(layout: Layout) -> list[str]:
     """List the files of tables that the folder lacks, as paths within it."""
     names = []
     for at in tables(layout).values():
-        lacks_weights = weights_file(at) is None and weights_by_piece(at) is None
-        needed = ["config.json", *(["model.safetensors"] if lacks_weights else [])]
+        by_piece = weights_by_piece(at)
+        lacks_weights = weights_file(at) is None and by_piece is None
+        needed = ["config.json", *(["model.safetensors"] if lacks_weights else [by_piece] if by_piece else [])]
         names += [f"{at.path.name}/{name}" for name in needed if not at.file(name).is_file()]
     return names
 

@@ -1,6 +1,7 @@
 """The files that a model is opened from are all listed: digests cover them, so that --resume sees what has changed."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,8 @@ from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.download import SMALL_FILES, VOCABULARY
+from bertcli.folder.files import Folder
 
 opened: list[Path] | None = None
 
@@ -112,6 +115,31 @@ def test_every_file_that_is_opened_is_listed(kind: str, tmp_path: Path) -> None:
     listed = {path.resolve() for path in model.files_read}
     assert any(path.suffix == ".safetensors" for path in inside)
     assert inside <= listed, f"not in files_read: {sorted(inside - listed)}"
+
+
+WEIGHTS = re.compile(r"([\w/-]*/)?(model|pytorch_model|adapter_model)[\w-]*\.(safetensors|bin)(\.index\.json)?")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_file_that_is_asked_for_is_fetched(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that a folder lacks: from the Hub a model must be what it is from a folder."""
+    asked: set[str] = set()
+    file = Folder.file
+
+    def noted(folder: Folder, name: str) -> Path:
+        asked.add(folder._inner + name)
+        return file(folder, name)
+
+    folder = KINDS[kind](tmp_path)
+    monkeypatch.setattr(Folder, "file", noted)
+    model = bertcli.load(folder)
+    for compute in (lambda: model.encode(["tea"]), lambda: model.rank("tea", ["hot tea"])):
+        with suppress(BertcliError):
+            compute()
+    names = {name for name in asked if not WEIGHTS.fullmatch(name)}
+    assert "modules.json" in names
+    lost = {name for name in names if not (SMALL_FILES.fullmatch(name) or VOCABULARY.fullmatch(name))}
+    assert lost == set(), f"folder/download.py fetches no {sorted(lost)}"
 
 
 def test_a_run_is_not_resumed_if_the_base_of_its_adapter_has_changed(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from helpers.gliner import write_gliner
 from helpers.hub_server import Hub, commit_of, load_files
 from helpers.late_folders import write_late
 from helpers.opened_folders import sentence_of
+from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.static_models import write_static
 from huggingface_hub import hf_hub_download, scan_cache_dir
 
@@ -231,6 +232,20 @@ def test_the_layers_of_bge_m3_are_fetched(hub: Hub, start: Start, tmp_path: Path
     found = start().folder("someone/bge")
     assert sorted(path.name for path in Path(found).rglob("*.pt")) == ["colbert_linear.pt", "sparse_linear.pt"]
     assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
+
+
+def test_a_chat_template_in_a_file_is_fetched(hub: Hub, start: Start, tmp_path: Path) -> None:
+    folder = write_reranker(tmp_path / "reranker", template=PUBLISHED, in_file=True)
+    hub.repos["someone/reranker"] = load_files(folder)
+    found = start().folder("someone/reranker")
+    assert (found / "chat_template.jinja").read_bytes() == (folder / "chat_template.jinja").read_bytes()
+    assert bertcli.load(found).rank("tea", ["hot tea"]) == bertcli.load(folder).rank("tea", ["hot tea"])
+    classifier = make(tmp_path / "classifier", head="classifier", num_labels=1)
+    (classifier / "chat_template.jinja").write_text(PUBLISHED)
+    hub.repos["someone/classifier"] = load_files(classifier)
+    for place in (classifier, start().folder("someone/classifier")):
+        with pytest.raises(BertcliError, match="has a chat template and no modules"):
+            bertcli.load(place).rank("tea", ["hot tea"])
 
 
 def test_gliner_comes_with_the_tokenizer_of_its_backbone(hub: Hub, start: Start, tmp_path: Path) -> None:
