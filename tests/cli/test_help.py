@@ -30,7 +30,7 @@ def test_help_short_fits_a_terminal(command: str) -> None:
     result = bertcli(*filter(None, [command]), "-h", environment=IN_80)
     lines = result.out.splitlines()
     assert result.status == 0
-    assert len(lines) <= 40
+    assert len(lines) <= 42
     assert max(map(len, lines)) <= 80
     assert "--help" in lines[-1]
     assert not [line for line in lines if line.endswith("…") and line[-2] != " "], "this text is cut: see BRIEF"

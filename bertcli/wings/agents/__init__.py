@@ -4,7 +4,6 @@ command   the command mcp: its options, and the models and folders that a client
 tools     the tools that a client sees: their schemas, made from the specs of tasks, and what they do
 roots     which files a client may name: those below the folders of --root
 server    the protocol: requests in, results out; the only file that imports the package mcp
-examples  examples for `bertcli info`
 """
 
 from pathlib import Path
@@ -24,7 +23,6 @@ WING = Extension(
             brief={"--root": "A folder whose files may be read; repeat for more"},
         ),
     ),
-    examples="bertcli.wings.agents.examples",
     topics=(Topic(Path(__file__).parent / "guide" / "agents.md", 5, ("mcp", "assistant", "skill")),),
     extra="agents",
 )
