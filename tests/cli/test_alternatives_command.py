@@ -66,12 +66,3 @@ def test_candidates_and_choices_refuse_in_a_line(
     assert result.status == status
     assert message in " ".join(result.err.replace("│", " ").split())
     assert result.out == ""
-
-
-def test_true_labels_are_for_evaluate(judge: Path, tmp_path: Path) -> None:
-    file = tmp_path / "texts.jsonl"
-    file.write_text('{"text": "tea", "label": "a"}\n', encoding="utf-8")
-    result = bertcli("classify", "-m", judge, "-i", file, "--label-column", "label")
-    assert (result.status, result.out) == (2, "")
-    assert "bertcli evaluate" in result.err
-    assert "--label-column" not in bertcli("classify", "--help").out

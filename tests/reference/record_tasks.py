@@ -137,7 +137,7 @@ def family_tags(folder: Path) -> dict[str, Any]:
             tagger = transformers.pipeline("token-classification", model=model, tokenizer=tokenizer, device="cpu",
                                            aggregation_strategy=aggregation, ignore_labels=[])  # fmt: skip
             tokenizer.model_max_length = 64
-            rows = [tagger(cases.FAMILY_TEXTS[0])]
+            rows = [tagger(cases.FAMILY_TEXTS[0] if aggregation in ("none", "simple") else cases.FAMILY_WORDS)]
             tokenizer.model_max_length = size
             rows += [tagger(cases.FAMILY_TEXTS[1], stride=overlap)] if aggregation == "simple" else []
             spelled = aggregation in ("none", "simple") or family in ("distilbert", "mpnet")

@@ -89,6 +89,8 @@ FAMILIES = {  # and the seed of each
     "distilbert": 401, "roberta": 402, "xlm-roberta": 403, "mpnet": 404, "modernbert": 405, "deberta-v2": 406,
 }  # fmt: skip
 FAMILY_TEXTS = ("The king of France said: caf\u00e9, unbelievable \u4e2d\u56fd! and  so", LONG_TEXT)
+# Words that spaces alone part: elsewhere the pipeline takes a sign for a part of the word before it.
+FAMILY_WORDS = "The king of France said caf\u00e9 unbelievable \u4e2d\u56fd and  so"
 FAMILY_WINDOW = (30, 7)
 FAMILY_QUESTIONS = (("Who?", "The queen walked to the river; unbelievable."), ("Where?", LONG_TEXT))
 

@@ -143,10 +143,11 @@ def test_fill_mask_and_score_give_the_recorded_logits(name: str, tmp_path: Path)
     logits = recorded(name, "mlm")[0]
     close([said[id] - said[columns[0]] for id in columns], logits - logits[0])
 
-    ids = texts.ids[0][:12]  # each is predicted with itself masked
+    mask, *ids = texts.ids[0][:12]  # each is predicted with itself masked
     (scored,) = model.score([words(ids)])
+    assert len(scored["tokens"]) == len(ids)
     for at, token in enumerate(scored["tokens"]):
-        masked = [*ids[:at], ids[0], *ids[at + 1 :]]
+        masked = [*ids[:at], mask, *ids[at + 1 :]]
         close(np.exp(token["log_prob"]), probabilities(model.outputs([masked]).mlm)[0, at, ids[at]])
 
 
