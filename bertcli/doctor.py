@@ -11,6 +11,8 @@ import numpy as np
 from bertcli import extensions
 from bertcli._version import __version__
 from bertcli.engine import blas, threads
+from bertcli.engine.kernels import empty_tokens, multiply, product
+from bertcli.engine.product_rules import product_rule
 from bertcli.loaded_model import LoadedModel
 
 # NumPy is loaded now: programs started from here need not inherit the variables that chose its kernel.
@@ -25,11 +27,16 @@ FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_ti
 OVERFLOWS = "0.3.34"
 OVERFLOWING = ("Haswell", "Zen")
 
+# Of the products that doctor times: the weight of BERT-base's feed-forward network [out, in], and numbers of tokens.
+WEIGHT = (3072, 768)
+TOKENS = (16, 32, 64, 128, 1024)
+MOST_IN_STRIPS = 128  # tokens: products of more do not fit OpenBLAS's kernel for small matrices
+
 
 def examine() -> dict[str, Any]:
     """The record of `bertcli doctor`: versions, BLAS and its kernel, threads, processor, measured rates, advice.
 
-    `usable_cores` are fewer than `cores` if a container limits CPU time. The measurements take half a second.
+    `usable_cores` are fewer than `cores` if a container limits CPU time. The measurements take a second.
     """
     vendor, features = blas.processor()
     brought: dict[str, Any] = {}
@@ -51,6 +58,8 @@ def examine() -> dict[str, Any]:
         "features": [name for name in FEATURES if name in features],
         "matrix_gflops": round(matrix_rate() / 1e9, 1),
         "memory_gb_per_second": round(memory_rate() / 1e9, 1),
+        "product_rule": str(product_rule()),
+        "products": [product_times(tokens) for tokens in TOKENS],
         "advice": advice(features),
         **brought,
     }
@@ -71,6 +80,31 @@ def memory_rate(megabytes: int = 192) -> float:
     numbers = np.ones(megabytes << 18, dtype=np.float32)
     parts = np.array_split(numbers, threads.thread_count())
     return numbers.nbytes / _best_of(lambda: threads.run_pieces(np.max, parts), 4)
+
+
+def product_times(tokens: int, weight: tuple[int, int] = WEIGHT, times: int = 5) -> dict[str, Any]:
+    """Measure each way to multiply a stored weight [out, in] with so many tokens: microseconds, the best of a few runs.
+
+    With one thread in strips (None where they do not fit) and plain; with all threads as the library divides a product,
+    and as bertcli does by the rule in force.
+    """
+    outputs, inputs = weight
+    numbers, x, y = np.ones(weight, np.float32), empty_tokens(tokens, inputs), empty_tokens(tokens, outputs)
+    x[...] = 1
+
+    def strips() -> None:
+        multiply(numbers, x.T, y.T, in_strips=True)
+
+    def plain() -> None:
+        np.matmul(numbers, x.T, out=y.T)
+
+    with blas.single_threaded():
+        in_strips = _best_of(strips, times) if tokens <= MOST_IN_STRIPS else None
+        alone = _best_of(plain, times)
+    shared = _best_of(plain, times)
+    ours = _best_of(lambda: product(x, numbers, None, None), times)
+    micros = {"strips_us": in_strips, "plain_us": alone, "library_us": shared, "bertcli_us": ours}
+    return {"tokens": tokens} | {name: seconds and round(seconds * 1e6) for name, seconds in micros.items()}
 
 
 def advice(features: frozenset[str]) -> str | None:

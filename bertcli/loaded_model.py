@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from bertcli import extensions
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
+from bertcli.engine.product_rules import by_library, divided_by_library
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError, check_choice, check_type, quoted, quoted_object
 from bertcli.models.config import Config
@@ -376,8 +377,10 @@ class LoadedModel:
 
         # ONNX Runtime divides the work among its own threads, and a watcher must see one pass.
         divided = self.engine.name == "numpy" and not watched()
-        parts = batch.micro_batches() if divided else [MicroBatch(batch, slice(len(rows)))]
-        with np.errstate(all="ignore"):  # damaged weights show in the result; callers who care check it
+        library = divided and divided_by_library(len(rows))
+        parts = batch.micro_batches() if divided and not library else [MicroBatch(batch, slice(len(rows)))]
+        # Damaged weights show in the result; callers who care check it.
+        with np.errstate(all="ignore"), by_library(library):
             each_or_whole(run, parts if len(rows) else [])
         return states
 

@@ -18,6 +18,13 @@ SPEEDS = (
     Column("ONNX Runtime, ms", number=True),
     Column("Faster"),
 )
+PRODUCTS = (
+    Column("Tokens", number=True),
+    Column("In strips", number=True),
+    Column("Plain", number=True),
+    Column("OpenBLAS's threads", number=True),
+    Column("bertcli", number=True),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,16 +61,24 @@ def doctor(options: DoctorOptions) -> None:
         print_document(Document(columns, rows, [], findings, [findings]), options.printed)
         return
     for name, value in findings.items():
-        if name == "engines":
+        if name in ("engines", "products"):
             continue
         if value not in (None, []):
             if isinstance(value, bool):
                 value = "yes" if value else "no"
             text = " ".join(value) if isinstance(value, list) else str(value)
             print(f"{name.replace('_', ' '):26}{visible(text)}")
+    print("\nMicroseconds of a product of BERT-base: with one thread in strips and plain, with all threads as")
+    print("OpenBLAS divides it and as bertcli does.")
+    print_table(PRODUCTS, [[_count(value) for value in row.values()] for row in findings["products"]])
     if speeds:
         print()
         print_table(SPEEDS, [[_cell(row[column]) for column in row] for row in speeds])
+
+
+def _count(value: int | None) -> str:
+    """A cell of the table of products."""
+    return "" if value is None else f"{value:,}"
 
 
 def _cell(value: str | float) -> str:

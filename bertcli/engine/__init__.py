@@ -1,6 +1,7 @@
 """Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `onnx/`.
 
     kernels          softmax, norms, activations, products
+    product_rules    how products are divided on each processor: in strips or whole, by bertcli or by OpenBLAS
     packing          batches without padding, and attention in blocks that fit the cache
     padded_batch     batches as users pass them, checked and packed
     threads          how many there are, and how they share a pass
@@ -21,7 +22,7 @@ at the rate that large products alone reach. What is done about the rest, and wh
   views of the mapped file.
 * Few tokens: OpenBLAS copies a weight before it multiplies, which takes as long as the multiplying at 16 tokens. With
   its AVX-512 kernel, pieces of up to a million multiplications are read in place (`kernels`): 16 tokens take 41 ms
-  of CPU time, 66 with the AVX2 kernel, which has no such way.
+  of CPU time, 66 with the AVX2 kernel, which has no such way. On Intel this ends at 32 tokens (`product_rules`).
 * Micro-batches, one a core, keep activations in the cache: a run over texts has them of at most 1,536 tokens
   (`BATCH_TOKENS` in tasks/running/batches.py), one batch of `Model.forward` is cut into parts of at most 800
   (`MOST_TOKENS` in packing.py). A single text's products are shared by their outputs, so that activations are computed

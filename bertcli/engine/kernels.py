@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.engine.blas import avx512, can_be_set, forget_choices, single_threaded
+from bertcli.engine.blas import can_be_set, forget_choices, single_threaded
+from bertcli.engine.product_rules import library_divides, product_rule
 from bertcli.engine.threads import each, sharing, thread_count
 from bertcli.tracing.dispatch import Array, Integers
 
@@ -195,7 +196,7 @@ def _blocks(x: Array) -> list[tuple[slice, ...]]:
 #
 # Activations are [token, feature] in column-major order: each feature's tokens are adjacent in memory. A product then
 # reads the stored weight in order and writes what the next one reads in order. It is never slower than the other order,
-# and at 16 to 128 tokens half as fast again.
+# and at 16 to 128 tokens half as fast again. How a product is divided depends on the processor: product_rules.py.
 
 TILE = 24  # outputs: a multiple of the kernels' tiles, so that dividing them leaves no incomplete tile
 PIECE = 1 << 22  # multiplications worth waking another thread for: 50 to 100 µs
@@ -209,13 +210,18 @@ OUTPUTS = 768  # at a time: what is summed of 8 portions, for 16 tokens, still f
 def product(x: Array, weight: Array, bias: Array | None, activation: str | None) -> Array:
     """activation(x Wᵀ + b): if no other part of the batch keeps the cores busy, each computes some of the outputs.
 
-    The library's own threads would leave the activation to one core. A small product uses one thread.
+    The library's own threads would leave the activation to one core: where they divide the product, the cores share the
+    activation afterwards. A small product uses one thread.
     """
     outputs, tokens = len(weight), len(x)
     y = empty_tokens(tokens, outputs)
+    in_strips = product_rule().in_strips(tokens)
 
     def compute(some: slice) -> None:
-        _multiply(weight[some], x.T, y.T[some])
+        multiply(weight[some], x.T, y.T[some], in_strips)
+        finish(some)
+
+    def finish(some: slice) -> None:
         activate(y[:, some], activation, None if bias is None else bias[some])
 
     count = min(thread_count(), weight.size * max(FEW, tokens) // PIECE)
@@ -226,22 +232,27 @@ def product(x: Array, weight: Array, bias: Array | None, activation: str | None)
             compute(slice(None))
     else:
         step = TILE * -(-outputs // (TILE * count))
-        each(compute, [slice(first, first + step) for first in range(0, outputs, step)])
+        shares = [slice(first, first + step) for first in range(0, outputs, step)]
+        if library_divides():
+            np.matmul(weight, x.T, out=y.T)
+            each(finish, shares)
+        else:
+            each(compute, shares)
     return y
 
 
-def _multiply(weight: Array, columns: Array, into: Array) -> None:
+def multiply(weight: Array, columns: Array, into: Array, in_strips: bool) -> None:
     """into = weight · columns: [out, in], [in, token] -> [out, token].
 
     OpenBLAS copies both matrices into an order of its own before it multiplies, which for few columns takes as long as
     multiplying. With its AVX-512 kernel it multiplies small matrices in place: so the weight is cut into strips of rows
     and portions of inputs, all of them multiplied in one call. For 16 tokens this is 1.7 times as fast, for 128 tokens
-    1.1 times.
+    1.1 times. These are AMD's figures; on Intel's it is slower from 64 tokens on.
     """
     (outputs, inputs), tokens = weight.shape, columns.shape[1]
     portion = _portion(inputs)
     strip = next((rows for rows in STRIPS if rows * portion * tokens <= SMALL), 0)
-    whole = outputs // strip * strip if strip and tokens > 1 and avx512() and weight.flags.c_contiguous else 0
+    whole = outputs // strip * strip if strip and tokens > 1 and in_strips and weight.flags.c_contiguous else 0
     for first in range(0, whole, OUTPUTS):
         some = slice(first, min(first + OUTPUTS, whole))
         small = weight[some].reshape(-1, strip, inputs // portion, portion).transpose(0, 2, 1, 3)

@@ -35,7 +35,7 @@ def groups(
     from bench.calls import costs, short_calls, speeds, windows
     from bench.engines import engines, engines_stream, first_results, int8_accuracy
     from bench.families import families
-    from bench.machine import machine
+    from bench.machine import machine, products
     from bench.passes import passes, where_time_goes
     from bench.peers import minilm_checkpoint
     from bench.processes import processes
@@ -44,6 +44,7 @@ def groups(
 
     return {
         "machine": machine,
+        "products": lambda: products(3 if quick else 15),
         "passes": lambda: passes(folder, quick, beside),
         "families": lambda: families(quick, published),
         "time": lambda: where_time_goes(folder),
@@ -83,8 +84,8 @@ def main() -> None:
         "--only",
         nargs="+",
         default=[],
-        help="machine, passes, families, time, stream, alike, workers, growth, processes, engines, engines-stream, "
-        "first-results, calls, speeds, costs, windows, served, int8",
+        help="machine, products, passes, families, time, stream, alike, workers, growth, processes, engines, "
+        "engines-stream, first-results, calls, speeds, costs, windows, served, int8",
     )
     parser.add_argument(
         "--cores", nargs="+", type=int, default=[], metavar="N", help="repeat it all with so many cores, e.g. 1 2"

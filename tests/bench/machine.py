@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from time import perf_counter, sleep
 from typing import Any
 
-from bertcli.doctor import examine, matrix_rate
+from bertcli.doctor import examine, matrix_rate, product_times
+from bertcli.engine.product_rules import product_rule
 
 Record = dict[str, Any]
 PAUSE = 0.2  # seconds: after a product, peers' threads keep a core spinning for a while
@@ -19,6 +20,28 @@ def machine() -> Iterator[Record]:
         "GFLOP/s": found["matrix_gflops"],
         "GB/s": found["memory_gb_per_second"],
     }
+
+
+TOKENS = (2, 8, 16, 32, 48, 64, 96, 128, 256, 512, 1024, 1536)
+WEIGHTS = ((768, 768), (3072, 768), (768, 3072), (384, 384), (1536, 384), (384, 1536))  # [out, in]
+
+
+def products(times: int) -> Iterator[Record]:
+    """Microseconds of a product by weight and tokens, in each way: what product_rules.py is made from.
+
+    In strips and plain with one thread; with all threads as the library divides it, and as bertcli does. `plain vs
+    strips` above 1: strips are faster; `library vs bertcli` above 1: bertcli's division is.
+    """
+    yield {"what": "the rule in force", "rule": product_rule()}
+    for weight in WEIGHTS:
+        for tokens in TOKENS:
+            found = product_times(tokens, weight, times)
+            record = {"what": f"[{weight[0]}, {weight[1]}], {tokens} tokens", **found}
+            del record["tokens"]
+            if found["strips_us"]:
+                record["plain vs strips"] = round(found["plain_us"] / found["strips_us"], 2)
+            record["library vs bertcli"] = round(found["library_us"] / found["bertcli_us"], 2)
+            yield record
 
 
 def in_turn(runs: dict[str, Any], times: int) -> tuple[dict[str, float], float]:
