@@ -314,6 +314,6 @@ def listing(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     for model in models:
         lost = f" (lacks {', '.join(model['lacks'][:3])})" if "lacks" in model else ""
         what = _joined(model.get("family"), model["what"])
-        name = f"{model['model']} --revision {model['revision']}" if "revision" in model else model["model"]
+        name = f"{model['model']}@{model['revision']}" if "revision" in model else model["model"]
         rows.append((name, model["where"], _megabytes(model["bytes"]), f"{what}{lost}"))
     return rows

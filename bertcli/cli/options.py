@@ -99,10 +99,10 @@ class ModelOptions:
 
     panel: ClassVar = "Model"
     model: str | None = option(
-        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub. (default: a bundled model, if one fits)",
+        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub (NAME@REVISION: of a branch, tag or commit). "
+        "(default: a bundled model, if one fits)",
         "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
     )  # fmt: skip
-    revision: str | None = option(None, "NAME", "Branch, tag or commit on the Hub.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.")
 
     def load_arguments(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
@@ -111,7 +111,6 @@ class ModelOptions:
             logger.info(note, sample)
         return {
             "model": sample if self.model is None else self.model,
-            "revision": self.revision,
             "adapter": self.adapter,
             **self.fetching,
         }

@@ -3,6 +3,7 @@
 # Of an option that a command does not have.
 MEANT_OPTIONS = {
     "--batch-size": "texts are put into batches by their numbers of tokens, so there is nothing to set",
+    "--revision": "a branch, tag or commit is written after the model's name: -m NAME@REVISION",
 }
 
 # Of a command that there is not: the one that does it here.

@@ -40,10 +40,14 @@ def find_model(
 ) -> Folder:
     """Find the folder of a model. If it is an adapter, find its base too; `adapter` is one to apply to the model.
 
+    model: as in `find_folder`, or BASE+ADAPTER.
     prompt_name: where no adapter is given, chooses the task's of jina-embeddings-v5 ("retrieval.query").
     Other arguments are those of `find_folder`; errors are its own, and those of `find_companions`.
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
+    base, _, added = model.rpartition("+")
+    if adapter is None and not _is_folder(model) and _may_be_model(base) and _may_be_model(added):
+        model, adapter = base, added
     folder = find_folder(model, revision=revision, **options)
     find = partial(find_folder, **options)
     companions = find_companions(folder, model, None if adapter is None else str(adapter), prompt_name, find, weights)
@@ -61,11 +65,17 @@ def find_folder(
 ) -> Folder:
     """Find a folder by its path or Hub id: on disk, among the bundled samples, in the cache, else by a download.
 
+    A name on the Hub may have its revision in it (NAME@REVISION), and may lack "sentence-transformers/" before it.
     `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache chosen by
     HF_HUB_CACHE and HF_HOME; `progress` shows a bar while weights are fetched if stderr is a terminal. Without
     `weights` the small files that a tokenizer needs are enough.
     Errors: BertcliError in one line, whatever the network does; an incomplete model in the cache is never used.
     """
+    name, at, named = model.partition("@")
+    if at and not _is_folder(model) and _may_be_model(name):
+        if revision is not None:
+            raise BertcliError(f"{model} has a revision in its name, and {quoted(revision)} is another: give one.")
+        model, revision = name, named
     local = _local_folder(model, revision)
     if local is None:
         return _hub_folder(model, revision, cache_dir, offline, progress, weights)
@@ -105,12 +115,22 @@ def _hub_folder(
         return whole
 
 
+def _is_folder(model: str) -> bool:
+    """True for the path of a folder."""
+    return bool(model) and os.path.isdir(os.path.expanduser(model))
+
+
+def _may_be_model(name: str) -> bool:
+    """True for the path of a folder, and for a name that the Hub may have, with a revision or without."""
+    return _is_folder(name) or HUB_ID.fullmatch(name.partition("@")[0]) is not None
+
+
 def _local_folder(model: str, revision: str | None) -> Path | None:
     """Return the folder of a path or of a bundled model; None for what may be a Hub id.
 
     Errors: BertcliError for a name that is none of these.
     """
-    if model and os.path.isdir(os.path.expanduser(model)):
+    if _is_folder(model):
         if revision is not None:
             logger.warning("%s is a folder: the revision %s is ignored.", model, revision)
         return Path(model).expanduser()
@@ -170,8 +190,13 @@ def _check_name(model: str) -> None:
 
 
 def _names(model: str) -> list[str]:
-    """List the names of a model in the cache, the given one first: Google's BERT models once had no organization."""
+    """List the names that a model may have in the cache and on the Hub, the given one first.
+
+    Google's BERT models once had no organization, and sentence-transformers puts its own before a bare name.
+    """
     bare = model.removeprefix("google-bert/")
-    if "/" in bare or not bare.startswith("bert-"):
+    if "/" in bare:
         return [model]
-    return [model, f"google-bert/{bare}" if bare == model else bare]
+    of_google = [bare, f"google-bert/{bare}"] if bare.startswith("bert-") else []
+    of_sentence_transformers = [f"sentence-transformers/{model}"] if bare == model else []
+    return [*dict.fromkeys([model, *of_google, *of_sentence_transformers])]

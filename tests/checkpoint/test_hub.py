@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import stat
 import struct
 import subprocess
@@ -15,6 +16,7 @@ from threading import Timer
 from typing import IO, Any
 
 import pytest
+from helpers.adapters import write_lora
 from helpers.bge_m3 import write_bge_m3
 from helpers.bin_files import convert
 from helpers.checkpoints import Dense, Sentence, make
@@ -309,6 +311,8 @@ def test_revisions_lie_side_by_side(hub: Hub, start: Start) -> None:
     assert (process.folder("a/latest"), process.folder("a/second")) == (main, second)
     assert process.folder(revision="v2") == second
     assert process.folder(revision=second.name) == second  # by its commit
+    assert process.folder(f"{MODEL}@v2") == process.folder(f"{MODEL}@{second.name}") == second
+    assert process.folder("a/second@main") == second  # of the adapter, whose base has its own
     assert process.folder() == main
 
 
@@ -591,6 +595,48 @@ def test_what_is_no_hub_id_is_refused(name: str) -> None:
 def test_what_is_no_revision_is_refused(revision: str) -> None:
     with pytest.raises(BertcliError, match=f"is not a revision: give a branch, tag or commit of {MODEL}"):
         find_model(MODEL, revision=revision, offline=True)
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "0" * 40])
+def test_a_revision_in_the_name_is_a_revision(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(
+        BertcliError, match=f"There is no folder {MODEL}, .* at revision {re.escape(revision)} is not in"
+    ):
+        find_model(f"{MODEL}@{revision}", offline=True, cache_dir=tmp_path)
+    with pytest.raises(BertcliError, match="has a revision in its name, and 'v9' is another"):
+        find_model(f"{MODEL}@{revision}", revision="v9", offline=True, cache_dir=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    folder = make(tmp_path / "mine")
+    assert find_model(f"mine@{revision}").path == Path("mine")
+    assert f"mine is a folder: the revision {revision} is ignored." in caplog.text
+    (tmp_path / "mine@v1").mkdir()
+    assert find_model("mine@v1").path == Path("mine@v1")
+    with pytest.raises(BertcliError, match=r"There is no folder '\./nothing@v1'"):
+        find_model("./nothing@v1")
+    assert folder.is_dir()
+
+
+def test_an_adapter_may_follow_its_base(tmp_path: Path) -> None:
+    base, adapter = write_lora(tmp_path, "bert vectors")
+    both = bertcli.load(f"{base}+{adapter}").encode("t5")
+    assert (both == bertcli.load(base, adapter=adapter).encode("t5")).all()
+    assert (both != bertcli.load(base).encode("t5")).any()
+    (tmp_path / "c++").mkdir()
+    assert find_model(str(tmp_path / "c++")).path == tmp_path / "c++"
+    with pytest.raises(BertcliError, match=r"There is no folder '/c\+\+/nothing'"):
+        find_model("/c++/nothing")
+
+
+def test_sentence_transformers_may_be_left_out(hub: Hub, start: Start) -> None:
+    hub.repos["sentence-transformers/all-tea-v2"] = hub.repos["someone/sentence"]
+    process = start()
+    folder = process.folder("all-tea-v2")
+    assert "models--sentence-transformers--all-tea-v2" in folder.parts
+    hub.stop()
+    assert process.folder("all-tea-v2") == process.folder("all-tea-v2@main") == folder
+    assert "There is no folder other/all-tea-v2" in process.error("other/all-tea-v2", offline=True)
 
 
 @pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "0" * 40, "a+b"])

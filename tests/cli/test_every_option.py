@@ -218,7 +218,7 @@ EXEMPT = {
     "--help --debug --workers --threads": "a result is the same with any of them",
     "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine": "test_engine_command.py",
-    "--model --revision --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
+    "--model --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
     "--output --format --resume --keep-going --save --dtype":

@@ -231,7 +231,7 @@ def test_info_lists_what_needs_no_download(tmp_path: Path) -> None:
     elsewhere = {"HF_HUB_CACHE": str(tmp_path / "none")}
     assert json.loads(run("info", "--cache-dir", tmp_path, "--format", "json", environment=elsewhere).out) == record
     shown = run("info", environment=environment).out
-    assert "\n someone/model --revision v2 " in shown
+    assert "\n someone/model@v2 " in shown
     assert "BERT, BertModel (lacks model.safetensors)" in shown
 
 

@@ -143,9 +143,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     sample = SAMPLES.get(task, MASKED_SAMPLE)
     for name in names:
-        options = ClassifiedModelOptions(
-            model=name, revision=models.revision, adapter=models.adapter, classifier=models.classifier
-        )
+        options = ClassifiedModelOptions(model=name, adapter=models.adapter, classifier=models.classifier)
         yield open_as(Model, options, sample, engine)
 
 

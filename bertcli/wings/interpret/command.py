@@ -134,7 +134,6 @@ class BothModels(ModelOptions):
     versus: str | None = option(
         None, "OTHER", "The other model, or a .npz or .safetensors file of arrays (trace -o).", panel="Model"
     )
-    revision: str | None = option(None, "NAME", "Branch, tag or commit of MODEL on the Hub.")
     adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
 
 
@@ -250,7 +249,7 @@ def _of_two_models(
     from bertcli.report.progress import counted
 
     work = compute(spec)
-    model = LoadedModel.load(models.model, revision=models.revision, **models.fetching)
+    model = LoadedModel.load(models.model, **models.fetching)
     other: str | LoadedModel = models.versus
     if ending_of(models.versus) not in SEVERAL or Path(models.versus).is_dir():
         other = LoadedModel.load(models.versus, adapter=models.adapter, **models.fetching)

@@ -120,7 +120,6 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
         one = replace(
             ClassifiedModelOptions(),
             model=name if models.model else None,
-            revision=models.revision,
             adapter=models.adapter,
             classifier=models.classifier,
         )
