@@ -1,6 +1,7 @@
 """The groups of options that several commands share (model, input, work), declared as tasks declare theirs."""
 
 import logging
+import os
 from collections.abc import Callable, Container
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field
@@ -91,6 +92,14 @@ COMMON: ContextVar[CommonOptions] = ContextVar("common")
 def common_options() -> CommonOptions:
     """The values of the options that every command has, in the command that runs."""
     return COMMON.get(CommonOptions())
+
+
+def models_given(models: list[str] | None) -> list[str]:
+    """The models of a command that takes several, else that of BERTCLI_MODEL; none without either.
+
+    Such a command's option does not name the variable: Typer would split its value at blanks, which a path may have.
+    """
+    return models or [name for name in (os.environ.get("BERTCLI_MODEL"),) if name]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -330,6 +330,29 @@ def test_every_option_changes_what_is_printed(command: str, option: str, run: Ca
     assert (changed.status, changed.out) != (plain.status, plain.out), f"{option} changes nothing"
 
 
+def test_every_command_takes_the_model_of_the_variable(tmp_path: Path) -> None:
+    """Whole, though it has a blank, as the paths of folders may."""
+    texts = tmp_path / "texts.csv"
+    texts.write_text("text,label\nhot tea,a\ncold tea,b\n", encoding="utf-8")
+    given: dict[str, Words] = {
+        **{command: words for command, words in BASES.items() if words[0] == "-m"},
+        "params": (),
+        "trace": ("hot tea",),
+        "export": ("-o", str(tmp_path / "exported")),
+        "evaluate": (str(texts),),
+        "probe": ("-i", str(texts)),
+        "search": ("hot tea", "-i", str(texts)),
+        "serve": ("--port", "0"),
+        "mcp": (),
+    }
+    takes_none = {"info", "doctor"}  # a model is an argument; a model is timed where it is asked for
+    assert given.keys() == {command for command, options in options_of().items() if "-m" in options} - takes_none
+    for command, words in given.items():
+        own = words[2:] if words[:1] == ("-m",) else words
+        shown = bertcli(command, *own, "--offline", environment={"BERTCLI_MODEL": "/no such/folder b"})
+        assert (shown.status, shown.err.count("There is no folder '/no such/folder b'")) == (1, 1), (command, shown)
+
+
 @pytest.fixture(scope="module")
 def cached(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Hub's cache in which the models are, as `someone/MASKS`."""

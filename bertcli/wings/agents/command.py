@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from bertcli.cli.job import open_as
-from bertcli.cli.options import ModelOptions
+from bertcli.cli.options import ModelOptions, models_given
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
@@ -20,7 +20,7 @@ class AgentModels(ModelOptions):
     model: list[str] | None = option(  # type: ignore[assignment]
         None,
         "DIR|HUB_ID",
-        "A model to use, for what it can do; repeat for more. (default: the bundled ones)",
+        "A model to use, for what it can do; repeat for more. (default: BERTCLI_MODEL, or the bundled ones)",
         "-m",
         "--model",
     )
@@ -58,7 +58,8 @@ def mcp(models: AgentModels, options: AgentOptions) -> None:
     def open_model(name: str) -> "Model":
         return open_as(Model, replace(models, model=name), name)  # type: ignore[arg-type]
 
-    available = AvailableModels(models.model or [], open_model)
-    for name in models.model or ():
+    given = models_given(models.model)
+    available = AvailableModels(given, open_model)
+    for name in given:
         available.opened(name)
     serve(tools(available, roots))

@@ -1,7 +1,6 @@
 """The command evaluate: open models, print and write the report. The options of the data are in evaluate/options.py."""
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from bertcli.cli.options import (
     EngineOptions,
     ModelOptions,
     argument,
+    models_given,
     wrong,
 )
 from bertcli.cli.output import PageOutput, write_document
@@ -48,7 +48,7 @@ class Models(ModelOptions):
     data: str = argument(..., "DATA", "A file of labelled texts, or a folder as BEIR has them.")
     model: list[str] | None = option(
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
-        "(default: a bundled model, if one fits)", "-m", "--model",
+        "(default: BERTCLI_MODEL, or a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
     classifier: str | None = classifier_option()
 
@@ -134,9 +134,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     """Open the models one after the other, so that only one is in memory."""
     from bertcli.model import Model
 
-    names: list[str | None] = [*(models.model or ())]
-    if not names:
-        names = [os.environ.get("BERTCLI_MODEL") or None]
+    names = models_given(models.model) or [None]
     if names == [None] and task not in SAMPLES:
         found = spec(task)
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"

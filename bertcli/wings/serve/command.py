@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bertcli.cli.classifier import ClassifiedModelOptions, classifier_option, refuse_several
 from bertcli.cli.job import open_as
-from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, wrong
+from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, models_given, wrong
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
@@ -27,7 +27,7 @@ class ServedModels(ModelOptions):
     model: list[str] | None = option(  # type: ignore[assignment]
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub; NAME=FOLDER says "
         "what clients call it; repeat for more. "
-        "(default: the bundled sentence model)", "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True,
+        "(default: BERTCLI_MODEL, or the bundled sentence model)", "-m", "--model",
     )  # fmt: skip
     classifier: str | None = classifier_option()
 
@@ -103,7 +103,8 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
         raise wrong("--api-key", "the key has a line break or another control character, which no header can have.")
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
-    refuse_several(models.model, models.classifier, models.adapter)
+    given_models = models_given(models.model)
+    refuse_several(given_models, models.classifier, models.adapter)
     from bertcli.engine.threads import thread_count
     from bertcli.tasks.running.batches import BATCH_TOKENS
     from bertcli.wings.serve.run import serve as run
@@ -111,7 +112,7 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     from bertcli.wings.serve.service import Limits
 
     opened = []
-    named = [*map(_named, models.model or [SENTENCE_SAMPLE])]
+    named = [*map(_named, given_models or [SENTENCE_SAMPLE])]
     for public, _ in named:
         if sum(other == public for other, _ in named) > 1:
             raise wrong("--model", f"two models are called {public}: name one of them, as in -m NAME=FOLDER.")
@@ -119,7 +120,7 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     for public, name in named:
         one = replace(
             ClassifiedModelOptions(),
-            model=name if models.model else None,
+            model=name if given_models else None,
             adapter=models.adapter,
             classifier=models.classifier,
         )
