@@ -113,7 +113,7 @@ def test_estimate_says_the_ridge_and_draws_no_page(machine: None, tmp_path: Path
     assert "memory-bound below 5.0 FLOP/byte" in run(*command).out
     done = run(*command, "-o", tmp_path / "roof.html")
     assert (done.status, [*tmp_path.iterdir()]) == (2, [])
-    assert "--output: the page of a pass has no estimate" in done.err
+    assert "--estimate: this is about the table, which the page of a" in done.err
 
 
 def test_estimate_of_a_pass_like_the_measured_one_is_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

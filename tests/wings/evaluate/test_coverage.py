@@ -212,11 +212,13 @@ FAMILIES = {
     ),
     "many labels": Family(
         lambda columns, counts, p, *arrays: {"macro_f1": sums_of(counts, *arrays).averages()["macro_f1"]},
-        lambda columns, p, *arrays: FigureFacts(
-            no_interval=without_rare_labels(columns, *arrays), bias_corrected=("macro_f1",)
+        of_their_labels(
+            lambda columns, p, *arrays: FigureFacts(
+                no_interval=without_rare_labels(columns, *arrays), bias_corrected=("macro_f1",)
+            )
         ),
         tuple(map(str, range(77))),
-        {"77 labels, 1500": (1500, even(77)), "77 labels, 2500": (2500, even(77)), "77 labels, 4000": (4000, even(77))},
+        {"77 labels, 1500": (1500, even(77)), "30 labels, 1000": (1000, even(30)), "30 labels, 1600": (1600, even(30))},
     ),
     "pairs": Family(
         pair_figures, pair_facts, (),
