@@ -123,7 +123,9 @@ class ParamsOptions:
     tensors: bool = option(False, "", "List a checkpoint's tensors and what is done with each.")
     versus: str | None = option(None, "NAME|FILE|DIR|HUB_ID", "Another variant, config.json or model to compare with.")
     dtype: Literal["float32", "float16", "bfloat16"] = option(
-        "float32", "TYPE", "Type for the memory of --batch-size and --seq-len: float32 (default), float16, bfloat16."
+        "float32",
+        "TYPE",
+        "Type of all numbers of the pass whose memory is shown: float32 (default), float16, bfloat16.",
     )
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions, draws: bool) -> None:

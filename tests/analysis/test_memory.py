@@ -10,8 +10,10 @@ from helpers.terminal import bertcli as run
 
 import bertcli
 from bertcli.engine.padded_batch import pack_padded
+from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.tasks.running.batches import BATCH_TOKENS
 from bertcli.tracing.dispatch import Module, Op, watching
 from bertcli.tracing.tracer import argument_names
 
@@ -130,6 +132,20 @@ def test_memory_is_shown_beside_the_counts() -> None:
     assert both["versus_memory"]["weights"] == 4 * 335_141_888
     assert "of activations at once" in run("params", "--variant", "base", *sized).out
     assert "memory" not in json.loads(run("params", "--variant", "base", "--format", "json").out)
+
+
+def test_memory_that_bertcli_takes_is_of_float32_and_of_few_texts() -> None:
+    """Whatever type is asked for, and however many texts: they are computed in micro-batches."""
+    words = ["params", "--variant", "base", "--seq-len", "128", "--format", "json"]
+    half, many = (
+        json.loads(run(*words, "--dtype", "float16", "--batch-size", count).out)["memory"] for count in ("8", "1000000")
+    )
+    whole = json.loads(run(*words, "--batch-size", "8").out)["memory"]
+    assert half["taken"] == {"sentences": 8, **{name: whole[name] for name in ("weights", "activations", "peak")}}
+    assert many["taken"]["sentences"] == thread_count() * BATCH_TOKENS // 128
+    assert many["taken"]["peak"] < 2**30 < 2**40 < many["peak"]
+    shown = run("params", "--variant", "base", "--seq-len", "512", "--batch-size", "1", "--dtype", "float16").out
+    assert "\nbertcli computes in float32, 1 text at a time: 17.5 MiB of activations at once, 435.1 MiB with" in shown
 
 
 def test_memory_needs_a_size_and_a_type() -> None:

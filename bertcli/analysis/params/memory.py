@@ -12,6 +12,7 @@ from bertcli.network.encoder import SelfAttention
 from bertcli.network.heads import outputs
 from bertcli.network.module import parameters
 from bertcli.network.traced_tree import twins
+from bertcli.tasks.running.batches import BATCH_TOKENS
 from bertcli.tracing.dispatch import watching
 from bertcli.tracing.tracer import Ran, Tracer
 
@@ -35,9 +36,12 @@ class Peak(NamedTuple):
 class Memory(NamedTuple):
     """The peak memory of one pass through every prediction head: in bertcli, and in ordinary padded execution.
 
-    Here an op may write over what it reads, and attention is computed in blocks (the textbook's is not). Ordinarily
-    every op has a new array for its result, attention's have all heads of all sentences, and a product with an
-    activation has two.
+    ours, padded   a pass of all sentences in the given type
+    taken          what bertcli takes for them: it computes in float32, and only `at_once` sentences at a time
+
+    In bertcli an op may write over what it reads, and attention is computed in blocks (the textbook's is not).
+    Ordinarily every op has a new array for its result, attention's have all heads of all sentences, and a product with
+    an activation has two.
     """
 
     batch: int
@@ -45,23 +49,29 @@ class Memory(NamedTuple):
     dtype: str
     ours: Peak
     padded: Peak
+    at_once: int
+    taken: Peak
 
     @property
     def record(self) -> dict[str, Any]:
-        return {**self.ours.record, "padded": self.padded.record}
+        taken = {"sentences": self.at_once, **self.taken.record}
+        return {**self.ours.record, "padded": self.padded.record, "taken": taken}
 
 
 def memory(model: LoadedModel, batch: int, sequence: int, dtype: str) -> Memory:
     """The memory of a pass of `batch` sentences with `sequence` tokens each, every number stored in this type."""
     sizes = {id(parameter.array): parameter.array.size for parameter in parameters(model.network)}
-    weights = SIZES[dtype] * sum(sizes.values())
-    peaks = []
-    for padded in (False, True):
-        alive = _Alive(model, SIZES[dtype], padded=padded)
+
+    def peak(sentences: int, type: str, padded: bool = False) -> Peak:
+        alive = _Alive(model, SIZES[type], padded=padded)
         with watching(alive):
-            outputs(model.network, batch_of_shapes(batch, sequence))
-        peaks.append(Peak(weights, alive.peak))
-    return Memory(batch, sequence, dtype, *peaks)
+            outputs(model.network, batch_of_shapes(sentences, sequence))
+        return Peak(SIZES[type] * sum(sizes.values()), alive.peak)
+
+    # Each thread has a micro-batch.
+    at_once = min(batch, thread_count() * max(1, BATCH_TOKENS // sequence))
+    ours, padded, taken = peak(batch, dtype), peak(batch, dtype, padded=True), peak(at_once, "float32")
+    return Memory(batch, sequence, dtype, ours, padded, at_once, taken)
 
 
 class _Alive(Tracer):

@@ -424,10 +424,12 @@ def memory_lines(summary: Summary) -> list[str]:
     """The lines about the peak memory of a pass; empty if no size was given (--batch-size, --seq-len)."""
     if summary.memory is None:
         return []
-    batch, sequence, dtype, packed, padded = summary.memory
+    found = summary.memory
+    texts = f"{found.at_once:,} text{'s' if found.at_once > 1 else ''} at a time"
     return [
-        f"A pass of {batch} × {sequence} tokens in {dtype}: {_peak_text(packed)}",
-        f"In ordinary padded execution: {_peak_text(padded)}",
+        f"A pass of {found.batch} × {found.sequence} tokens in {found.dtype}: {_peak_text(found.ours)}",
+        f"In ordinary padded execution: {_peak_text(found.padded)}",
+        f"bertcli computes in float32, {texts}: {_peak_text(found.taken)}",
     ]
 
 

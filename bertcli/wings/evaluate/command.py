@@ -134,7 +134,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     """Open the models one after the other, so that only one is in memory."""
     from bertcli.model import Model
 
-    names = models_given(models.model) or [None]
+    names: list[str | None] = [*models_given(models.model)] or [None]
     if names == [None] and task not in SAMPLES:
         found = spec(task)
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"
