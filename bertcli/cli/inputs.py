@@ -61,7 +61,7 @@ class _QuestionsJob(Job):
             )
         elif without_context and not (questions.texts and questions.input):
             raise wrong("--context", "give the text that holds the answer.")
-        return read_texts(questions, self.output, id_column, keep_going, called="question")
+        return read_texts(questions, self.output, id_column, keep_going, called="question", way_on=self.way_on)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +106,7 @@ class _DocumentsJob(Job):
                 no_header=options.no_header,
                 delimiter=options.delimiter,
             )
-            return read_texts(rows, self.output, keep_going=keep_going, called="row")
+            return read_texts(rows, self.output, keep_going=keep_going, called="row", way_on=self.way_on)
         if not options.texts:
             raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
         query, *documents = options.texts
@@ -118,7 +118,7 @@ class _DocumentsJob(Job):
             no_header=options.no_header,
             delimiter=options.delimiter,
         )
-        source = read_texts(single, self.output, keep_going=keep_going, called="document")
+        source = read_texts(single, self.output, keep_going=keep_going, called="document", way_on=self.way_on)
         from bertcli.tasks.compute.rank import with_query
 
         return with_query(query, source)

@@ -52,6 +52,8 @@ class ComparedOutput(OutputOptions):
 class ComparedJob(Job):
     """The texts and the model of a run that is not resumed."""
 
+    way_on: ClassVar[str] = ""
+
     texts: ComparedTexts
     output: ComparedOutput
     long: LongOptions = field(default=LongOptions(), init=False)

@@ -52,9 +52,9 @@ class EncodeOptions(PromptedOptions):
       FROM 'vectors.parquet' a, 'vectors.parquet' b WHERE a.id = 0 ORDER BY 2 DESC
 
     A file appears under its name only when it is complete. A run of ten seconds or
-    more keeps its progress after a crash or Ctrl-C; repeat the command with
-    --resume to continue. The result is the same, byte for byte. With --keep-going a
-    text that fails gets a row of zeros, and FILE.errors.jsonl says why.
+    more keeps its progress after a crash or Ctrl-C; repeat the command to continue.
+    The result is the same, byte for byte. With --keep-going a text that fails gets a
+    row of zeros, and FILE.errors.jsonl says why.
     """
 
     pairs: Pairs = None

@@ -75,9 +75,27 @@ def drop_index(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key != "index"}
 
 
-def test_keep_going_left_out_ends_at_the_first_bad_row(model: Path, source: Path) -> None:
-    error = bertcli("encode", "-m", model, "-i", source, "--format", "json").error
-    assert f"{source}, line 2: not UTF-8" in error
+def test_keep_going_left_out_a_bad_row_is_told_before_any_work(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is read to its end first, by every command; the message names --keep-going, also for a pipe."""
+    opened: list[str] = []
+    monkeypatch.setattr("bertcli.cli.job.open_model", lambda *_, **__: opened.append("model"))
+    source = tmp_path / "in.txt"
+    source.write_bytes(b"tea\n" * 14_110 + b"\xff\n")
+    why = f"{source}, line 14111: not UTF-8 (byte 1 is 0xff): save the file as UTF-8. (--keep-going goes on without"
+    for command in ("encode", "fill-mask", "score", "classify", "tag", "rank q", "answer --context c"):
+        result = bertcli(*command.split(), "-m", model, "-i", source, "-o", tmp_path / "out.jsonl")
+        assert why in result.error, command
+    assert "--keep-going" not in bertcli("similarity", "-m", model, "-i", source).error
+    assert opened == []
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_keep_going_is_named_where_a_pipe_has_a_bad_row(model: Path) -> None:
+    error = bertcli("encode", "-m", model, "--format", "jsonl", stdin=b"tea\n\xff\n").error
+    assert "standard input, line 2: not UTF-8" in error
+    assert "(--keep-going goes on without such rows.)" in error
 
 
 @pytest.mark.parametrize("command", ["encode", "score", "fill-mask", "classify"])
@@ -152,10 +170,10 @@ def test_keep_going_may_go_on_with_what_was_begun_without(
     monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST_SEGMENT", 0.0)
     compute_together(50, monkeypatch)
     source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
-    source.write_bytes(b"tea\n" * 100 + b"\xff\n" + b"milk\n" * 5)
-    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
+    source.write_bytes(b"tea\n" * 100 + b"tea " * 300 + b"\n" + b"milk\n" * 5)
+    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume", "--truncation", "error"]
     first = bertcli(*arguments)
-    assert "line 101: not UTF-8" in first.error
+    assert "line 101" in first.error
     assert "texts are done: repeat" in first.err
     assert bertcli(*arguments, "--keep-going").status == 1
     assert [("error" in json.loads(line)) for line in target.read_text().splitlines()] == [i == 100 for i in range(106)]

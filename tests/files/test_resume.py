@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -54,7 +55,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def source(tmp_path: Path) -> Path:
     choose = random.Random(0)
     path = tmp_path / "in.jsonl"
-    rows = ({"id": i, "text": " ".join(choose.choices(WORDS, k=choose.randint(0, 30)))} for i in range(24))
+    texts = [" ".join(choose.choices(WORDS, k=choose.randint(0, 30))) for _ in range(24)]
+    rows = ({"id": i, "text": text, "title": "tea"} for i, text in enumerate(texts))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
@@ -155,7 +157,7 @@ def test_resume_does_not_begin_again(
         (("--pooling", "cls"), "--pooling was auto and is now cls"),
         (("--max-length", "9"), "--max-length was not given and is now 9"),
         (("--text-pair", "x"), "--text-pair was not given and is now x"),
-        (("--column", "id"), "--column was not given and is now id"),
+        (("--column", "title"), "--column was not given and is now title"),
     ],
 )
 def test_resume_with_other_options_is_refused(
@@ -177,7 +179,8 @@ def test_resume_with_another_input_is_refused(model: Path, source: Path, tmp_pat
     arguments = command("npy", model, source, tmp_path / "v.npy")
     unfinished(arguments)
     text = source.read_text(encoding="utf-8")
-    for changed in (text + text[:40], text[:-9], text.replace("23", "32")):
+    lines = text.splitlines(keepends=True)
+    for changed in (text + lines[0], "".join(lines[:-1]), text.replace("23", "32")):
         source.write_text(changed, encoding="utf-8")
         assert "the input has changed" in bertcli(*arguments).error
     source.write_text(text, encoding="utf-8")
@@ -251,13 +254,30 @@ def test_resume_with_another_numpy_is_refused(
     assert f"numpy was {now} and is now 9.8.7; restore that" in bertcli(*arguments).error
 
 
-def test_resume_left_out_replaces_what_was_there(model: Path, source: Path, tmp_path: Path) -> None:
+def test_resume_left_out_throws_no_finished_texts_away(model: Path, source: Path, tmp_path: Path) -> None:
+    whole, target = tmp_path / "whole.npy", tmp_path / "v.npy"
+    bertcli(*command("npy", model, source, whole))
+    arguments = command("npy", model, source, target)
+    unfinished(arguments)
+    done = len([name for name in os.listdir(tmp_path / ".v.npy.parts") if name.endswith(".npz")])
+    assert done > 0
+    arguments.remove("--resume")
+    with crashing(20):
+        bertcli(*arguments)  # which is broken off, too, after less than ten seconds
+    result = bertcli(*arguments)
+    assert re.search(rf"Note: continuing an unfinished run of {target}, of which \d+ texts are done\.", result.err)
+    assert target.read_bytes() == whole.read_bytes()
+    assert leftovers(tmp_path) == []
+    assert "continuing" not in bertcli(*arguments).err
+
+
+def test_resume_left_out_starts_over_with_other_options(model: Path, source: Path, tmp_path: Path) -> None:
     arguments = command("npy", model, source, tmp_path / "v.npy")
     unfinished(arguments)
     arguments.remove("--resume")
-    assert "Note: discarding the progress of an unfinished run of" in bertcli(*arguments).err
+    note = f"Note: discarding the progress of an unfinished run of {tmp_path / 'v.npy'}: --dtype was float32"
+    assert note in bertcli(*arguments, "--dtype", "float16").err
     assert leftovers(tmp_path) == []
-    assert "Note: replacing" not in bertcli(*arguments).err
 
 
 def test_resume_of_nothing_says_so(model: Path, source: Path, tmp_path: Path) -> None:
@@ -315,7 +335,7 @@ def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> 
     with full_disk(4000):
         result = bertcli(*arguments)
     assert "No space left on device" in result.error
-    assert "texts are done: repeat the command with --resume to continue" in result.err
+    assert "texts are done: repeat the command to continue" in result.err
     assert not target.exists()
     assert bertcli(*arguments).status == 0
     again = target.read_bytes()
@@ -348,9 +368,10 @@ def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, 
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
-    source.write_text(source.read_text("utf-8") + '{"id": "x", "text": 5}\n', encoding="utf-8")
+    texts = [*("tea " * (i % 9) for i in range(24)), "tea " * 300]  # the last is too long
+    source.write_text("".join(json.dumps({"id": "x", "text": text}) + "\n" for text in texts), encoding="utf-8")
     model = made(head="classifier", seed=7)
-    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--resume"]
+    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--resume", "--truncation", "error"]
     assert bertcli(*arguments, "-o", whole, "--keep-going").status == 1
     assert "line 25" in bertcli(*arguments, "-o", target).error
     assert leftovers(tmp_path) != []
@@ -388,7 +409,7 @@ def test_resume_after_ctrl_c(model: Path, tmp_path: Path, monkeypatch: pytest.Mo
         process.send_signal(signal.SIGCONT)
         err = process.stderr.read().decode()
     assert process.returncode == 130
-    assert "texts are done: repeat the command with --resume to continue" in err
+    assert "texts are done: repeat the command to continue" in err
     assert not target.exists()
     assert bertcli(*command).status == 0
     assert len(np.load(target)) == 5_000

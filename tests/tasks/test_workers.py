@@ -226,7 +226,7 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
         "Error: A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
         '(--workers). A script needs `if __name__ == "__main__":` around what it does with workers.'
     ]
-    assert "texts are done: repeat the command with --resume" in broken.err
+    assert "texts are done: repeat the command to continue" in broken.err
     resumed = run(*arguments, "-o", target, "--workers", "2", "--resume")
     assert resumed.status == 0, resumed.err
     assert target.read_bytes() == whole.read_bytes()

@@ -26,6 +26,7 @@ def from_files(
     format_in: str = "txt",
     header: bool = True,
     delimiter: str | None = None,
+    way_on: str = "",
 ) -> Texts:
     """Read the texts of files, one after the other, each by its ending; `-` is standard input, of `format_in`.
 
@@ -35,7 +36,7 @@ def from_files(
     options for the first two columns. own_pair, header, delimiter: see `RowColumns`; without a header `column` is 1 by
     default.
     Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
-    `keep_going` such a row is a Text with an `error` instead.
+    `keep_going` such a row is a Text with an `error` instead. way_on: ends the message, and says how to go on.
     """
     first_column = "text" if header else "1"
     columns = RowColumns(
@@ -47,15 +48,21 @@ def from_files(
         header=header,
         delimiter=delimiter,
     )
-    return rows_in(files, columns, keep_going, format_in)
+    return rows_in(files, columns, keep_going, format_in, way_on)
 
 
-def rows_in(files: Sequence[str], columns: RowColumns, keep_going: bool = False, format_in: str = "txt") -> Texts:
+def rows_in(
+    files: Sequence[str],
+    columns: RowColumns,
+    keep_going: bool = False,
+    format_in: str = "txt",
+    way_on: str = "",
+) -> Texts:
     """Read the rows of files as `from_files` does, with these columns."""
     names = [name for file in files for name in matching_files(file)]
     formats = [_format(name, format_in) for name in names]
     opened = [format.open_texts(name) for format, name in zip(formats, names, strict=True)]
-    inputs = _InputFiles(opened, columns, keep_going)
+    inputs = _InputFiles(opened, columns, keep_going, way_on)
     files_read = tuple(names) if inputs.regular else None
     with_ids = columns.id is not None or any(format.gives_ids for format in formats)
     return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular, with_ids=with_ids)
@@ -77,8 +84,9 @@ def are_separated(files: Sequence[str], format_in: str) -> bool:
 class _InputFiles:
     """An iterable of the texts of several files or pipes, with the share that has been read."""
 
-    def __init__(self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool) -> None:
+    def __init__(self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool, way_on: str) -> None:
         self._files = files
+        self._way_on = way_on
         self._columns = columns
         self._keep_going = keep_going
         self.regular = all(file.rows.regular for file in files)
@@ -90,7 +98,7 @@ class _InputFiles:
             self._current = number
             for text in file.texts(self._columns):
                 if text.error and not self._keep_going:
-                    raise BertcliError(text.error)
+                    raise BertcliError(text.error + self._way_on)
                 yield text
 
     def waiting(self) -> bool:

@@ -86,7 +86,7 @@ class ResumableOutput:
         self._folder = _parts_of(self._path)
         self._done = _mark_of(self._path)
         self._fingerprint = fingerprint
-        self._resume = resume
+        self._resume = resume  # or, once it has begun, this run continues an earlier one unasked
         self._kept = Kept()
         self._held: list[tuple[dict[str, Any], State]] = []  # the next segment's blocks, each with the state after it
         self._bytes = 0  # of these
@@ -181,9 +181,8 @@ class ResumableOutput:
         try:
             if not self._published and self._keep():
                 if self.state:
-                    count = self.state.get("texts", 0)
-                    done = "1 text is" if count == 1 else f"{count:,} texts are"
-                    logger.info("%s done: repeat the command with --resume to continue.", done)
+                    done = _are(self.state.get("texts", 0))
+                    logger.info("%s done: repeat the command to continue.", done)
                 return
             with suppress(OSError):  # the result is in its place, or an error is on its way
                 self._remove(0)
@@ -193,15 +192,24 @@ class ResumableOutput:
     # -------------------------------------------------------------------------------------------- beginning and end
 
     def _begin(self) -> None:
-        """Count the segments of an earlier run to continue, or remove them if this run does not continue it."""
+        """Count the segments of an earlier run to continue, or remove them if this run does not continue it.
+
+        A command that is repeated as it was continues, also without --resume: the finished texts are the same.
+        """
         earlier = None
         with suppress(FileNotFoundError):
             earlier = json.loads((self._folder / "fingerprint.json").read_bytes())
         if earlier and self._resume:
             self._check(earlier)
             self._count()
+        elif earlier and self._fingerprint is not None and (why := self._changed(earlier)) is None:
+            self._resume = True
+            self._count()
+            count = (self.state or {}).get("texts", 0)
+            logger.info("continuing an unfinished run of %s, of which %s done.", self.file, _are(count))
         elif earlier:
-            logger.info("discarding the progress of an unfinished run of %s (--resume would continue it).", self.file)
+            because = f": {why}" if self._fingerprint is not None else ""
+            logger.info("discarding the progress of an unfinished run of %s%s.", self.file, because)
         elif self._resume and self._finished():
             logger.info("%s is complete.", self.file)
         if self._resume and not self._kept.number and not self.complete:
@@ -289,6 +297,10 @@ class ResumableOutput:
 
     def _segment(self, number: int) -> Path:
         return self._folder / f"{number:06}.npz"
+
+
+def _are(count: int) -> str:
+    return "1 text is" if count == 1 else f"{count:,} texts are"
 
 
 def _parts_of(path: Path) -> Path:
