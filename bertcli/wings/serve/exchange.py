@@ -311,9 +311,11 @@ class Exchange:
     async def _computed(self, call: QueuedTask) -> list[Value]:
         """Wait for the values of a call.
 
-        Errors: Refusal if it cannot be done in time; TooLarge if it could not even with nothing before it;
-        BertcliError for a text that failed, with its index.
+        Errors: Abandoned if the client left while its texts were tokenized; Refusal if it cannot be done in time;
+        TooLarge if it could not even with nothing before it; BertcliError for a text that failed, with its index.
         """
+        if self.over:
+            raise Abandoned
         self._call = call
         self.keep(call.items, call.values)
         try:

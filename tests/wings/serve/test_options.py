@@ -22,6 +22,7 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.wings.serve import stream
 from bertcli.wings.serve.api.tasks import PIPELINE_NAMES
+from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.routes import Route, all_routes
 
 # Both ends are other words, so that it matters at which it is cut; the mask stays where it is not.
@@ -248,3 +249,29 @@ def test_no_request_leaves_tokens_in_the_queue(running: Running, monkeypatch: py
             time.sleep(0.001)
         assert service.queue.tokens == 0, path
         goes_on.set()
+
+
+def test_what_a_client_left_while_it_was_tokenized_is_not_computed(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenized = Exchange._tokenized
+    computed: list[Any] = []
+    end = time.monotonic() + 20
+
+    def until_it_leaves(exchange: Exchange, *arguments: Any) -> Any:
+        items = tokenized(exchange, *arguments)
+        while not exchange.over and time.monotonic() < end:
+            time.sleep(0.001)
+        return items
+
+    monkeypatch.setattr(Exchange, "_tokenized", until_it_leaves)
+    monkeypatch.setattr(running.server.stream, "add", computed.append)
+    address = urlsplit(running.url)
+    client = http.client.HTTPConnection(address.hostname or "", address.port)
+    client.request("POST", "/zero-shot", json.dumps(BODIES["/zero-shot"]), {"Content-Type": "application/json"})
+    while not running.server.queue.tokens and time.monotonic() < end:
+        time.sleep(0.001)
+    client.close()
+    while running.server.queue.tokens and time.monotonic() < end:
+        time.sleep(0.001)
+    assert (running.server.queue.tokens, computed) == (0, [])
