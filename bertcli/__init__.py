@@ -48,4 +48,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from bertcli.extensions import exported_names
 
-    return sorted([*globals(), *__all__, *exported_names()])
+    return sorted([*__all__, *exported_names()])

@@ -1,3 +1,3 @@
 """The version; the build reads it from here."""
 
-__version__ = "0.8.0.dev0"
+__version__ = "1.0.0"

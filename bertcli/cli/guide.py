@@ -21,8 +21,9 @@ PAGES = (
     Topic(FOLDER / "scale.md", 9),
     Topic(FOLDER / "python.md", 10, ("api",)),
     Topic(FOLDER / "coming.md", 11, ("sentence-transformers", "transformers", "spacy", "keybert", "migration")),
-    Topic(FOLDER / "troubleshooting.md", 12, ("errors", "messages", "help")),
-    Topic(FOLDER / "seminar.md", 13, ("bert", "tutorial", "course")),
+    Topic(FOLDER / "stability.md", 12),
+    Topic(FOLDER / "troubleshooting.md", 13, ("errors", "messages", "help")),
+    Topic(FOLDER / "seminar.md", 14, ("bert", "tutorial", "course")),
 )
 
 
