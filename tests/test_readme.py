@@ -85,7 +85,9 @@ def test_python_in_a_page_runs(code: str) -> None:
 
 def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:
     """The commands in the fences of a page, each with the names of its options."""
-    for fence in re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+    for kind, fence in re.findall(r"^```(sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if kind == "console":  # what a command prints may name bertcli, too
+            fence = "\n".join(re.findall(r"^\$ ((?:.*\\\n)*.*)$", fence, re.MULTILINE))
         lines = re.sub(r'"[^"]*"|\'[^\']*\'', "TEXT", fence.replace("\\\n", " "))
         lines = re.sub(r"^.*2>&1.*$", "", lines, flags=re.MULTILINE)  # which shows an error
         for command, rest in re.findall(r"\bbertcli ([a-z][a-z-]*)([^|;&#\n]*)", lines):
