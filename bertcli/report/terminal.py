@@ -67,7 +67,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     a row stand below one another, each beside its column's name. Then the heading is empty.
     """
     width = terminal_width()
-    columns = [replace(column, name=encodable(column.name)) for column in columns]
+    columns = [replace(column, name=encodable(visible(column.name))) for column in columns]
     cells = [[encodable(visible(value)) for value in row] for row in rows]
     heading, body = _side_by_side(columns, cells, width)
     if width is None or _fits([*heading, *body], width):
@@ -83,7 +83,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
 def unfolded_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
     """The cells that a line of a table takes where no text is folded."""
     cells = [[encodable(visible(value)) for value in row] for row in rows]
-    widths = _natural_widths([replace(column, name=encodable(column.name)) for column in columns], cells)
+    widths = _natural_widths([replace(column, name=encodable(visible(column.name))) for column in columns], cells)
     return sum(widths) + BESIDE * (len(widths) - 1) + 2
 
 

@@ -156,3 +156,12 @@ def test_page_of_a_server_has_no_command() -> None:
     model = bertcli.load("bert-mini-mlm")
     assert "secret" not in page_of_text(model, "tea", options=PageOptions(bound=None, ask="/pass"))
     COMMAND.set("")
+
+
+def test_no_legend_speaks_of_darkness() -> None:
+    """In dark mode the strongest color is the brightest."""
+    package = Path(bertcli.__file__).parent
+    legends = [path for ending in ("*.js", "page.py", "compute/heads.py") for path in package.rglob(ending)]
+    assert len(legends) > 6
+    for legend in legends:
+        assert not re.search("darker|darkest|lighter|white ", legend.read_text(encoding="utf-8")), legend

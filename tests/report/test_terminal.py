@@ -121,6 +121,10 @@ def test_report_shows_no_character_that_a_terminal_obeys() -> None:
         ["fill-mask", "[MASK]"],
         ["tokenize", "tea"],
         ["neighbors", "tea"],
+        ["info"],
+        ["heads", "hot tea"],
+        ["params", "--versus", "bert-mini-mlm"],
+        ["diff", "bert-mini-mlm", "--versus"],
         ["classify", "tea"],  # an error that names the model
     ],
     ids=" ".join,
@@ -128,7 +132,7 @@ def test_report_shows_no_character_that_a_terminal_obeys() -> None:
 def test_report_shows_no_escape_in_the_name_of_a_model(command: list[str], made: Made, tmp_path: Path) -> None:
     folder = tmp_path / "\x1b[31mred\u061c\x9b"
     shutil.copytree(made(head="pretraining"), folder)
-    result = bertcli(*command, "-m", folder)
+    result = bertcli(*command, *([] if command[0] == "diff" else ["-m"]), folder)
     assert not set(result.out + result.err) & (set(OBEYED) - {"\n"})
 
 

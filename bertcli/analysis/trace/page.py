@@ -35,7 +35,7 @@ SECOND = 0.35
 MANY = 24
 HINT = (
     "Choose a token, a layer, an attention head; choose a cell of a picture to see how its number is computed. "
-    f"{COLORS} Attention weights are darker the larger they are."
+    f"{COLORS} Of attention weights the blue is stronger the larger they are."
 )
 LEAD = (
     "All numbers are from this forward pass, in float32. They show how the result is computed, not which of them it "

@@ -26,7 +26,7 @@ function enlarge(button) {
   const place = document.getElementById("large"), canvas = document.createElement("canvas");
   const {layer, head} = button.dataset, caption = document.createElement("figcaption");
   for (const one of document.querySelectorAll("[data-head]")) one.setAttribute("aria-pressed", String(one === button));
-  caption.textContent = `${button.title}: attention weights from each token (row) to the tokens it attends to (columns); white is 0, the darkest 1`;
+  caption.textContent = `${button.title}: attention weights from each token (row) to the tokens it attends to (columns); the background is 0, the strongest blue 1`;
   paint(canvas, Number(layer), Number(head));
   canvas.onmousemove = event => {
     const at = (part, whole) => Math.max(0, Math.min(size - 1, Math.floor(part / whole * size)));

@@ -48,7 +48,8 @@ THUMB = (
 MEANING = (
     "Entropy (in nats; 0 is one token only), distance (in tokens) and the shares of attention weight on special "
     "tokens, on the token itself, the next and the previous one are means over all tokens of the texts; pictures are "
-    "of the first text, darker the larger a weight is. Weights say where a head looks, not what it contributes."
+    "of the first text: the stronger the color, the larger the weight. Weights say where a head looks, not what it "
+    "contributes."
 )
 OF_CHANGE = (
     "Change is what happens to {meaning} when the head's output is set to zero: near 0, the model does without that "
