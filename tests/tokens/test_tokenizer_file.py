@@ -224,7 +224,8 @@ def stop(number: int, frame: object) -> None:
     raise Stopped
 
 
-def encode_for_ever(words: Tokenizer) -> None:
+def encode_until_the_alarm(words: Tokenizer, seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     while True:
         words.encode(["the cat sat on the mat " * 50] * 4)
 
@@ -234,9 +235,8 @@ def test_tokenizer_errors_of_a_signal_handler_are_its_own(made: Made) -> None:
     earlier = signal.signal(signal.SIGALRM, stop)
     try:
         for wait in range(20):
-            signal.setitimer(signal.ITIMER_REAL, 0.001 + wait / 4000)
             with pytest.raises(Stopped):
-                encode_for_ever(words)
+                encode_until_the_alarm(words, 0.001 + wait / 4000)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, earlier)
