@@ -237,7 +237,7 @@ class LoadedModel:
             if opened.computing is not None and engine.precision == "int8":
                 computing = opened.computing.exact_enough(name, tokenizer, opened.kind.pooling, engine.force)
                 opened = replace(opened, computing=computing, opened_tokenizer=tokenizer)
-        return opened if classifier is None else opened._with_classifier(classifier)
+        return opened if classifier is None else opened.with_classifier(classifier)
 
     def for_prompt(self, name: str | None) -> Self:
         """Return the model with the adapter of the task that a prompt's name chooses, such as "retrieval.query".
@@ -264,7 +264,7 @@ class LoadedModel:
         """The models with another task's adapter, by the adapter's folder."""
         return {}
 
-    def _with_classifier(self, classifier: "Classifier") -> Self:
+    def with_classifier(self, classifier: "Classifier") -> Self:
         """Replace the model's classification head by a classifier. Errors: BertcliError if it was made for another."""
         from bertcli.classifier import digest_of
 

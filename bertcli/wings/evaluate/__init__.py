@@ -10,6 +10,7 @@ bootstrap, comparison   intervals; differences of two models, and their p-values
 minimal_pairs           which of two similar texts is likelier
 logistic                logistic regression, for probe alone
 provenance              versions, digests and options of a run
+several                 bertcli.evaluate; classifiers, each on the model that it was made for
 word_places             the word that a piece belongs to, where the data give the words
 """
 
@@ -50,6 +51,7 @@ WING = Extension(
             },
         ),
     ),
+    names={"evaluate": "bertcli.wings.evaluate.several"},
     examples="bertcli.wings.evaluate.examples",
     topics=(Topic(Path(__file__).parent / "guide" / "evaluate.md", 4),),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.classifier import ClassifiedModelOptions, classifier_option, refuse_several
+from bertcli.cli.classifier import refuse_several
 from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -50,7 +50,9 @@ class Models(ModelOptions):
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
         "(default: BERTCLI_MODEL, or a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
-    classifier: str | None = classifier_option()
+    classifier: list[str] | None = option(
+        None, "FILE", "A classifier made by bertcli probe --save, for the model that it was made for; may be repeated.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +97,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
     confidence and accuracy in 15 bins. brier: mean squared error of probabilities.
     accuracy@50%: accuracy on the most confident half.
     """
-    refuse_several(models.model, models.classifier, models.adapter)
+    refuse_several(models.model, None, models.adapter)
     report.check()
     from bertcli.wings.evaluate.evaluation import check_bound
     from bertcli.wings.evaluate.evaluation import evaluate as evaluation_of
@@ -140,9 +142,17 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     sample = SAMPLES.get(task, MASKED_SAMPLE)
+    from bertcli.wings.evaluate.several import Classifiers
+
+    classifiers = Classifiers(models.classifier or ())
+    opened: list[str] = []
     for name in names:
-        options = ClassifiedModelOptions(model=name, adapter=models.adapter, classifier=models.classifier)
-        yield open_as(Model, options, sample, engine)
+        options = ModelOptions(model=name, adapter=models.adapter)
+        model = classifiers.put_on(open_as(Model, options, sample, engine))
+        opened.append(model.name)
+        if len(opened) == len(names):
+            classifiers.check_all_used(opened)
+        yield model
 
 
 def _print(evaluation: "Evaluation", report: ReportOptions) -> None:

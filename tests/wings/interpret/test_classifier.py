@@ -402,8 +402,43 @@ def test_the_table_is_printed_though_the_file_cannot_be_written(
     assert "No space left" in left.err
 
 
-def test_one_classifier_is_for_one_model(mini: Path) -> None:
-    for command in (("evaluate", DATA), ("serve",)):
-        left = bertcli(*command, "-m", HELD_MODEL, "-m", HELD_MODEL, "--classifier", mini)
-        assert left.status == 2
-        assert "a classifier is for one model" in left.err
+def test_a_served_classifier_is_for_one_model(mini: Path) -> None:
+    left = bertcli("serve", "-m", HELD_MODEL, "-m", HELD_MODEL, "--classifier", mini)
+    assert left.status == 2
+    assert "a classifier is for one model" in left.err
+
+
+def test_evaluate_puts_each_classifier_on_the_model_that_it_was_made_for(mini: Path, tmp_path: Path) -> None:
+    """In either order the classifier is its model's, and the figures are those of each model alone."""
+    other = "bert-mini-sentiment"
+
+    def accuracies(*models: str | Path) -> dict[str, float]:
+        record = json.loads(bertcli("evaluate", DATA, *models, "--format", "json").out)
+        return {model["model"]: model["metrics"]["accuracy"]["value"] for model in record["models"]}
+
+    alone = accuracies("-m", HELD_MODEL, "--classifier", mini) | accuracies("-m", other)
+    assert alone[HELD_MODEL] != alone[other]
+    assert accuracies("-m", HELD_MODEL, "-m", other, "--classifier", mini) == alone
+    assert accuracies("-m", other, "-m", HELD_MODEL, "--classifier", mini) == alone
+    second = tmp_path / "second.safetensors"
+    second.write_bytes(mini.read_bytes())
+    twice = accuracies("-m", HELD_MODEL, "-m", HELD_MODEL, "--classifier", mini, "--classifier", second)
+    assert twice == {HELD_MODEL: alone[HELD_MODEL], f"{HELD_MODEL} with second.safetensors": alone[HELD_MODEL]}
+    found = library.evaluate(DATA, [library.load(HELD_MODEL, classifier=mini), other])
+    assert {model["model"]: model["metrics"]["accuracy"]["value"] for model in found.record["models"]} == alone
+
+
+def test_evaluate_refuses_a_classifier_of_no_model(mini: Path) -> None:
+    model = "bert-mini-sentiment"
+    error = bertcli("evaluate", DATA, "-m", model, "-m", model, "--classifier", mini).error
+    assert f"{mini} was made for '{HELD_MODEL}', and {model}, {model} have other weights" in error
+
+
+def test_evaluate_in_python_gives_what_the_command_writes() -> None:
+    by_command = json.loads(bertcli("evaluate", DATA, "-m", "bert-mini-sentiment", "--format", "json").out)
+    found = library.evaluate(DATA, "bert-mini-sentiment")
+    assert found.record["models"] == by_command["models"]
+    with pytest.raises(BertcliError, match=r"accuracy of bert-mini-sentiment is [0-9.]+, less than 1"):
+        library.evaluate(DATA, "bert-mini-sentiment", at_least=("accuracy", 1.0))
+    with pytest.raises(BertcliError, match=r"There is no figure 'f1' for classification \(at_least\); choose from"):
+        library.evaluate(DATA, "bert-mini-sentiment", at_least=("f1", 1.0))
