@@ -80,7 +80,9 @@ def test_params_plot_without_graphviz_a_picture_is_refused_before_anything_is_wr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(BertcliError, match=r"needs Graphviz.*\.dot and \.mmd files do not need it"):
+    with pytest.raises(
+        BertcliError, match=r"needs Graphviz.*: install graphviz \(apt, .*\.dot and \.mmd files do not need it"
+    ):
         plot(summary(), str(tmp_path / "graph.svg"))
     with pytest.raises(BertcliError, match=r"the ending must be one of \.dot, \.mmd, \.svg, \.png"):
         plot(summary(), str(tmp_path / "graph.pdf"))

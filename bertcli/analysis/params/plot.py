@@ -99,7 +99,8 @@ def check_plot(file: str) -> str:
     ending = ending_of(file)
     if ending in PICTURES and shutil.which("dot") is None:
         raise BertcliError(
-            f"Cannot draw {file}: a {ending} picture needs Graphviz, whose command `dot` is not installed. "
+            f"Cannot draw {file}: a {ending} picture needs Graphviz, whose command `dot` is not installed: "
+            "install graphviz (apt, dnf, brew, winget or conda have it). "
             f"{' and '.join(TEXTS)} files do not need it."
         )
     return ending

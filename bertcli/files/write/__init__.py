@@ -5,4 +5,5 @@ record_writer      records in a file; json_and_csv: the JSON arrays and separate
 vector_writer      the vectors of `encode` in a file
 save_arrays        arrays that are in memory, in a file
 resumable_output   the file itself: every result is written through it, whole or not at all
+draft_folder       several files that belong together, such as those of an export
 """

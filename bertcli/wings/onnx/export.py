@@ -4,11 +4,8 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +14,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import check_output
-from bertcli.files.write.resumable_output import writing
+from bertcli.files.write.draft_folder import draft_folder
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.loaded_model import LoadedModel
@@ -80,7 +77,7 @@ def export_file(model: LoadedModel, file: str | Path, options: ExportOptions) ->
     """
     check_output(str(file), (".onnx",))
     target = Path(os.path.realpath(file))
-    with _draft_of(target.parent, str(file)) as draft:
+    with draft_folder(target.parent, str(file)) as draft:
         return _make_graph(model, draft / target.name, options)._replace(file=Path(file))
 
 
@@ -95,7 +92,7 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
     if target.exists() and not target.is_dir():
         raise BertcliError(f"Cannot write into {target}: it is a file; give a folder, or the name of a new one.")
     name = Path("onnx", FILES[options.precision])
-    with _draft_of(target, str(target)) as draft:
+    with draft_folder(target, str(target)) as draft:
         (draft / "onnx").mkdir()
         exported = _make_graph(model, draft / name, options)
         if model.layout is not None and model.path != target.resolve():
@@ -197,26 +194,6 @@ def difference(options: "GraphResults", file: Path) -> float:
         differences.append(float(np.abs(found - expected).max() / largest))
     # np.max keeps NaN, where max would not.
     return float(np.max(differences))
-
-
-@contextmanager
-def _draft_of(folder: Path, what: str) -> Iterator[Path]:
-    """Yield a temporary folder on the same disk as `folder`; at the end its files are moved there.
-
-    After an error it is removed with all its files. Errors: BertcliError for an OSError, naming `what`.
-    """
-    with writing(what):
-        existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-        with TemporaryDirectory(prefix=".bertcli.", dir=existing) as draft:
-            yield Path(draft)
-            files = sorted((path for path in Path(draft).rglob("*") if path.is_file()), reverse=True)
-            for file_in_draft in files:
-                with file_in_draft.open("r+b") as written:
-                    os.fsync(written.fileno())
-            for file_in_draft in files:  # weights before the file that refers to them
-                destination = folder / file_in_draft.relative_to(draft)
-                destination.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(file_in_draft, destination)
 
 
 # ------------------------------------------------------------------------------------------- what a graph gives

@@ -5,12 +5,17 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
 from conftest import Made
+from filelock import FileLock, Timeout
 from helpers.checkpoints import Sentence
 from helpers.terminal import bertcli
+
+from bertcli.errors import BertcliError
+from bertcli.wings.onnx import export
 
 MAIN = """
 import resource, sys
@@ -147,6 +152,34 @@ def test_export_command_without_room_keeps_what_was_there(
     added = {*tmp_path.rglob("*")} - {*there}
     assert all(one.is_dir() and tmp_path / "cache" in one.parents for one in added), added
     assert all(file.read_bytes() == b"before" for file in there if file.is_file())
+
+
+def test_export_command_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    left, working = tmp_path / ".bertcli.left", tmp_path / ".bertcli.working"
+    for draft in (left, working):
+        draft.mkdir()
+        (draft / ".lock").touch()
+        (draft / "model.onnx").write_bytes(b"half")
+    with FileLock(working / ".lock"):  # of an export that runs
+        assert bertcli("export", "-m", "bert-mini-mlm", "-o", tmp_path / "model.onnx").status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {".bertcli.working", "model.onnx"}
+
+
+def test_export_command_holds_its_draft_by_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that another one leaves it alone."""
+    seen = []
+
+    def noted(*arguments: Any) -> Any:
+        (draft,) = tmp_path.glob(".bertcli.*")
+        with pytest.raises(Timeout):
+            FileLock(draft / ".lock", blocking=False).acquire()
+        seen.append(draft)
+        raise BertcliError("enough")
+
+    monkeypatch.setattr(export, "_make_graph", noted)
+    assert bertcli("export", "-m", "bert-mini-mlm", "-o", tmp_path / "model.onnx").err == "Error: enough\n"
+    assert len(seen) == 1
+    assert not [*tmp_path.iterdir()]
 
 
 def test_export_command_without_the_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
