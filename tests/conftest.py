@@ -22,6 +22,8 @@ Made = Callable[..., Path]
 
 os.environ.setdefault("BERTCLI_CACHE", str(Path(gettempdir()) / "bertcli-tests"))  # not the user's own
 os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
+for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+    os.environ.pop(name, None)  # the Hub's client would not speak to a server on this machine either
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import ONNX Runtime by themselves, too
 
 # Background jobs of a script are started with Ctrl-C ignored, and processes started from here would inherit that.
