@@ -1,4 +1,27 @@
-"""The command line. Only this file, process.py and status.py are imported before Ctrl-C and closed pipes are heeded."""
+"""The command line. Only this file, process.py and status.py are imported before Ctrl-C and closed pipes are heeded.
+
+app          the application
+classifier   the option --classifier
+doctor       the command doctor: its options and its lines
+guide        `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings
+help         the help pages: whole (`--help`) and short (`-h`), as plain text
+info         the command info: its lines
+inputs       groups of input options by what a task reads: texts, questions with contexts, a query with documents
+job          opens texts and model of a run command, and writes its results resumably
+more         CommandExtras: base of the options that a task's command has beside the task's own (vectors.py)
+neighbors    the command neighbors
+options      the groups of options that several commands share (model, input, work), declared as tasks declare theirs
+other_tools  names that other tools have for options and commands, each with what to write here
+output       where a result goes, in every command
+params       the command params, and what trace shares with it: the model they analyze, which need not have weights
+process      the process around a command
+similarity   bertcli similarity: how much texts are alike
+status       the exit statuses of commands, and which of them an error has
+tasks        make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it
+tokenize     the command tokenize: a row for each token
+trace        the command trace: its options, and which of table, record, page and arrays is written
+vectors      the options of `bertcli encode` about stored vectors (file, type, arrays), beside its task's options
+"""
 
 import gc
 import sys

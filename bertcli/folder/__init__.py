@@ -1,1 +1,18 @@
-"""Find a model's folder (hub.py), and read once what its small files say (layout.py). Tensors are read in weights/."""
+"""Find a model's folder (hub.py), and read once what its small files say (layout.py). Tensors are read in weights/.
+
+adapter           settings of peft's adapters (LoRA)
+arguments         rare settings in sentence_bert_config.json
+cache             the Hugging Face cache: find a model in it, and list the files that a cached model still lacks
+companions        models in two folders: a base and its adapter, GLiNER's backbone
+download          download a model with huggingface_hub into its cache
+files             read a model's files
+gliner            settings of a GLiNER folder (gliner_config.json)
+hub               find the folder of a model by its name
+late_interaction  late interaction (ColBERT): read the settings for queries and documents
+layout            `Layout`: where a folder's network, tokenizer and modules lie, read when it is asked for
+missing_files     make the errors for a folder without weights or tokenizer
+modules           the modules of a sentence-transformers folder
+prompts           read the prompts in config_sentence_transformers.json: by name, and the default one
+router            routes of a sentence-transformers Router other than the one for documents: tables of query weights
+transformer       read the settings of the Transformer module (sentence_bert_config.json)
+"""

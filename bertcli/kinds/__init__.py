@@ -10,6 +10,12 @@
 
 Outside of this folder nobody asks which kind it is. A kind is a file, named in KINDS; without its line and its file a
 folder of that kind is a dense encoder.
+cross_encoder    A cross-encoder made of modules
+multi_vector     A multi-vector encoder (ColBERT)
+several_outputs  A model of several outputs (bge-m3)
+spans            A span model (GLiNER)
+sparse_encoder   A sparse encoder (SPLADE)
+static_table     A static model (StaticEmbedding, model2vec)
 """
 
 # By file, what it is. The first whose `read` knows a folder is the model's kind.

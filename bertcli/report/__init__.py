@@ -8,4 +8,5 @@ shades               cells and words on a ground of color
 encodable            characters that the terminal's encoding lacks, respelled
 markdown, progress   the guide in a terminal; the bar on standard error
 written              `Wrote FILE (12 kB).`, and the command line that pages show
+model_names  names of models as tables show them: as much of each path as distinguishes it from the others
 """

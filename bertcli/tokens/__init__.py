@@ -1,4 +1,20 @@
-"""Texts to tokens: open a checkpoint's tokenizer, and run it. Only this package imports the tokenizers library."""
+"""Texts to tokens: open a checkpoint's tokenizer, and run it. Only this package imports the tokenizers library.
+
+bounds          refuse a tokenizer.json that would abort the process inside the tokenizers library
+charsmap        check a sentencepiece model's precompiled_charsmap
+chat            chat templates of rerankers: read the text before, between and after a query and a document
+library         turn failures of the tokenizers library into a BertcliError of one line
+load_tokenizer  load a tokenizer's files into an object of the tokenizers library, set up as transformers does
+missing_tokens  add tokens and steps that a tokenizer's files lack, and that its class in transformers adds
+plain_words     words of a text in any script, whatever the model: those among which `keywords` chooses
+settings        read a tokenizer's settings: tokenizer_config.json, special_tokens_map.json and added_tokens.json
+slow            build a tokenizer from vocab.txt, merges.txt or a sentencepiece model where tokenizer.json is missing
+template        `Tokens` of a text or pair, and what is put around them
+text_words      the words of a text, as its tokenizer calls them (`word_ids`)
+tokenizer       `Tokenizer`: a checkpoint's vocabulary, and the encoding of texts to `Tokens` (template.py)
+windows         split the tokens of a long text into overlapping windows, for `tag` and `answer`
+words           words as GLiNER reads them
+"""
 
 from bertcli.tokens.template import Tokens
 from bertcli.tokens.tokenizer import Spelling, Tokenizer, refuse_long

@@ -1,4 +1,13 @@
-"""`params(model)`: the table of a model's modules and their parameters, as `bertcli params` prints it."""
+"""`params(model)`: the table of a model's modules and their parameters, as `bertcli params` prints it.
+
+compare          `params` of two models side by side
+formula          formulas for parameter counts: sums of products of axis symbols, read from the arrays of the tree
+keras            the rows of `params --style keras`
+memory           the peak memory of a forward pass
+outside_network  rows of `params` for weights outside the network
+plot             `params -o FILE.dot`: the rows as a graph of what feeds what, and which rows contain which
+summary          the summary of a model: rows of modules, totals
+"""
 
 from typing import Literal
 

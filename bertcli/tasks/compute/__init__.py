@@ -1,1 +1,15 @@
-"""The computation of each task; its spec is the file of the same name in the folder above. run.py drives them."""
+"""The computation of each task; its spec is the file of the same name in the folder above. run.py drives them.
+
+answer         the ranges of a context that answer a question
+classify       the probabilities of labels, of one text following another, or of alternatives given with the call
+encode         texts to vectors
+encode_sparse  encode --sparse
+fill_mask      the words a model predicts for a mask, one mask at a time or all masks of a text together
+keywords       the words and phrases of a text whose vectors are nearest to the text's
+neighbors      the word pieces nearest to a word in the embedding space
+rank           documents in the order in which a model finds them relevant to a query
+score          how probable a model finds each token of a text, given all the others
+similarity     the cosines of all pairs of texts
+tag            the entities of texts of any length, or the label of every piece
+tokenize       the tokens, ids, segments and offsets of a text, as the network gets them
+"""

@@ -1,1 +1,21 @@
-"""What several tasks share: chunks, targets, candidates, scores."""
+"""What several tasks share: chunks, targets, candidates, scores.
+
+candidates        compute the probabilities of words at a mask, of one piece or of several
+chunks            cut long texts into chunks, which are encoded like texts; cuts are between words
+entities          tag --labels: entities of any type, found by GLiNER's scores of every span of words for every label
+guesses           mask each token of a text in turn, and compute its log-probability, for `score`
+joint             fill all masks of a text together, by beam search (fill-mask --joint)
+late              late interaction (ColBERT)
+linear            compute the logits of labels
+made_alike        were stored vectors made by this model
+masked            compute a masked language model's predictions at some tokens of sentences, over its vocabulary
+prepared          prepare texts for the tokenizer: put a prompt before them, and cut long ones into chunks (chunks.py)
+redact            redact a text: replace each entity by its label in brackets, or by a given word (tag --redact)
+sample_sentences  built-in sentences that have little to do with each other
+scores            turn logits into scores, by the name of an activation
+scoring           compute the logits of pairs for cross-encoders that score with sentence-transformers modules
+sparse_queries    encode --sparse of queries with a Router's table of weights (inference-free SPLADE)
+sparse_vectors    the base class of tasks that give sparse vectors: the vocabulary entries whose weight is not 0
+stop_words        English stop words, for `keywords`: words that stand in nearly every text and say little of it
+targets           find the ids of the words that `fill-mask --targets` scores
+"""

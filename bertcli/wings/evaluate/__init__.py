@@ -12,6 +12,8 @@ logistic                logistic regression, for probe alone
 provenance              versions, digests and options of a run
 several                 bertcli.evaluate; classifiers, each on the model that it was made for
 word_places             the word that a piece belongs to, where the data give the words
+command   open models, print and write the report
+examples  examples of `bertcli evaluate` for `bertcli info`
 """
 
 from pathlib import Path

@@ -16,6 +16,7 @@ service.py           models, limits, queue and threads that all requests share
 served_model.py      a model, the name that clients see, and its tasks by their options
 metrics.py           counts and times for Prometheus
 page.html, .css, .js the page on which people try the models
+examples  examples of `bertcli serve` for `bertcli info`
 """
 
 from pathlib import Path

@@ -1,1 +1,10 @@
-"""An evaluator for each task: it runs a model on labelled rows and returns an Outcome, from which figures are made."""
+"""An evaluator for each task: it runs a model on labelled rows and returns an Outcome, from which figures are made.
+
+answers         evaluator of `answer`
+classification  evaluator of `classification`: predicted against true labels, and the calibration of the probabilities
+masked          evaluators of `fill-mask` and `score`
+minimal_pairs   evaluator of `minimal-pairs` (BLiMP, CrowS-Pairs, yours)
+ranking         evaluators of `retrieval` (search a corpus) and `rank` (rerank candidates)
+similarity      evaluators of `sts`, `pairs` and `triplets`
+tagging         evaluator of `tag`
+"""
