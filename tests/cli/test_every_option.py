@@ -201,6 +201,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
     },
     "probe": {
         "--folds": ("4",),
+        "--cluster": ("text",),
         "--words": ("--words", "-i", "tagged.jsonl"),
         "--normalize": (),
         "--truncation": (("-m", "MASKS", "-i", "long.csv", "--folds", "3"), ("error",)),

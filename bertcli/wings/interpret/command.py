@@ -214,7 +214,9 @@ def _of_labelled_texts(
     from bertcli.report.progress import counted
 
     counting = lambda items, unit: counted(items, spec.name, unit, len(items))  # noqa: E731
-    view = work.measure(opened, labelled.texts, replace(options, labels=labelled.labels), counting)
+    view = work.measure(
+        opened, labelled.texts, replace(options, labels=labelled.labels, clusters=labelled.clusters), counting
+    )
     show_document(view, output, lambda view: work.draw(view, opened.name))
     # The table is printed first: it is there even where the file cannot be written.
     if options.save is not None:

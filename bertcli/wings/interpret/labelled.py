@@ -31,15 +31,19 @@ class LabelledTextOptions:
     )
     pair_column: str | None = option(None, "NAME", "The field of second texts.", panel="Input")
     label_column: str | None = option(None, "NAME", "The field, or the column, of labels or tags.", panel="Input")
+    cluster: str | None = option(
+        None, "NAME", "Keep texts with the same value in this field in one fold, and resample them together.",
+    )  # fmt: skip
     no_header: bool = no_header_option(panel="Input")
     delimiter: str | None = delimiter_option(panel="Input")
 
 
 class LabelledTexts(NamedTuple):
-    """Texts, or with --words lists of words, and as many labels, or lists of tags."""
+    """Texts, or with --words lists of words, as many labels, or lists of tags, and what each is resampled with."""
 
     texts: "Texts | list[list[str]]"
     labels: list[Any]
+    clusters: list[str] | None
 
 
 def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledTexts:
@@ -56,15 +60,20 @@ def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledT
     task: TaskName = "tag" if options.words else "classification"
     read_options = Evaluate(task=task, keep_going=options.keep_going, **columns)
     found = read(data.input, read_options, any_tag=options.words)
+    if found.note:
+        logger.info("%s", found.note)
     rows = []
-    for row in found.rows:
+    clusters: list[str] | None = [] if found.clusters else None
+    for number, row in enumerate(found.rows):
         if row.label == "":
             found.left_out.add(f"{row.location}: there is no label.")
         else:
             rows.append(row)
+            if clusters is not None:
+                clusters.append(found.clusters[number])
     if found.left_out.count:
         logger.info("%d left out; the first: %s", found.left_out.count, found.left_out.first)
     if options.words:
         words, tags = ([row.label[side] for row in rows] for side in (0, 1))
-        return LabelledTexts(words, tags)
-    return LabelledTexts(Texts(rows, at_hand=True, count=len(rows)), [row.label for row in rows])
+        return LabelledTexts(words, tags, clusters)
+    return LabelledTexts(Texts(rows, at_hand=True, count=len(rows)), [row.label for row in rows], clusters)

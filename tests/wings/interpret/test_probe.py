@@ -19,6 +19,7 @@ from bertcli.folder.files import Folder
 from bertcli.model import Model
 from bertcli.weights.tensors import open_tensors
 from bertcli.wings.evaluate import logistic
+from bertcli.wings.evaluate.bootstrap import Share, wilson
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
 SENTIMENT = ("-m", MODEL)
@@ -66,18 +67,18 @@ def test_record_says_what_each_layer_knows() -> None:
     assert best.confusion.trace() / 40 == pytest.approx(best.accuracy.value, abs=0.01)
 
 
-def test_intervals_are_student_s_over_folds() -> None:
+def test_intervals_are_those_of_evaluate() -> None:
+    """Accuracy has Wilson's of the items, selectivity one of resampled items; the values are means over folds."""
     found = library.probe(library.load(MODEL), *reviews(), folds=4)
     layer = found.layers[2]
     assert layer.control_draws.shape == (10, 4)
-    np.testing.assert_allclose(layer.selectivity.drawn, layer.accuracy.drawn - layer.control_draws.mean(axis=0))
+    assert layer.selectivity.value == pytest.approx(layer.accuracy.value - layer.control_draws.mean())
     assert layer.control_spread == pytest.approx(np.std(layer.control_draws.mean(axis=1), ddof=1))
-    for figure in (layer.accuracy, layer.macro_f1, layer.selectivity):
-        assert len(figure.drawn) == 4
-        reach = 3.182 * np.std(figure.drawn, ddof=1) / 2  # t of three degrees of freedom
-        assert reach > 0
-        low, high = max(0, np.mean(figure.drawn) - reach), min(1, np.mean(figure.drawn) + reach)
-        assert [figure.record[end] for end in ("low", "high")] == pytest.approx([low, high])
+    right = layer.confusion.trace()
+    assert (layer.accuracy.low, layer.accuracy.high) == pytest.approx(wilson(Share(right, 40)))
+    reach = 1.96 * np.std(layer.selectivity.drawn)
+    assert layer.selectivity.low == pytest.approx(layer.selectivity.value - reach, abs=0.04)
+    assert layer.selectivity.high == pytest.approx(layer.selectivity.value + reach, abs=0.04)
 
 
 @pytest.mark.parametrize("mode", ["mean", "cls"])
@@ -254,9 +255,9 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
         "embeddings",
         *(f"after layer {i}" for i in (1, 2, 3, 4)),
     ]
-    assert "after layer 2  0.8500 ██████▊  [0.7202, 0.9798]" in left.out
+    assert "after layer 2  0.8500 ██████▊  [0.7093, 0.9294]" in left.out
     below = " ".join(left.out.split())
-    assert "Best of 5 layers, chosen on these folds: after layer 2, 0.8500 [0.7202, 0.9798]. Majority: 0.5000" in below
+    assert "Best of 5 layers, chosen on these folds: after layer 2, 0.8500 [0.7093, 0.9294]. Majority: 0.5000" in below
     assert "Control is the mean of 10 draws of random labels; their standard deviation is 0." in below
     assert "275 fits: all have converged within" in below
     assert "Note: 40 texts are few: differences between layers are mostly chance below 100." in left.err
@@ -264,7 +265,7 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
     assert record == library.probe(library.load(MODEL), *reviews()).record
     head, first = bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "csv").out.splitlines()[:2]
     assert head.startswith("layer,accuracy_value,accuracy_low,accuracy_high,macro_f1_value,")
-    assert first.startswith("0,0.625,0.515")
+    assert first.startswith("0,0.625,0.470")
 
 
 def test_fits_that_did_not_converge_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +280,7 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     data.write_text(DATA.read_text(encoding="utf-8").replace("negative", "<b>bad"), encoding="utf-8")
     assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file).out == ""
     page = file.read_text(encoding="utf-8")
-    assert "<title>0.8500 [0.7202, 0.9798]</title>" in page
+    assert "<title>0.8500 [0.7093, 0.9294]</title>" in page
     assert "does not show that the model uses it" in page
     assert all(f">{name}</text>" in page for name in ("accuracy", "majority", "control")), "lines have their names"
     assert "Probe (after layer 2): confusion matrix, true labels down" in page
@@ -397,14 +398,47 @@ def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) ->
     assert totals == [("probe", "texts", 40), ("probe", "layers", 5), ("probe", "controls", 5)]
 
 
-def test_folds_that_all_give_the_same_are_no_certainty(tmp_path: Path) -> None:
-    """Wilson's interval of 18 right of 18, in place of one without a width."""
+def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) -> None:
+    """Six sentences are too few to resample, and twelve alike show no spread: never [1.0000, 1.0000]."""
     file = tmp_path / "words.conll"
-    file.write_text("won O\ntoday O\nPeru B-LOC\n\n" * 6)
-    left = bertcli("probe", "-i", file, "--words", "--folds", "3", "--format", "json")
-    for layer in json.loads(left.out)["layers"]:
-        for name in ("accuracy", "macro_f1"):
-            figure = layer[name]
-            if figure["value"] == 1:
-                assert (figure["low"], figure["high"]) == (pytest.approx(0.8241, abs=1e-3), 1)
-    assert "[1.0000, 1.0000]" not in bertcli("probe", "-i", file, "--words", "--folds", "3").out
+    for count, reason in ((6, "fewer than 10 sentences: too few to resample"), (12, "all sentences give the same")):
+        file.write_text("won O\ntoday O\nPeru B-LOC\n\n" * count)
+        left = bertcli("probe", "-i", file, "--words", "--folds", "3")
+        assert "[1.0000, 1.0000]" not in left.out
+        assert "1.0000 (no interval)" in left.out
+        assert reason in " ".join(left.out.split())
+        record = json.loads(bertcli("probe", "-i", file, "--words", "--folds", "3", "--format", "json").out)
+        figure = record["layers"][0]["accuracy"]
+        assert (figure["value"], figure["low"], figure["high"], figure["n"]) == (1.0, None, None, 3 * count)
+        assert reason in figure["reason"]
+
+
+def test_clusters_are_in_one_fold_and_resampled_together(tmp_path: Path) -> None:
+    """Twelve nouns, each with a label of its own drawing: what is known of a noun helps for no other noun.
+
+    With the noun's texts in other folds a probe learns the nouns by heart; with --cluster it cannot.
+    """
+    nouns = ["tea", "rain", "cat", "dog", "river", "house", "king", "film", "road", "tree", "book", "car"]
+    rows = [f"the {noun} {ending},{'ab'[i % 5 % 2]},{noun}" for i, noun in enumerate(nouns) for ending in ENDINGS]
+    file = tmp_path / "nouns.csv"
+    file.write_text("\n".join(["text,label,noun", *rows]) + "\n", encoding="utf-8")
+    options = ("--layer", "0", "--format", "json", *SENTIMENT)
+    alone = json.loads(bertcli("probe", "-i", file, *options).out)["layers"][0]["accuracy"]
+    together = json.loads(bertcli("probe", "-i", file, *options, "--cluster", "noun").out)["layers"][0]["accuracy"]
+    assert alone["value"] > 0.95
+    assert together["value"] < 0.75
+    assert together["high"] - together["low"] > 2 * (alone["high"] - alone["low"])
+    text, label, noun = (list(column) for column in zip(*(row.split(",") for row in rows), strict=True))
+    found = library.probe(library.load(MODEL), text, label, clusters=noun)
+    folds = found.validation.folds
+    assert all(len({*folds[np.array(noun) == one]}) == 1 for one in nouns)
+    assert found.layers[0].accuracy.record == together
+    shown = bertcli("probe", "-i", file, *SENTIMENT, "--cluster", "noun")
+    assert "with 95 % intervals of clusters as a whole" in " ".join(shown.out.split())
+    few = bertcli("probe", "-i", file, "--cluster", "label").error
+    assert "2 clusters cannot be divided among 5 folds: give fewer folds (--folds)" in few
+    with pytest.raises(BertcliError, match="2 clusters do not fit 48 texts"):
+        library.probe(library.load(MODEL), text, label, clusters=["a", "b"])
+
+
+ENDINGS = ("is here", "was there", "is old", "may come")

@@ -233,6 +233,8 @@ def drawn(curve: Curve) -> Markup:
 def _ranges(points: Sequence[Point], curve: Curve) -> Iterator[Markup]:
     """A line for the interval of each point that has one; its title has the numbers."""
     for i, ((x, y), (low, high)) in enumerate(zip(points, curve.ranges, strict=False)):
+        if low == high:
+            continue  # the figure has no interval
         note = f"{curve.notes[i]}: " if i < len(curve.notes) else ""
         title = element("title", f"{note}{1 - y / 100:.4f} [{low:.4f}, {high:.4f}]")
         yield _line("range", x, 100 - 100 * low, x, 100 - 100 * high, title)

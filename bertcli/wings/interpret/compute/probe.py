@@ -2,7 +2,7 @@
 
 A logistic regression reads each layer's states, pooled as `encode` pools them (of a word: the mean of its pieces).
 Texts are in folds; each fold is predicted by a probe of the other folds, whose C the next fold has chosen. Figures are
-means over the folds, with 95 % intervals by Student's t over them.
+means over the folds, with the 95 % intervals of `evaluate`.
 
     majority      the share of the most frequent label
     control       the accuracy of the same probe where every distinct text, or word, has a label drawn at random: the
@@ -42,6 +42,7 @@ Counting = Callable[[Sequence[Any], str], Iterable[Any]]
 def probe(model: LoadedModel, texts: Any, options: ProbeOptions) -> Probe:
     """Linear probes of every layer, trained on these labels: `.layers`, `.best`, `.record`, `.save(file)`.
 
+    clusters: what each text belongs to, such as its author: whole clusters are in one fold, and resampled together.
     labels: one for each text; lists of names where a text may have several (multi-label). words: texts are lists of
     words, and labels lists with one for each. save: a .safetensors file for a classifier, the probe of the best layer
     or of `layer`, which `bertcli.load(model, classifier=FILE)` takes.

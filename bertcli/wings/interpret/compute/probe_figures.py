@@ -1,51 +1,67 @@
-"""Figures of a layer's probes: means over the folds, with 95 % intervals by Student's t over them.
+"""Figures of a layer's probes: means over the folds, with the 95 % intervals of `evaluate` (bootstrap.py).
 
-Where all folds give the same, that would have no width, and Wilson's interval of all items stands there.
+Texts, or with clusters these as a whole, are resampled among the predictions of all folds; words by their sentences.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from bertcli.wings.evaluate.bootstrap import Figure, Record, Share, wilson
+import numpy as np
+
+from bertcli.wings.evaluate.bootstrap import Figure, FigureFacts, Resampling, estimate
+from bertcli.wings.evaluate.evaluators.classification import sums_of, without_rare_labels
 from bertcli.wings.evaluate.logistic import Fit
-from bertcli.wings.evaluate.metrics import Numbers
-
-# Student's t at 97.5 % for 3 to 10 folds, that is for 2 to 9 degrees of freedom.
-STUDENT = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-FEWEST_FOLDS = 3
+from bertcli.wings.evaluate.metrics import Figures, Numbers, Whole, mean
 
 
-class OverFolds(Figure):
-    """A mean over cross-validation folds with a t interval; `drawn` are the folds' values [fold]."""
+def over_folds(
+    names: list[str],
+    folds: Whole,
+    predicted: Numbers,
+    true: Numbers,
+    control_right: Numbers,
+    clusters: Whole | None,
+    resampled: str,
+    unit: str,
+) -> dict[str, Figure]:
+    """Accuracy, macro F1 and selectivity with their intervals.
 
-    least = 0.0
-    is_share = True
+    folds [item]. predicted, true [item, label]. control_right [item]: the share of the control's draws that are right.
+    clusters [item]: the number of what is resampled together, which reasons call `resampled`; None: each of the `unit`.
+    """
+    right = np.asarray((predicted == true).all(axis=1), np.float64)
+    items_of = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
 
-    @property
-    def record(self) -> Record:
-        low, high = self.value - self.half_width, self.value + self.half_width
-        if self.is_share and low == high and 0 <= self.value <= 1:
-            # Equal folds show no spread, though other items may differ: three right of three are not certain.
-            low, high = wilson(Share(self.value * self.n, self.n))
-        return {"value": self.value, "low": max(self.least, low), "high": min(1.0, high), "n": self.n}
+    def figures(counts: Numbers) -> Figures:
+        """The means over folds [draw], each fold weighted by how often its items are drawn."""
+        of_folds: dict[str, list[Numbers]] = {"accuracy": [], "macro_f1": [], "selectivity": []}
+        weights = []
+        for items in items_of:
+            of_fold = counts[:, items]
+            weights.append(of_fold.sum(axis=1) / len(items))
+            of_folds["accuracy"].append(mean(right[items], of_fold))
+            of_folds["macro_f1"].append(sums_of(of_fold, predicted[items], true[items]).averages()["macro_f1"])
+            of_folds["selectivity"].append(mean((right - control_right)[items], of_fold))
+        shares = np.array(weights)
+        # A fold of which nothing was drawn has no figures, and no weight.
+        return {
+            name: (shares * np.where(shares > 0, values, 0)).sum(axis=0) / shares.sum(axis=0)
+            for name, values in of_folds.items()
+        }
 
-    @property
-    def half_width(self) -> float:
-        """Half the width of the interval: t · s / √folds."""
-        folds = len(self.drawn)
-        t = STUDENT[folds - FEWEST_FOLDS]
-        return float(t * self.drawn.std(ddof=1) / folds**0.5)
-
-    @classmethod
-    def of(cls, drawn: Numbers, items: int) -> Self:
-        """Make the mean of the folds' values; `items` is the number of items in all folds."""
-        return cls(float(drawn.mean()), drawn, items)
+    facts = FigureFacts(
+        item_values={"accuracy": right, "selectivity": right - control_right},
+        no_interval=without_rare_labels(names, predicted, true, unit),
+        bias_corrected=("macro_f1",),
+    )
+    found = estimate(figures, facts, Resampling(len(folds), clusters), unit)
+    return {name: _called(figure, resampled) for name, figure in found.items()}
 
 
-class Gain(OverFolds):
-    """A mean over folds of a difference of two shares, which may be negative."""
-
-    least = -1.0
-    is_share = False
+def _called(figure: Figure, resampled: str) -> Figure:
+    """A figure whose interval holds it, and whose reason calls clusters what they are."""
+    if figure.low is None or figure.high is None:
+        return figure._replace(reason=figure.reason.replace("clusters", resampled))
+    return figure._replace(low=min(figure.low, figure.value), high=max(figure.high, figure.value))
 
 
 class LayerFigures(NamedTuple):
@@ -58,6 +74,7 @@ class LayerFigures(NamedTuple):
     layer: int
     accuracy: Figure
     macro_f1: Figure
+    selectivity: Figure
     majority: float
     control_draws: Numbers
     confusion: Numbers
@@ -72,12 +89,6 @@ class LayerFigures(NamedTuple):
     def control_spread(self) -> float:
         """The standard deviation of the control's accuracy over its draws."""
         return float(self.control_draws.mean(axis=1).std(ddof=1))
-
-    @property
-    def selectivity(self) -> Gain:
-        """Accuracy less control, fold by fold."""
-        control = self.control_draws.mean(axis=0)
-        return Gain.of(self.accuracy.drawn - control, self.accuracy.n)
 
     @property
     def record(self) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from bertcli.wings.evaluate.evaluators.classification import LIKELY, multi_label
 from bertcli.wings.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Features, Fit
 from bertcli.wings.evaluate.metrics import Numbers, Whole, log_loss, one_hot
 from bertcli.wings.interpret.compute.layer_states import LabelledStates
-from bertcli.wings.interpret.compute.probe_figures import LayerFigures, OverFolds
-from bertcli.wings.interpret.compute.probe_labels import check_counts, is_multi_label
+from bertcli.wings.interpret.compute.probe_figures import LayerFigures, over_folds
+from bertcli.wings.interpret.compute.probe_labels import check_clusters, check_counts, is_multi_label
 from bertcli.wings.interpret.specs.probe import ProbeOptions
 
 # Of the folds, and of the control's labels.
@@ -26,11 +26,11 @@ DRAWS = 10
 
 
 class Measured(NamedTuple):
-    """A layer's figures before its control task: [fold] by name; the C of each fold, confusion, fits."""
+    """A layer's figures before its control task: [fold] by name; the C of each fold, what is predicted, fits."""
 
     figures: dict[str, Numbers]
     strengths: dict[int, float]
-    confusion: Numbers
+    predicted: Numbers
     fits: list[Fit]
 
     @property
@@ -43,7 +43,8 @@ class CrossValidation(NamedTuple):
     """The set-up of all probes, which every layer shares.
 
     names: of the labels. true [item, label]: 1 for the labels an item has. control [draw, item]: the number of the item
-    whose labels each item gets in the control task. folds [item].
+    whose labels each item gets in the control task. folds [item]. clusters [item]: the number of what is resampled
+    together, and is in one fold; `resampled` is its name. unit: what an item is.
     """
 
     names: list[str]
@@ -51,6 +52,9 @@ class CrossValidation(NamedTuple):
     control: Whole
     folds: Whole
     multi_label: bool
+    clusters: Whole | None
+    resampled: str
+    unit: str
 
     @classmethod
     def of(cls, found: Sequence[LabelledStates], options: ProbeOptions) -> "CrossValidation":
@@ -67,13 +71,26 @@ class CrossValidation(NamedTuple):
         # Folds are stratified by label where each text has one; sentences of words and multi-label texts are not.
         strata = true.argmax(axis=1) if has_one_label else np.zeros(len(found), np.intp)
         generator = np.random.default_rng(SEED)
-        of_texts = folds_of(strata, options.folds, generator)
-        # The words of a sentence are in one fold.
-        folds = np.repeat(of_texts, [len(one.labels) for one in found])
+        sizes = [len(one.labels) for one in found]
+        clusters = None
+        if options.clusters is None:
+            of_texts = folds_of(strata, options.folds, generator)
+        else:
+            values = [str(options.clusters[one.text]) for one in found]
+            known, clusters = np.unique(values, return_inverse=True)
+            check_clusters(len(known), options)
+            # Whole clusters are in one fold; a cluster counts as its most frequent label.
+            votes = np.array([np.bincount(strata[clusters == number]).argmax() for number in range(len(known))])
+            of_texts = folds_of(votes, options.folds, generator)[clusters]
+        # The words of a sentence are in one fold, and resampled together.
+        folds = np.repeat(of_texts, sizes)
+        together = np.arange(len(found)) if options.words and clusters is None else clusters
+        clusters = None if together is None else np.repeat(together, sizes)
+        resampled = "sentences" if options.words and options.clusters is None else "clusters"
         types, type_of = np.unique([string for one in found for string in one.types], return_inverse=True)
         # Labels are taken from random items, so that each is drawn as often as it is there.
         control = generator.integers(len(items), size=(DRAWS, len(types)))[:, type_of]
-        return cls(names, true, control, folds, multi_label)
+        return cls(names, true, control, folds, multi_label, clusters, resampled, "words" if options.words else "texts")
 
     @property
     def fold_count(self) -> int:
@@ -143,11 +160,15 @@ class CrossValidation(NamedTuple):
         figures_from = multi_label_figures if self.multi_label else single_label_figures
         of_folds = one_hot(self.folds, self.fold_count).T
         figures = figures_from(self.names, of_folds, p, predicted, self.true)
-        return Measured(figures, strengths, self.true.T @ predicted, made)
+        return Measured(figures, strengths, predicted, made)
 
-    def control_task(self, x: Array, strengths: dict[int, float]) -> tuple[Numbers, list[Fit]]:
-        """The control task: accuracy [draw, fold] of probes with the same C on random labels, and their fits."""
+    def control_task(self, x: Array, strengths: dict[int, float]) -> tuple[Numbers, Numbers, list[Fit]]:
+        """The control task of probes with the same C on random labels.
+
+        Its accuracy [draw, fold], the share of the draws in which each item is right [item], and the fits.
+        """
         accuracies = np.zeros((len(self.control), self.fold_count))
+        shares = np.zeros(len(self.true))
         made: list[Fit] = []
 
         def predict(fold: int) -> None:
@@ -157,19 +178,26 @@ class CrossValidation(NamedTuple):
             for draw, items in enumerate(self.control):
                 true = self.true[items]
                 (fit,) = self.fits(features, true[training], [strengths[fold]], ROUGH)
-                right = self.predicted(fit.probabilities(x[held_out])) == true[held_out]
-                accuracies[draw, fold] = right.all(axis=1).mean()
+                predicted = self.predicted(fit.probabilities(x[held_out]))
+                right = (predicted == true[held_out]).all(axis=1)
+                accuracies[draw, fold] = right.mean()
+                shares[held_out] += right / len(self.control)
                 made.append(fit)
 
         each(predict, range(self.fold_count))
-        return accuracies, made
+        return accuracies, shares, made
 
     def layer(self, number: int, x: Array, measured: Measured) -> LayerFigures:
         """Add the control task to a measured layer."""
-        control_draws, control_fits = self.control_task(x, measured.strengths)
-        accuracy, macro_f1 = (OverFolds.of(measured.figures[name], len(x)) for name in ("accuracy", "macro_f1"))
+        control_draws, control_right, control_fits = self.control_task(x, measured.strengths)
+        predicted = measured.predicted
+        found = over_folds(
+            self.names, self.folds, predicted, self.true, control_right, self.clusters, self.resampled, self.unit
+        )
         fits = [*measured.fits, *control_fits]
-        return LayerFigures(number, accuracy, macro_f1, self.majority, control_draws, measured.confusion, fits)
+        confusion = self.true.T @ predicted
+        accuracy, macro_f1, selectivity = (found[name] for name in ("accuracy", "macro_f1", "selectivity"))
+        return LayerFigures(number, accuracy, macro_f1, selectivity, self.majority, control_draws, confusion, fits)
 
     def whole(self, x: Array) -> tuple[Fit, float]:
         """Fit the probe that is saved, on all items; its C is the one with the least loss over all folds."""

@@ -20,11 +20,22 @@ def check_labels(rows: Sequence[Text], labels: Sequence[Any], words: Sequence[An
     of_other_length = any(len(of_text) != len(tags) for of_text, tags in zip(words, labels, strict=False))
     if len(labels) != len(rows) or of_other_length:
         raise BertcliError(f"{len(labels)} labels do not fit {len(rows)} texts: give one for each text, or word.")
+    if options.clusters is not None and len(options.clusters) != len(rows):
+        raise BertcliError(f"{len(options.clusters)} clusters do not fit {len(rows)} texts: give one for each text.")
     if words or not labels:
         of_items = [[names_in(tag) for tag in tags] for tags in labels]
     else:
         of_items = [[names_in(label)] for label in labels]
     check_counts(of_items, options, is_multi_label(options))
+
+
+def check_clusters(count: int, options: ProbeOptions) -> None:
+    """Raise BertcliError for fewer clusters than folds."""
+    if count < options.folds:
+        raise BertcliError(
+            f"{number_of(count, 'cluster')} cannot be divided among {options.folds} folds: give fewer folds (--folds), "
+            "or a field with more values (--cluster)."
+        )
 
 
 def check_counts(labels: Sequence[Sequence[Sequence[str]]], options: ProbeOptions, multi_label: bool) -> None:

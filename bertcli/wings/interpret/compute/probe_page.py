@@ -13,7 +13,7 @@ FEW_TEXTS = 100
 TITLE = "Linear probes: what each layer knows"
 LEAD = (
     "A probe shows what a linear classifier can read from a layer's states; it does not show that the model uses it. "
-    "The bars at the points are 95 % intervals over folds; majority is the share of the most frequent label, control "
+    "The bars at the points are 95 % intervals; majority is the share of the most frequent label, control "
     "the same probe on labels drawn at random (the mean of ten draws)."
 )
 CAPTION = "Accuracy of a linear classifier on each layer's states, with its 95 % interval"
@@ -59,7 +59,11 @@ def _accuracy_curve(view: Probe) -> Curve:
         up="accuracy",
         points=list(zip(across, accuracy, strict=True)),
         names=names,
-        ranges=[(record["low"], record["high"]) for record in records],
+        # A range without a width is not drawn.
+        ranges=[
+            (record["value"], record["value"]) if record["low"] is None else (record["low"], record["high"])
+            for record in records
+        ],
         beside=[list(zip(across, heights, strict=True)) for heights in (majority, control)],
         line_names=["accuracy", "majority", "control"],
     )

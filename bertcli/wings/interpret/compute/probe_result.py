@@ -19,6 +19,7 @@ from bertcli.report.documents import Document, View
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tracing.dispatch import Array
+from bertcli.wings.evaluate.bootstrap import Figure
 from bertcli.wings.evaluate.logistic import ROUGH, TOLERANCE
 from bertcli.wings.evaluate.report.tables import interval, value
 from bertcli.wings.interpret.compute.layer_states import Pooling
@@ -149,11 +150,28 @@ class Probe(View):
         columns = [Column(name, number=position > 1) for position, name in enumerate(COLUMNS)]
         rows = [_row(layer) for layer in self.layers]
         lines = [_line(layer) for layer in self.layers]
-        return Document(columns, rows, [self._best_sentence(), self._fits_sentence()], self.record, lines)
+        below = [self._best_sentence(), *self._reasons(), self._fits_sentence()]
+        return Document(columns, rows, below, self.record, lines)
+
+    def _reasons(self) -> list[str]:
+        """Why the best layer's figures have no interval."""
+        best = self.layers[self.best]
+        named = {"accuracy": best.accuracy, "macro F1": best.macro_f1, "selectivity": best.selectivity}
+        reasons: dict[str, list[str]] = {}
+        for name, figure in named.items():
+            if figure.reason:
+                reasons.setdefault(figure.reason, []).append(name)
+        return [f"No interval of {' and '.join(names)}: {reason}." for reason, names in reasons.items()]
+
+    @property
+    def _together(self) -> str:
+        validation = self.validation
+        return "" if validation.clusters is None else f" of {validation.resampled} as a whole"
 
     def _best_sentence(self) -> str:
         best = self.layers[self.best]
         accuracy = best.accuracy.record
+        shown = "(no interval)" if accuracy["low"] is None else interval(accuracy)
         # The best of several, chosen on the folds that also measure it, looks better than it is.
         compared = f"{len(self.layers)} {'layer' if len(self.layers) == 1 else 'layers'}"
         pooling = ""
@@ -164,7 +182,7 @@ class Probe(View):
         several = ", of which a text may have several" if self.multi_label else ""
         return (
             f"Best of {compared}, chosen on these folds: {state_name(self.best)}{pooling}, {value(accuracy)} "
-            f"{interval(accuracy)}. Majority: {best.majority:.4f} of {self.count:,} {self.unit}, "
+            f"{shown}. Majority: {best.majority:.4f} of {self.count:,} {self.unit}, "
             f"{len(self.labels)} labels{several}."
         )
 
@@ -175,9 +193,10 @@ class Probe(View):
         most = max(fit.steps for fit in fits)
         converged = f"{slow} have not converged" if slow else f"all have converged within {most} steps"
         return (
-            f"Intervals are 95 % over {len(best.accuracy.drawn)} folds. Control is the mean of {DRAWS} draws of random "
-            f"labels; their standard deviation is {best.control_spread:.4f} at the best layer. {len(fits)} fits: "
-            f"{converged} of L-BFGS, to a gradient of {TOLERANCE:g} (control: {ROUGH:g})."
+            f"Figures are means over {self.validation.fold_count} folds, with 95 % intervals{self._together}. Control "
+            f"is the mean of {DRAWS} draws of random labels; their standard deviation is {best.control_spread:.4f} at "
+            f"the best layer. {len(fits)} fits: {converged} of L-BFGS, to a gradient of {TOLERANCE:g} "
+            f"(control: {ROUGH:g})."
         )
 
 
@@ -191,8 +210,13 @@ def _row(layer: LayerFigures) -> list[str]:
         value(layer.macro_f1.record),
         f"{layer.control:.4f}",
         # Two digits, so that the table fits 80 columns; the record has all.
-        f"{selectivity.value:+.2f} ±{selectivity.half_width:.2f}",
+        f"{selectivity.value:+.2f}{_half_width(selectivity)}",
     ]
+
+
+def _half_width(figure: Figure) -> str:
+    """Half the width of an interval; nothing where there is none."""
+    return "" if figure.low is None or figure.high is None else f" ±{(figure.high - figure.low) / 2:.2f}"
 
 
 def _line(layer: LayerFigures) -> dict[str, Any]:

@@ -33,7 +33,9 @@ class ProbeOptions(ReadOptions):
 
     Control is the accuracy on random labels, where each distinct text or word has
     one (mean of ten draws). Selectivity is accuracy minus control: what the probe
-    reads from the states rather than learns by heart. The best layer is chosen on
+    reads from the states rather than learns by heart. Texts with one value in the
+    field of --cluster (an author, a noun) are in one fold, and resampled together;
+    so are the words of a sentence. The best layer is chosen on
     the folds that measure it, so it looks a little better than it is.
 
     A probe shows what can be read from a state, not that the model uses it.
@@ -47,6 +49,7 @@ class ProbeOptions(ReadOptions):
     labels: Any = ()
     pairs: Pairs = None
     _: KW_ONLY
+    clusters: Any = None
     keep_going: bool = option(False, "", "Leave out rows that cannot be used, and count them.", panel="Input")
     words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
     folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
