@@ -55,6 +55,23 @@ def test_onnx_session_pads_where_a_call_is_dear() -> None:
     assert [group.tolist() for group in groups(np.full(5, 7), 16, HIDDEN)] == [[0, 1, 2, 3, 4]]
 
 
+def test_onnx_session_threads_wait_in_a_loop_for_a_fifth_of_a_millisecond(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer, they take the cores from the threads that they wait for, if other programs are busy."""
+    opened = onnxruntime.InferenceSession
+    limits = []
+
+    def watched(file: Any, options: Any, **given: Any) -> Any:
+        limits.append(options.get_session_config_entry("session.intra_op.spin_duration_us"))
+        return opened(file, options, **given)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", watched)
+    bertcli.load(made(), engine="onnx")
+    assert limits
+    assert {*limits} == {"200"}
+
+
 def test_onnx_session_computes_no_padding(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three short sentences are one run, whose products have the rows of their tokens alone."""
     model = bertcli.load(made(), engine="onnx")
