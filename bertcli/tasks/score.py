@@ -24,7 +24,9 @@ class ScoreOptions(ReadOptions):
     bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
 
     Each token is masked in turn. The loss is the mean negative log-probability,
-    the pseudo-perplexity is exp(loss): the lower, the more likely the text.
+    the pseudo-perplexity is exp(loss): the lower, the more likely the text. With
+    --target the masks of the text are predicted at once; loss sum is
+    -Σ log p over them, the loss that a masked language model is trained with.
     """
 
     not_offered: ClassVar[tuple[str, ...]] = ("workers",)
@@ -42,16 +44,19 @@ def record(options: ScoreOptions) -> Fields:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
     For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
-    With `target`, the true sentence, only the masks in the text are predicted, all in one pass: the training loss
-    of a masked language model.
+    With `target`, the true sentence, only the masks in the text are predicted, all in one pass: loss_sum is -Σ log p
+    over them, the training loss of a masked language model, and perplexity is exp(loss).
     """
+    of_text: Fields = {"pseudo_perplexity": (float, None)}
+    if options.target is not None:
+        of_text = {"loss_sum": (float, None), "perplexity": (float, None)}
     return {
         "index": int,
         "text": str,
         "truncated": bool,
         "tokens": [{"token": str, "log_prob": float}],
         "loss": (float, None),
-        "pseudo_perplexity": (float, None),
+        **of_text,
     }
 
 
@@ -60,15 +65,22 @@ COLUMNS = (
     Column("token"),
     Column("log prob", float),
     Column("loss", float),
-    Column("pseudo-perplexity", float),
 )
+OF_TEXT = (Column("pseudo-perplexity", float),)
+OF_MASKS = (Column("loss sum", float), Column("perplexity", float))
+
+
+def table(options: ScoreOptions) -> Table:
+    """A row for every token, and one for the whole text."""
+    return Table((*COLUMNS, *(OF_TEXT if options.target is None else OF_MASKS)), rows)
 
 
 def rows(record: Record) -> Iterator[Row]:
     """Yield a row for every token, and one for the whole text."""
+    names = ("pseudo_perplexity",) if "pseudo_perplexity" in record else ("loss_sum", "perplexity")
     for token in record["tokens"]:
-        yield record["index"], token["token"], token["log_prob"], None, None
-    yield record["index"], "(all)", None, record["loss"], record["pseudo_perplexity"]
+        yield record["index"], token["token"], token["log_prob"], None, *(None for _ in names)
+    yield record["index"], "(all)", None, record["loss"], *(record[name] for name in names)
 
 
 def examples(subject: Subject) -> Iterator[Example]:
@@ -81,7 +93,7 @@ SPEC = TaskSpec(
     reads=TEXTS,
     needs=lambda options: Needs("score", "mlm", MASKED_SAMPLE),
     record=record,
-    table=lambda options: Table(COLUMNS, rows),
+    table=table,
     examples=examples,
     position=4,
 )

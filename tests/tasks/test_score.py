@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from helpers.forward import log_probabilities
+from helpers.terminal import bertcli
 
 from bertcli.errors import BertcliError
 from bertcli.model import Model
@@ -47,6 +48,23 @@ def test_score_loss_at_the_masks(mlm: Model) -> None:
 def test_score_target_has_to_match_token_by_token(target: str, mlm: Model) -> None:
     with pytest.raises(BertcliError, match="does not match text 0"):
         mlm.score(["The [MASK] sat"], target=target)
+
+
+def test_score_target_prints_the_sum_over_the_masks(mlm: Model) -> None:
+    """The sum is the training loss; a pseudo-perplexity it is not, since not every token was masked."""
+    text, target = "The cat [MASK] on the [MASK]", "The cat sat on the mat"
+    (record,) = mlm.score([text], target=target)
+    log_probs = [token["log_prob"] for token in record["tokens"]]
+    assert len(log_probs) == 2
+    assert record["loss_sum"] == pytest.approx(-sum(log_probs))
+    assert record["loss"] == pytest.approx(-sum(log_probs) / 2)
+    assert record["perplexity"] == pytest.approx(math.exp(record["loss"]))
+    assert "pseudo_perplexity" not in record
+    shown = bertcli("score", "-m", str(mlm.path), text, "--target", target).out
+    assert "loss sum   perplexity" in shown
+    assert f"{record['loss_sum']:.4f}" in shown.splitlines()[-1]
+    assert "pseudo" not in shown
+    assert "pseudo-perplexity" in bertcli("score", "-m", str(mlm.path), "The cat").out
 
 
 def test_score_needs_a_true_word_for_each_mask(mlm: Model) -> None:

@@ -53,7 +53,7 @@ class _Score(RecordTask):
         log_probs = iter(scored(self.model, every, self.read_options.batch_tokens))
         for item, some in zip(items, of_items, strict=True):
             pairs = [pair for guess in some for pair in zip(guess.truth, next(log_probs), strict=True)]
-            yield _record(self.model, item, pairs)
+            yield _record(self.model, item, pairs, self.target is not None)
 
     def _guesses(self, item: Item) -> list[Guess]:
         """The text once for each of its tokens, with that token masked; or, with a target, with its own masks."""
@@ -73,17 +73,21 @@ class _Score(RecordTask):
         )  # fmt: skip
 
 
-def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]]) -> Record:
-    loss = -math.fsum(log_prob for _, log_prob in scored) / len(scored) if scored else None
+def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]], at_masks: bool) -> Record:
+    loss_sum = -math.fsum(log_prob for _, log_prob in scored) if scored else None
+    loss = None if loss_sum is None else loss_sum / len(scored)
     if loss is not None and not loss < math.log(float(2**1000)):
         raise damaged()
+    exponential = None if loss is None else math.exp(loss)
+    # Only where every token was masked it is the pseudo-perplexity.
+    of_text = {"loss_sum": loss_sum, "perplexity": exponential} if at_masks else {"pseudo_perplexity": exponential}
     return {
         "index": item.index,
         "text": item.text.text,
         "truncated": item.tokens.truncated,
         "tokens": [{"token": model.tokenizer.piece(id), "log_prob": log_prob} for id, log_prob in scored],
         "loss": loss,
-        "pseudo_perplexity": None if loss is None else math.exp(loss),
+        **of_text,
     }
 
 
