@@ -3,6 +3,8 @@
 Names are imported on first use, so that `bertcli --help` need not wait for NumPy.
 """
 
+import os
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +38,15 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         home = import_module(_HOMES[name].format(name))
         return home if name == "functional" else getattr(home, name)
-    # What wings bring is theirs to say.
-    from bertcli.extensions import exported
+    # `from bertcli import files` asks for a name, before it imports the room.
+    is_room = any(os.path.exists(os.path.join(folder, room)) for folder in __path__ for room in (name, f"{name}.py"))
+    if not name.startswith("_") and not is_room:
+        # What wings and plugins bring is theirs to say.
+        from bertcli.extensions import exported
 
-    try:
-        return exported(name)
-    except KeyError:
-        raise AttributeError(f"module 'bertcli' has no attribute '{name}'") from None
+        with suppress(KeyError):
+            return exported(name)
+    raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

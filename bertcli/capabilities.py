@@ -71,8 +71,8 @@ def commands(model: LoadedModel) -> Iterator[Capability]:
                 yield _capability(model, example)
     for example in _other_commands(subject):
         yield _capability(model, example)
-    for module in extensions.modules("examples"):
-        for example in module.examples(subject):
+    for brought in extensions.answers("examples", "examples", subject):
+        for example in brought:
             yield _capability(model, example)
 
 

@@ -40,8 +40,8 @@ def examine() -> dict[str, Any]:
     """
     vendor, features = blas.processor()
     brought: dict[str, Any] = {}
-    for module in extensions.modules("doctor"):
-        brought |= module.examine()
+    for findings in extensions.answers("doctor", "examine"):
+        brought |= findings
     built_on = _built_on()
     return {
         "bertcli": __version__,
@@ -129,7 +129,7 @@ def advice(features: frozenset[str]) -> str | None:
 
 def engine_times(model: LoadedModel) -> list[dict[str, Any]]:
     """Measure a model in NumPy and in the engine that a wing brings: a row for each shape; empty if there is none."""
-    return [row for module in extensions.modules("doctor") for row in module.engine_times(model)]
+    return [row for rows in extensions.answers("doctor", "engine_times", model) for row in rows]
 
 
 def _built_on() -> dict[str, str]:

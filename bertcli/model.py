@@ -1,6 +1,7 @@
 """A model to work with: from a folder or Hub id (`load`), or without weights from a variant's name (`variant`)."""
 
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import Signature, signature
 from types import MethodType
@@ -14,7 +15,7 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import ReadOptions, takes
 from bertcli.tasks.rank import RankOptions
-from bertcli.tasks.registry import TaskSpec, compute, spec_of, specs
+from bertcli.tasks.registry import TaskSpec, compute, own_specs, spec, spec_of
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
@@ -101,11 +102,14 @@ class Model(LoadedModel):
         return list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
 
     def __getattr__(self, name: str) -> Any:
-        """Find a method that a wing brings, such as `export`."""
-        try:
-            return MethodType(extensions.method(name), self)
-        except KeyError:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
+        """Find a method that a wing brings, such as `export`, or a plugin; a plugin's task is a method, too."""
+        if not name.startswith("_"):
+            task = spec(name)
+            if task is not None:
+                return MethodType(_method_of(task), self)
+            with suppress(KeyError):
+                return MethodType(extensions.method(name), self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     if TYPE_CHECKING:  # the loop at the end makes these methods from the specs; type checkers cannot see that
 
@@ -147,7 +151,7 @@ def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
     return takes(spec.options)(method)
 
 
-for _spec in specs():
+for _spec in own_specs():
     if not hasattr(Model, _spec.module):  # encode and rank are written above: they do not map texts to records
         setattr(Model, _spec.module, _method_of(_spec))
 

@@ -23,6 +23,7 @@ FILES = sorted(HOME.rglob("*.py"))
 ORDER = [
     *(
         "_version",
+        "extensions",
         "errors",
         "platforms",
         "ranking",
@@ -37,7 +38,7 @@ ORDER = [
         "tokens",
         "kinds",
     ),
-    *("extensions", "variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
+    *("variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
     *("analysis", "cli", "wings"),
 ]
 ALONE: dict[str, set[str]] = {

@@ -25,7 +25,8 @@ from bertcli.cli.other_tools import MEANT_COMMANDS, MEANT_OPTIONS
 from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED, WRONG_USAGE
 from bertcli.errors import BertcliError
-from bertcli.extensions import Command, CommandParts
+from bertcli.extensions.core import COMMANDS
+from bertcli.extensions.declared import Command, CommandParts
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, types_of
@@ -33,35 +34,6 @@ from bertcli.tasks.registry import TaskSpec, spec, specs
 
 # The groups of --help, in their order; one that a plugin names besides follows.
 GROUPS = ("Run", "Search", "Inspect", "Interpret", "Evaluate and deploy", "Guide")
-# The commands of the core that are no task's, each a module of this package. Those of wings are declared there.
-COMMANDS = (
-    Command("similarity", "Search", "Compare texts: the cosine similarity of every pair.", "bertcli.cli.similarity", 2),
-    Command(
-        "neighbors",
-        "Search",
-        "Find the tokens nearest to a word in the embedding space.",
-        "bertcli.cli.neighbors",
-        position=3,
-    ),
-    Command("info", "Inspect", "Show what a model is, and which commands can use it.", "bertcli.cli.info", 1),
-    Command("params", "Inspect", "Count parameters module by module, as Keras' summary does.", "bertcli.cli.params", 2),
-    Command(
-        "trace",
-        "Inspect",
-        "Every operation of a forward pass: shapes, parameters, MACs, time.",
-        "bertcli.cli.trace",
-        position=3,
-    ),
-    Command("tokenize", "Inspect", "Show the tokens that a model sees in a text.", "bertcli.cli.tokenize", 4),
-    Command(
-        "doctor",
-        "Inspect",
-        "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
-        "bertcli.cli.doctor",
-        position=5,
-    ),
-    Command("guide", "Guide", "Show the manual, one topic a page.", "bertcli.cli.guide"),
-)
 HELP = ("-h", "--help")
 
 
@@ -80,20 +52,28 @@ def application(word: str = "") -> typer.Typer:
     version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
     _declare(bert, [version, *_parameters(CommonOptions)])
     app.callback()(bert)
-    task = spec(word) if word else None
-    if task is not None and task.panel:
-        register_task(app, task)
-    elif word in declared_commands():
-        register_declared(app, declared_commands()[word])
-    else:
-        for listed in _listed():
-            if word in HELP:
-                app.command(listed.name, help=_summary(listed), rich_help_panel=_group(listed))(lambda: None)
-            elif isinstance(listed, TaskSpec):
-                register_task(app, listed)
-            else:
-                register_declared(app, listed)
+    with notes_shown():  # of plugins that cannot be used
+        named = _named(word)
+        for listed in _listed() if named is None else [named]:
+            with extensions.blamed_for(listed.name):
+                if word in HELP:
+                    app.command(listed.name, help=_summary(listed), rich_help_panel=_group(listed))(lambda: None)
+                elif isinstance(listed, TaskSpec):
+                    register_task(app, listed)
+                else:
+                    register_declared(app, listed)
     return app
+
+
+def _named(word: str) -> TaskSpec | Command | None:
+    """The command of this name; None if there is none, or the word is an option."""
+    if not word or word.startswith("-"):
+        return None
+    own = declared_commands().get(word)
+    if own is not None:
+        return own
+    task = spec(word)
+    return task if task is not None and task.panel else extensions.command(word)
 
 
 def declared_commands() -> dict[str, Command]:
@@ -105,6 +85,7 @@ def _listed() -> list[TaskSpec | Command]:
     """All commands in the order of --help."""
     listed: list[TaskSpec | Command] = [task for task in specs() if task.panel]
     listed += declared_commands().values()
+    listed += extensions.plugin_commands().values()
     groups = dict.fromkeys([*GROUPS, *map(_group, listed)])
     order = {group: place for place, group in enumerate(groups)}
     return sorted(listed, key=lambda command: (order[_group(command)], command.position))
@@ -398,8 +379,8 @@ def _value(field: Field[Any], value: Any) -> Any:
 
 
 @contextmanager
-def reported(debug: bool) -> Iterator[None]:
-    """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
+def notes_shown() -> Iterator[None]:
+    """Send notes and warnings to standard error."""
     logger, handler = logging.getLogger("bertcli"), _StderrHandler()
     level, showwarning = logger.level, warnings.showwarning
     logger.addHandler(handler)
@@ -407,6 +388,18 @@ def reported(debug: bool) -> Iterator[None]:
     warnings.showwarning = lambda message, *_: logger.warning("%s", message)
     try:
         yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        warnings.showwarning = showwarning
+
+
+@contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
+    try:
+        with notes_shown():
+            yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt:
@@ -421,10 +414,6 @@ def reported(debug: bool) -> Iterator[None]:
         with suppress(OSError):  # stderr may be closed; the exit status still tells
             print(f"Error: {_one_line(_message(error))}", file=sys.stderr)
         raise typer.Exit(FAILED) from None
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-        warnings.showwarning = showwarning
 
 
 def _message(error: Exception) -> str:

@@ -5,8 +5,9 @@ from difflib import get_close_matches
 from itertools import zip_longest
 from pathlib import Path
 
+from bertcli import extensions
 from bertcli.cli.options import argument, wrong
-from bertcli.extensions import Topic, wings
+from bertcli.extensions import Topic
 from bertcli.report.markdown import print_markdown
 from bertcli.report.terminal import folded, terminal_width
 
@@ -21,9 +22,10 @@ PAGES = (
     Topic(FOLDER / "scale.md", 9),
     Topic(FOLDER / "python.md", 10, ("api",)),
     Topic(FOLDER / "coming.md", 11, ("sentence-transformers", "transformers", "spacy", "keybert", "migration")),
-    Topic(FOLDER / "stability.md", 12),
-    Topic(FOLDER / "troubleshooting.md", 13, ("errors", "messages", "help")),
-    Topic(FOLDER / "seminar.md", 14, ("bert", "tutorial", "course")),
+    Topic(FOLDER / "plugins.md", 12, ("plugin", "extensions")),
+    Topic(FOLDER / "stability.md", 13),
+    Topic(FOLDER / "troubleshooting.md", 14, ("errors", "messages", "help")),
+    Topic(FOLDER / "seminar.md", 15, ("bert", "tutorial", "course")),
 )
 
 
@@ -69,8 +71,7 @@ def topics() -> dict[str, Path]:
 
 
 def _topics() -> list[Topic]:
-    brought = [topic for wing in wings() for topic in wing.topics]
-    return sorted([*PAGES, *brought], key=lambda topic: topic.position)
+    return sorted([*PAGES, *extensions.topics()], key=lambda topic: topic.position)
 
 
 def _summary(file: Path) -> str:

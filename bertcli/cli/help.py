@@ -162,8 +162,8 @@ def used(command: Any) -> list[Any]:
     for option in options:
         for name in (*option.opts, *option.secondary_opts):
             by_name[name] = option
-    declared = extensions.commands().get(command.name)
-    names = USED.get(command.name) if declared is None else declared.most_used
+    declared = None if command.name in USED else extensions.command(command.name)
+    names = USED.get(command.name) if declared is None else declared.most_used or None
     if names is None:
         return options[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
@@ -279,7 +279,7 @@ def _short_text(command: str, name: str, text: str) -> str:
 
 def _brief_text(command: str, name: str, text: str) -> str:
     """The brief text that the command's wing, or this file, has for an option or a command; else `text`."""
-    declared = extensions.commands().get(command)
+    declared = None if command in USED else extensions.command(command)
     if declared is not None and name in declared.brief:
         return declared.brief[name]
     return BRIEF.get(f"{command} {name}", BRIEF.get(name, text))

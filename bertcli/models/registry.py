@@ -1,7 +1,7 @@
 """Find the family of a config.json, or of a variant's name, and the heads that a checkpoint has.
 
-Each file of this folder that has a FAMILY is one. Files are imported one after the other until one has the model_type;
-no list names them. weights/loading.py reads the tensors that a family's table names.
+Each file of this folder that has a FAMILY is one, and each that a plugin brings. Files are imported one after the other
+until one has the model_type; no list names them. weights/loading.py reads the tensors that a family's table names.
 """
 
 import re
@@ -149,11 +149,14 @@ def _tensor_slice(name: str) -> TensorSlice:
 
 
 def families(likely: str = "bert") -> Iterator[Family]:
-    """Yield every family, the likely one first, then BERT's; a file is imported when it is reached."""
+    """Yield every family, the likely one first, then BERT's; a file is imported when it is reached, plugins at last."""
     for name in sorted(_modules(), key=lambda name: (name != likely, name != "bert", name)):
         member = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
         if member is not None:
             yield member
+    from bertcli.extensions import plugin_parts  # late: nothing of it is needed for a family of the house
+
+    yield from plugin_parts("families", "FAMILY", Family)
 
 
 @cache

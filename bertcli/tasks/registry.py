@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from bertcli import extensions
 from bertcli.report.tables import Table
 from bertcli.tasks.examples import Examples
 from bertcli.tasks.options import Checked
@@ -90,16 +91,23 @@ class TaskSpec:
         return self.module.replace("_", "-")
 
 
-def specs() -> list[TaskSpec]:
-    """List the specs of all tasks, in the order of --help."""
+def own_specs() -> list[TaskSpec]:
+    """List the specs of the tasks here, in the order of --help."""
     found = (_spec_in(module) for module in _modules())
     return sorted(filter(None, found), key=lambda one: one.position)
+
+
+def specs() -> list[TaskSpec]:
+    """List the specs of all tasks, in the order of --help; those of plugins are the last."""
+    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec)]
 
 
 def spec(name: str) -> TaskSpec | None:
     """Find the spec of a task by the name of its command or method; None if there is no such task."""
     module = name.replace("-", "_")
-    return _spec_in(module) if module in _modules() else None
+    if module in _modules():
+        return _spec_in(module)
+    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, module), None)
 
 
 def spec_of(options: Checked) -> TaskSpec:
@@ -124,7 +132,9 @@ class Work(Protocol):
 
 
 def compute(spec: TaskSpec) -> Work:
-    """Import a task's module in compute/, which imports NumPy."""
-    work: Any = import_module(f"{__package__}.compute.{spec.module}")
+    """Import the module of a task's work, which imports NumPy: it is in compute/, or a plugin names it."""
+    home = spec.options.__module__
+    is_own = home.rpartition(".")[0] == __package__
+    work: Any = import_module(f"{__package__}.compute.{spec.module}" if is_own else extensions.work_of("tasks", home))
     found: Work = work
     return found

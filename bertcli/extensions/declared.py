@@ -1,18 +1,9 @@
-"""Find what wings and plugins bring: commands, names of `bertcli`, engines, examples for `info`, pages of the guide.
+"""The declaration of what a wing or a plugin brings; a file of its own, since both import it and nothing else here."""
 
-A wing is a folder of `bertcli/wings/`, whose `__init__.py` declares an `Extension` named WING and imports nothing else.
-No list anywhere else names one: deleting a wing's folder removes it.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, NamedTuple
-
-WINGS = "bertcli.wings"
 
 
 @dataclass(frozen=True)
@@ -68,6 +59,14 @@ class Extension:
     engines    engines that compute instead of NumPy, each with the module that opens it
     stands_on  other wings that this one imports; it cannot be used without them
     extra      the extra of `pip install 'bertcli[EXTRA]'` that it needs
+
+    What the house itself has in its rooms, a plugin brings so:
+
+    families   modules with a FAMILY, as those in `bertcli/models/`
+    tasks      modules with a SPEC, as those in `bertcli/tasks/`, each with the module of its work, which has `plan`:
+               {"bertcli_shout.shout": "bertcli_shout.work"}; the last part is the name of the command and the method
+    views      modules with a SPEC, as those in `bertcli/wings/interpret/specs/`, each with the module of its work
+    formats    modules with FORMATS, objects of the classes in `bertcli/files/formats.py`
     """
 
     name: str
@@ -80,54 +79,7 @@ class Extension:
     topics: tuple[Topic, ...] = ()
     stands_on: tuple[str, ...] = ()
     extra: str | None = None
-
-
-@cache
-def wings() -> tuple[Extension, ...]:
-    """The wings that are there, by their names."""
-    folder = Path(__file__).with_name("wings")
-    declared = (import_module(f"{WINGS}.{module.name}").WING for module in iter_modules([str(folder)]))
-    by_name: dict[str, Extension] = {wing.name: wing for wing in declared}
-    return tuple(wing for wing in by_name.values() if set(wing.stands_on) <= by_name.keys())
-
-
-def commands() -> dict[str, Command]:
-    """The commands of all wings by their names."""
-    return {command.name: command for wing in wings() for command in wing.commands}
-
-
-def exported(name: str) -> Any:
-    """The object that a wing brings to the package `bertcli`. Errors: KeyError if none brings the name."""
-    return getattr(import_module(_home("names", name)), name)
-
-
-def method(name: str) -> Callable[..., Any]:
-    """The function that a wing brings as a method of `bertcli.Model`. Errors: KeyError if none brings the name."""
-    function: Callable[..., Any] = getattr(import_module(_home("methods", name)), name)
-    return function
-
-
-def engine(name: str) -> Any:
-    """The module of an engine. Errors: KeyError if no wing brings an engine of this name."""
-    return import_module(_home("engines", name))
-
-
-def exported_names() -> list[str]:
-    """The names that wings bring to the package `bertcli`."""
-    return [name for wing in wings() for name in wing.names]
-
-
-def modules(kind: str) -> Iterator[Any]:
-    """Import and yield the modules that wings name for `kind`: "examples", "doctor"."""
-    for wing in wings():
-        module = getattr(wing, kind)
-        if module is not None:
-            yield import_module(module)
-
-
-def _home(kind: str, name: str) -> str:
-    """The module in which a wing has `name`, an entry of its mapping `kind`."""
-    homes: dict[str, str] = {}
-    for wing in wings():
-        homes |= getattr(wing, kind)
-    return homes[name]
+    families: tuple[str, ...] = ()
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    formats: tuple[str, ...] = ()

@@ -1,0 +1,212 @@
+"""Find plugins: packages with an entry point in the group `bertcli`, which names a module with an `Extension`.
+
+The house looks here only for a name that is none of its own, and for --help, info, doctor and the guide. A plugin that
+cannot be used is a warning of one line, and left out: it stops nothing that does not need it.
+"""
+
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import bertcli
+from bertcli.extensions.core import COMMANDS
+from bertcli.extensions.declared import Command, Extension, Topic
+from bertcli.extensions.wings import wings
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+logger = logging.getLogger("bertcli")
+T = TypeVar("T")
+
+GROUP = "bertcli"
+ENTRY_POINTS = "entry_points.txt"
+HOME = Path(__file__).parents[1]
+# The fields of `Extension` that are tuples, mappings of texts, and the name of one module.
+TUPLES: dict[str, type] = {"commands": Command, "topics": Topic, "stands_on": str, "families": str, "formats": str}
+MAPPINGS = ("names", "methods", "engines", "tasks", "views")
+MODULES = ("examples", "doctor")
+
+
+class Plugin(NamedTuple):
+    """An installed plugin: the name and the version of its package, and what it declares."""
+
+    name: str
+    version: str
+    extension: Extension
+
+    @property
+    def title(self) -> str:
+        """Name and version, as lists and messages have them."""
+        return f"{self.name} {self.version}"
+
+
+# By the titles of plugins: why each cannot be used.
+_problems: dict[str, str] = {}
+
+
+class Unfit(Exception):
+    """Why a plugin cannot be used."""
+
+
+def plugins() -> tuple[Plugin, ...]:
+    """The plugins that can be used, by the names of their packages. The others are warned of, once."""
+    # Importing importlib.metadata takes four times as long as looking into the folders for any plugin.
+    return _plugins() if _are_any() else ()
+
+
+def problems() -> Mapping[str, str]:
+    """By name and version: why a plugin cannot be used, of those that were looked at."""
+    return _problems
+
+
+def part(plugin: Plugin, module: str, attribute: str, kind: type[T]) -> T | None:
+    """What a plugin's module has by this name; None, with a warning, if it cannot be imported or has another type."""
+    with blamed(plugin):
+        found = getattr(import_module(module), attribute, None)
+        if isinstance(found, kind):
+            return found
+        raise Unfit(f"{module} has no {attribute} that is a {kind.__name__}")
+    return None
+
+
+@contextmanager
+def blamed(plugin: Plugin) -> Iterator[None]:
+    """Warn of what a plugin's code raises, and go on."""
+    try:
+        yield
+    except Unfit as error:
+        _report(plugin.title, str(error))
+    except (Exception, SystemExit) as error:  # its code may raise anything
+        _report(plugin.title, f"{type(error).__name__}: {error}")
+
+
+@cache
+def _are_any() -> bool:
+    """True if the files beside any installed package name the group; packages in .zip files are not looked at."""
+    for folder in dict.fromkeys(sys.path):
+        try:
+            with os.scandir(folder or ".") as entries:
+                names = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+        except OSError:
+            continue
+        if any(map(_names_group, names)):
+            return True
+    return False
+
+
+def _names_group(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, ENTRY_POINTS), "rb") as file:
+            return f"[{GROUP}]".encode() in file.read()
+    except OSError:
+        return False
+
+
+@cache
+def _plugins() -> tuple[Plugin, ...]:
+    from importlib.metadata import entry_points
+
+    taken = set(own_names())
+    usable: list[Plugin] = []
+    found = sorted((*_package(entry), entry) for entry in entry_points(group=GROUP))
+    for name, version, entry in found:
+        title = f"{name} {version}"
+        try:
+            extension = _declaration(entry)
+            _check(extension)
+            brought = names_of(extension)
+            for kind, word in brought:
+                if (kind, word) in taken:
+                    raise Unfit(f"the {kind} {word!r} is taken")
+        except Unfit as error:
+            _report(title, str(error))
+            continue
+        taken |= brought
+        usable.append(Plugin(name, version, extension))
+    return tuple(usable)
+
+
+def _package(entry: "EntryPoint") -> tuple[str, str]:
+    """The name and the version of the package that has an entry point."""
+    package = entry.dist
+    return (entry.name, "") if package is None else (package.name, package.version)
+
+
+def _declaration(entry: "EntryPoint") -> Extension:
+    """Import what an entry point names. Errors: Unfit."""
+    try:
+        named = entry.load()
+    except (Exception, SystemExit) as error:  # its code may raise anything
+        raise Unfit(f"{type(error).__name__}: {error}") from None
+    if isinstance(named, ModuleType):
+        named = getattr(named, "EXTENSION", None) or getattr(named, "WING", None)
+    if not isinstance(named, Extension):
+        raise Unfit(f"its entry point names {entry.value}, which has no EXTENSION that is an Extension")
+    return named
+
+
+def _check(extension: Extension) -> None:
+    """Raise Unfit for a field of another type, a page that is missing, or a wing that it needs."""
+    for field, kind in TUPLES.items():
+        value = getattr(extension, field)
+        if not isinstance(value, tuple) or not all(isinstance(entry, kind) for entry in value):
+            raise Unfit(f"{field} is no tuple of {kind.__name__}")
+    for field in MAPPINGS:
+        value = getattr(extension, field)
+        if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in (*value, *value.values())):
+            raise Unfit(f"{field} is no mapping of names to modules")
+    for field in MODULES:
+        if not isinstance(getattr(extension, field), str | None):
+            raise Unfit(f"{field} is not the name of a module")
+    for topic in extension.topics:
+        if not topic.file.is_file():
+            raise Unfit(f"there is no {topic.file}")
+    for wing in set(extension.stands_on) - {wing.name for wing in wings()}:
+        raise Unfit(f"it needs the wing {wing}, which is not there")
+
+
+def names_of(extension: Extension) -> set[tuple[str, str]]:
+    """The names that an extension brings, each with what it names. Errors: Unfit for a name that it brings twice."""
+    tasks = [name.rpartition(".")[2] for name in extension.tasks]
+    commands = [*(command.name for command in extension.commands), *(task.replace("_", "-") for task in tasks)]
+    named = [
+        *(("command", name) for name in commands),
+        *(("method", name) for name in (*extension.methods, *tasks)),
+        *(("name", name) for name in extension.names),
+        *(("engine", name) for name in extension.engines),
+        *(("page", topic.name) for topic in extension.topics),
+    ]
+    for (kind, word), count in Counter(named).items():
+        if count > 1:
+            raise Unfit(f"the {kind} {word!r} is taken")
+    return set(named)
+
+
+@cache
+def own_names() -> frozenset[tuple[str, str]]:
+    """The names of the house and its wings, each with what it names."""
+    tasks = [file.stem for file in (HOME / "tasks").glob("*.py")]
+    names = {("method", task) for task in tasks} | {("command", task.replace("_", "-")) for task in tasks}
+    for command in COMMANDS:
+        names |= {("command", command.name), ("method", command.name)}
+    names |= {("name", name) for name in bertcli.__all__}
+    names |= {("page", file.stem) for file in (HOME / "guide").glob("*.md")}
+    for wing in wings():
+        names |= names_of(wing)
+    return frozenset(names)
+
+
+def _report(title: str, problem: str) -> None:
+    """Warn, once, that a plugin cannot be used."""
+    if title not in _problems:
+        _problems[title] = " ".join(problem.split())
+        logger.warning("The plugin %s cannot be used: %s.", title, _problems[title].rstrip("."))
