@@ -43,7 +43,7 @@ def examine() -> dict[str, Any]:
     for findings in extensions.answers("doctor", "examine"):
         brought |= findings
     built_on = _built_on()
-    return {
+    own = {
         "bertcli": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -61,8 +61,10 @@ def examine() -> dict[str, Any]:
         "product_rule": str(product_rule()),
         "products": [product_times(tokens) for tokens in TOKENS],
         "advice": advice(features),
-        **brought,
     }
+    if installed := extensions.plugin_list():
+        own["plugins"] = installed
+    return own | brought | own
 
 
 def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> float:

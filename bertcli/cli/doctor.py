@@ -66,7 +66,8 @@ def doctor(options: DoctorOptions) -> None:
         if value not in (None, []):
             if isinstance(value, bool):
                 value = "yes" if value else "no"
-            text = " ".join(value) if isinstance(value, list) else str(value)
+            between = ", " if name == "plugins" else " "
+            text = between.join(value) if isinstance(value, list) else str(value)
             print(f"{name.replace('_', ' '):26}{visible(text)}")
     print("\nMicroseconds of a product of BERT-base: with one thread in strips and plain, with all threads as")
     print("OpenBLAS divides it and as bertcli does.")

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bertcli import extensions
 from bertcli.cli.options import ModelOptions, argument, common_options, models_here, wrong
 from bertcli.cli.output import PrintOptions
 from bertcli.report.documents import Document, print_document
@@ -36,7 +37,7 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     model. For a model that does not run it says why. A file is a classifier that
     probe --save wrote.
 
-    Without a model it lists the bundled ones, and those in the Hub's cache.
+    Without a model it lists the bundled ones, those in the Hub's cache, and plugins.
     """
     if options.name is not None:
         if model.model not in (None, options.name, os.environ.get("BERTCLI_MODEL")):
@@ -46,7 +47,11 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
         from bertcli.analysis.info import listed, listing
 
         models = listed(common_options().cache_dir)
-        print_document(Document(LISTED, listing(models), [], {"models": models}, models), options.printed)
+        installed = extensions.plugin_list()
+        record = {"models": models, "plugins": installed} if installed else {"models": models}
+        print_document(Document(LISTED, listing(models), [], record, models), options.printed)
+        if installed and options.printed == "table":
+            print(visible(f"\nPlugins: {', '.join(installed)}"))
         return
     if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):
         from bertcli.analysis.classifier_info import classifier_info, classifier_table

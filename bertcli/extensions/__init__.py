@@ -1,8 +1,8 @@
 """What is brought to the house from outside its rooms: by wings, which come with it, and by plugins, which you install.
 
 declared  an `Extension`: what a wing or a plugin says of itself
-wings     finds the wings, folders of `bertcli/wings/`
-plugins   finds the plugins, packages with an entry point; what happens if one cannot be used
+wing      finds the wings, folders of `bertcli/wings/`
+plugin    finds the plugins, packages with an entry point; what happens if one cannot be used
 brought   what both bring, by name: commands, names of `bertcli`, methods, engines, examples, pages, families, tasks
 core      the house's own commands that are no task's
 """
@@ -17,20 +17,20 @@ from bertcli.extensions.brought import (
     exported_names,
     method,
     plugin_commands,
+    plugin_list,
     plugin_parts,
     topics,
     work_of,
 )
 from bertcli.extensions.declared import Command, CommandParts, Extension, Topic
-from bertcli.extensions.plugins import Plugin, plugins, problems
-from bertcli.extensions.wings import WINGS, wings
+from bertcli.extensions.plugin import plugins
+from bertcli.extensions.wing import WINGS, wings
 
 __all__ = [
     "WINGS",
     "Command",
     "CommandParts",
     "Extension",
-    "Plugin",
     "Topic",
     "answers",
     "blamed_for",
@@ -41,9 +41,9 @@ __all__ = [
     "exported_names",
     "method",
     "plugin_commands",
+    "plugin_list",
     "plugin_parts",
     "plugins",
-    "problems",
     "topics",
     "wings",
     "work_of",

@@ -6,10 +6,13 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from bertcli.extensions.declared import Command, Topic
-from bertcli.extensions.plugins import Plugin, blamed, names_of, own_names, part, plugins
-from bertcli.extensions.wings import wings
+from bertcli.extensions.plugin import Plugin, blamed, names_of, own_names, part, plugins, problems
+from bertcli.extensions.wing import wings
 
 T = TypeVar("T")
+
+# The fields of `Extension` for what the house has in its rooms, and the name of it in a module.
+PARTS = {"families": "FAMILY", "tasks": "SPEC", "views": "SPEC", "formats": "FORMATS"}
 
 
 def commands() -> dict[str, Command]:
@@ -98,6 +101,15 @@ def plugin_parts(field: str, attribute: str, kind: type[T], name: str | None = N
             brought = part(plugin, module, attribute, kind)
             if brought is not None:
                 yield brought
+
+
+def plugin_list() -> list[str]:
+    """The plugins with their versions, for people; of one that cannot be used also why. All of them is imported."""
+    for field, attribute in PARTS.items():
+        for _ in plugin_parts(field, attribute, object):
+            pass
+    titles = dict.fromkeys([*(plugin.title for plugin in plugins()), *problems()])
+    return [f"{title} (cannot be used: {problems()[title]})" if title in problems() else title for title in titles]
 
 
 def work_of(field: str, module: str) -> str:

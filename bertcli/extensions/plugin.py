@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import bertcli
 from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, Extension, Topic
-from bertcli.extensions.wings import wings
+from bertcli.extensions.wing import wings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
