@@ -51,7 +51,8 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
         record = {"models": models, "plugins": installed} if installed else {"models": models}
         print_document(Document(LISTED, listing(models), [], record, models), options.printed)
         if installed and options.printed == "table":
-            print(visible(f"\nPlugins: {', '.join(installed)}"))
+            print()
+            print(visible(f"Plugins: {', '.join(installed)}"))
         return
     if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):
         from bertcli.analysis.classifier_info import classifier_info, classifier_table
