@@ -62,8 +62,6 @@ def examine() -> dict[str, Any]:
         "products": [product_times(tokens) for tokens in TOKENS],
         "advice": advice(features),
     }
-    if installed := extensions.plugin_list():
-        own["plugins"] = installed
     return own | brought | own
 
 

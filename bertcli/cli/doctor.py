@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from bertcli.cli.installed import plugin_list
 from bertcli.cli.options import ModelOptions, models_here
 from bertcli.cli.output import PrintOptions
 from bertcli.report.documents import Document, flat, print_document
@@ -52,6 +53,8 @@ def doctor(options: DoctorOptions) -> None:
     from bertcli.report.terminal import print_table, visible
 
     findings = examine()
+    if installed := plugin_list():
+        findings["plugins"] = installed
     speeds = None if options.model is None else _speeds(options.model)
     if speeds is not None:
         findings["engines"] = speeds

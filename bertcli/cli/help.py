@@ -164,8 +164,8 @@ def used(command: Any) -> list[Any]:
             by_name[name] = option
     declared = None if command.name in USED else extensions.command(command.name)
     names = USED.get(command.name) if declared is None else declared.most_used or None
-    if names is None:
-        return options[:MOST_LINES]
+    if names is None:  # of a plugin's task: its own options first
+        return sorted(options, key=lambda one: _panel(one) != "Options")[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
 
 

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bertcli import extensions
+from bertcli.cli.installed import plugin_list
 from bertcli.cli.options import ModelOptions, argument, common_options, models_here, wrong
 from bertcli.cli.output import PrintOptions
 from bertcli.report.documents import Document, print_document
@@ -47,7 +47,7 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
         from bertcli.analysis.info import listed, listing
 
         models = listed(common_options().cache_dir)
-        installed = extensions.plugin_list()
+        installed = plugin_list()
         record = {"models": models, "plugins": installed} if installed else {"models": models}
         print_document(Document(LISTED, listing(models), [], record, models), options.printed)
         if installed and options.printed == "table":

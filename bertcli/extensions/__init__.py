@@ -17,13 +17,12 @@ from bertcli.extensions.brought import (
     exported_names,
     method,
     plugin_commands,
-    plugin_list,
     plugin_parts,
     topics,
     work_of,
 )
 from bertcli.extensions.declared import Command, CommandParts, Extension, Topic
-from bertcli.extensions.plugin import plugins
+from bertcli.extensions.plugin import plugins, problems
 from bertcli.extensions.wing import WINGS, wings
 
 __all__ = [
@@ -41,9 +40,9 @@ __all__ = [
     "exported_names",
     "method",
     "plugin_commands",
-    "plugin_list",
     "plugin_parts",
     "plugins",
+    "problems",
     "topics",
     "wings",
     "work_of",

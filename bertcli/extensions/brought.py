@@ -6,13 +6,10 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from bertcli.extensions.declared import Command, Topic
-from bertcli.extensions.plugin import Plugin, blamed, names_of, own_names, part, plugins, problems
+from bertcli.extensions.plugin import Misfit, Plugin, blamed, names_of, own_names, part, plugins
 from bertcli.extensions.wing import wings
 
 T = TypeVar("T")
-
-# The fields of `Extension` for what the house has in its rooms, and the name of it in a module.
-PARTS = {"families": "FAMILY", "tasks": "SPEC", "views": "SPEC", "formats": "FORMATS"}
 
 
 def commands() -> dict[str, Command]:
@@ -91,25 +88,17 @@ def answers(kind: str, function: str, *arguments: Any) -> Iterator[Any]:
             yield answer
 
 
-def plugin_parts(field: str, attribute: str, kind: type[T], name: str | None = None) -> Iterator[T]:
+def plugin_parts(field: str, attribute: str, kind: type[T], unfit: Misfit[T], name: str | None = None) -> Iterator[T]:
     """What the modules that plugins name in a field of `Extension` have by this name: FAMILY, SPEC.
 
+    unfit: says why it cannot be used, if it cannot.
     name: only of modules whose own name, without the package's, is this.
     """
     for plugin, module in _plugin_modules(field):
         if name is None or module.rpartition(".")[2] == name:
-            brought = part(plugin, module, attribute, kind)
+            brought = part(plugin, module, attribute, kind, unfit)
             if brought is not None:
                 yield brought
-
-
-def plugin_list() -> list[str]:
-    """The plugins with their versions, for people; of one that cannot be used also why. All of them is imported."""
-    for field, attribute in PARTS.items():
-        for _ in plugin_parts(field, attribute, object):
-            pass
-    titles = dict.fromkeys([*(plugin.title for plugin in plugins()), *problems()])
-    return [f"{title} (cannot be used: {problems()[title]})" if title in problems() else title for title in titles]
 
 
 def work_of(field: str, module: str) -> str:

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 T = TypeVar("T")
+# Of a module's name and what a plugin has in it: why that cannot be used, if it cannot.
+Misfit = Callable[[str, T], str | None]
 
 GROUP = "bertcli"
 ENTRY_POINTS = "entry_points.txt"
@@ -68,13 +70,16 @@ def problems() -> Mapping[str, str]:
     return _problems
 
 
-def part(plugin: Plugin, module: str, attribute: str, kind: type[T]) -> T | None:
-    """What a plugin's module has by this name; None, with a warning, if it cannot be imported or has another type."""
+def part(plugin: Plugin, module: str, attribute: str, kind: type[T], unfit: Misfit[T]) -> T | None:
+    """What a plugin's module has by this name; None, with a warning, if it cannot be imported or is unfit."""
     with blamed(plugin):
         found = getattr(import_module(module), attribute, None)
-        if isinstance(found, kind):
-            return found
-        raise Unfit(f"{module} has no {attribute} that is a {kind.__name__}")
+        if not isinstance(found, kind):
+            raise Unfit(f"{module} has no {attribute} that is a {kind.__name__}")
+        problem = unfit(module, found)
+        if problem is not None:
+            raise Unfit(problem)
+        return found
     return None
 
 
@@ -130,7 +135,7 @@ def _plugins() -> tuple[Plugin, ...]:
         except Unfit as error:
             _report(title, str(error))
             continue
-        taken |= brought
+        taken.update(brought)
         usable.append(Plugin(name, version, extension))
     return tuple(usable)
 
@@ -174,7 +179,7 @@ def _check(extension: Extension) -> None:
         raise Unfit(f"it needs the wing {wing}, which is not there")
 
 
-def names_of(extension: Extension) -> set[tuple[str, str]]:
+def names_of(extension: Extension) -> list[tuple[str, str]]:
     """The names that an extension brings, each with what it names. Errors: Unfit for a name that it brings twice."""
     tasks = [name.rpartition(".")[2] for name in extension.tasks]
     commands = [*(command.name for command in extension.commands), *(task.replace("_", "-") for task in tasks)]
@@ -188,7 +193,7 @@ def names_of(extension: Extension) -> set[tuple[str, str]]:
     for (kind, word), count in Counter(named).items():
         if count > 1:
             raise Unfit(f"the {kind} {word!r} is taken")
-    return set(named)
+    return named
 
 
 @cache
@@ -201,7 +206,7 @@ def own_names() -> frozenset[tuple[str, str]]:
     names |= {("name", name) for name in bertcli.__all__}
     names |= {("page", file.stem) for file in (HOME / "guide").glob("*.md")}
     for wing in wings():
-        names |= names_of(wing)
+        names.update(names_of(wing))
     return frozenset(names)
 
 

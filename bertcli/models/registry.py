@@ -42,7 +42,8 @@ class TensorSlice(NamedTuple):
     """A tensor's name, without prefix, and the number of the equal part, along the first axis, that a parameter is.
 
     `of_head`: each head's rows are divided into the parts, and heads follow each other. `of_columns`: the second axis
-    is divided, not the first.
+    is divided, not the first. `of_pairs`: the whole tensor, each head's rows at even places before those at odd places:
+    the file's network turns neighbours (x_2j, x_2j+1) by position, `rotate` the pairs (x_j, x_j+D/2).
     """
 
     name: str
@@ -50,6 +51,12 @@ class TensorSlice(NamedTuple):
     parts: int = 1
     of_head: bool = False
     of_columns: bool = False
+    of_pairs: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the parameter is the tensor as it is stored."""
+        return self.parts == 1 and not self.of_pairs
 
     def whole(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the whole tensor, for a parameter of this shape that is a part of it."""
@@ -58,8 +65,12 @@ class TensorSlice(NamedTuple):
 
     def cut(self, whole: Array, heads: int) -> Array:
         """Cut the parameter out of the whole tensor; `heads` is the number of attention heads."""
-        if self.parts == 1:
+        if self.is_whole:
             return whole
+        if self.of_pairs:
+            halves: Array = whole.reshape(heads, -1, 2, *whole.shape[1:]).swapaxes(1, 2).reshape(whole.shape)
+            halves.setflags(write=False)
+            return halves
         if self.of_columns:
             size = whole.shape[1] // self.parts
             columns: Array = whole[:, self.number * size : (self.number + 1) * size].copy()
@@ -79,7 +90,8 @@ class Family:
     config: type[Config]
     network: type[Network]
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
-    # Pattern of our path, names in files (`[1/3]`: the second third of it; also `[1/3 of a head]`, `[1/2 of columns]`).
+    # Pattern of our path, names in files (`[1/3]`: the second third of it; also `[1/3 of a head]`, `[1/2 of columns]`,
+    # `[pairs]`).
     names: tuple[tuple[str, ...], ...]
     variants: Mapping[str, Config]
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
@@ -143,6 +155,8 @@ def _tensor_slice(name: str) -> TensorSlice:
     name, _, part = name.removesuffix("]").partition("[")
     if not part:
         return TensorSlice(name)
+    if part == "pairs":
+        return TensorSlice(name, of_pairs=True)
     numbers, _, of = part.partition(" of ")
     number, parts = map(int, numbers.split("/"))
     return TensorSlice(name, number, parts, of == "a head", of == "columns")
@@ -150,13 +164,20 @@ def _tensor_slice(name: str) -> TensorSlice:
 
 def families(likely: str = "bert") -> Iterator[Family]:
     """Yield every family, the likely one first, then BERT's; a file is imported when it is reached, plugins at last."""
+    taken: set[str] = set()
     for name in sorted(_modules(), key=lambda name: (name != likely, name != "bert", name)):
         member = getattr(import_module(f"{__package__}.{name}"), "FAMILY", None)
         if member is not None:
             yield member
+            taken.update(member.types)
     from bertcli.extensions import plugin_parts  # late: nothing of it is needed for a family of the house
 
-    yield from plugin_parts("families", "FAMILY", Family)
+    def unfit(module: str, member: Family) -> str | None:
+        both = sorted(taken & member.types.keys())
+        taken.update(member.types)
+        return f"the model_type {both[0]!r} is taken" if both else None
+
+    yield from plugin_parts("families", "FAMILY", Family, unfit)
 
 
 @cache

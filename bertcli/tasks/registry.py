@@ -99,7 +99,7 @@ def own_specs() -> list[TaskSpec]:
 
 def specs() -> list[TaskSpec]:
     """List the specs of all tasks, in the order of --help; those of plugins are the last."""
-    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec)]
+    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit)]
 
 
 def spec(name: str) -> TaskSpec | None:
@@ -107,7 +107,13 @@ def spec(name: str) -> TaskSpec | None:
     module = name.replace("-", "_")
     if module in _modules():
         return _spec_in(module)
-    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, module), None)
+    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit, module), None)
+
+
+def _unfit(module: str, spec: TaskSpec) -> str | None:
+    """Why a plugin's spec cannot be used: a task has its name, and its work, by the module of its options."""
+    home = spec.options.__module__
+    return None if home == module else f"the options of {module} are not in it, but in {home}"
 
 
 def spec_of(options: Checked) -> TaskSpec:

@@ -204,7 +204,7 @@ class _Loader:
         for copy in copies:
             note = COPY if tensor.equals(copy) else DIFFERENT
             self._take(copy, "ignored", None, f"{note} {tensor.name}")
-        if tensor_slice.parts == 1:
+        if tensor_slice.is_whole:
             return tensor.float32()
         # Converted once, since the other slices of the tensor are asked for later.
         if tensor.name not in self.whole:

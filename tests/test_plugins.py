@@ -1,0 +1,257 @@
+"""Plugins: two examples, installed as anybody would, run through the command; a broken one harms nothing else."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.checkpoint_files import write_safetensors
+from helpers.vocabulary import write_vocabulary
+from numpy.testing import assert_allclose
+
+EXAMPLES = Path(__file__).parent / "examples"
+RECORDED = Path(__file__).parent / "reference" / "roformer.npz"
+TEXT = "w11 w7 [MASK] w30 w19 w11"  # the recorded ids, without [CLS] and [SEP]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(5, 40))]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both examples, installed by pip without network."""
+    root = tmp_path_factory.mktemp("installed")
+    sources = []
+    for name in ("bertcli-roformer", "bertcli-shout"):
+        # Hatchling writes beside its sources.
+        sources.append(str(shutil.copytree(EXAMPLES / name, root / "sources" / name)))
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "install", *options, "--target", str(root / "site"), *sources]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return root / "site"
+
+
+@pytest.fixture(scope="module")
+def roformers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the recorded models: Model, ForMaskedLM, ForSequenceClassification."""
+    root = tmp_path_factory.mktemp("roformers")
+    with np.load(RECORDED) as recorded:
+        stored = dict(recorded)
+    for name in sorted({key.partition("/")[0] for key in stored} - {"ids"}):
+        folder = root / name
+        folder.mkdir()
+        begin = f"{name}/tensors/"
+        tensors = {key.removeprefix(begin): ("F32", stored[key]) for key in stored if key.startswith(begin)}
+        write_safetensors(folder / "model.safetensors", tensors)
+        (folder / "config.json").write_text(str(stored[f"{name}/config"]), encoding="utf-8")
+        write_vocabulary(folder, WORDS)
+    return root
+
+
+def run(code: str, *path: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program with what is in these folders installed."""
+    environment = {**os.environ, "COLUMNS": "100", "PYTHONPATH": os.pathsep.join(map(str, path))}
+    command = [sys.executable, "-P", "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+COMMANDS = """
+import contextlib, io, json, sys
+from bertcli.cli.app import application
+from bertcli.extensions import plugin
+answers = []
+for words in {commands!r}:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.redirect_stdout(out):
+        try:
+            status = application(words[0])(words, prog_name="bertcli")
+        except SystemExit as end:
+            status = end.code
+    out.seek(0)
+    answers.append((status or 0, out.read()))
+print(json.dumps(answers))
+"""
+
+
+def said(commands: list[list[str]], *path: Path) -> tuple[list[str], str]:
+    """What commands print that succeed, and what they say on standard error."""
+    done = run(COMMANDS.format(commands=commands), *path)
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert [status for status, _ in answers] == [0] * len(commands), done.stderr
+    return [out for _, out in answers], done.stderr
+
+
+def test_a_task_is_a_command_a_method_a_route_and_an_entry_of_info(installed: Path) -> None:
+    commands = [
+        ["shout", "Hot tea.", "--most", "2", "--format", "json"],
+        ["shout", "-h"],
+        ["--help"],
+        ["info", "bert-mini-mlm", "--format", "json"],
+        ["info"],
+        ["info", "--format", "json"],
+        ["doctor"],
+    ]
+    (shouted, short, help, of_model, info, infos, doctor), notes = said(commands, installed)
+    assert json.loads(shouted) == [{"index": 0, "text": "Hot tea.", "truncated": False, "shouted": ["HOT", "TEA"]}]
+    assert "  --most N                   At most N pieces" in short
+    assert "\n  shout       Shout the pieces of a text.\n" in help
+    example = {"command": "shout", "example": 'bertcli shout -m bert-mini-mlm "The cat sat on the mat."'}
+    assert example in json.loads(of_model)["commands"]
+    assert info.endswith("\n\nPlugins: bertcli-roformer 0.1.0, bertcli-shout 0.1.0\n")
+    assert json.loads(infos)["plugins"] == ["bertcli-roformer 0.1.0", "bertcli-shout 0.1.0"]
+    assert "\nplugins                   bertcli-roformer 0.1.0, bertcli-shout 0.1.0\n" in doctor
+    assert "Warning" not in notes
+    pytest.importorskip("starlette")
+    code = f"""
+import sys
+sys.path.append({str(Path(__file__).parent)!r})
+import bertcli
+from helpers.served import serving
+model = bertcli.load("bert-mini-mlm")
+print(model.shout(["Hot tea."], most=1)[0]["shouted"], model.shout.__doc__)
+with serving([model]) as running:
+    print(running.given("/shout", {{"inputs": "Hot tea.", "parameters": {{"most": 2}}}})["shouted"])
+"""
+    method, route = run(code, installed).stdout.splitlines()
+    assert method.startswith("['HOT'] Records {index, text, truncated, shouted}")
+    assert route == "['HOT', 'TEA']"
+
+
+def test_a_family_computes_what_transformers_does(installed: Path, roformers: Path) -> None:
+    with np.load(RECORDED) as recorded:
+        numbers = dict(recorded)
+    code = f"""
+import json, bertcli
+found = {{}}
+for name in ("Model", "ForMaskedLM", "ForSequenceClassification"):
+    model = bertcli.load(f"{roformers}/{{name}}")
+    outputs = model.outputs([{numbers["ids"].tolist()}])
+    logits = outputs.mlm if outputs.classifier is None else outputs.classifier
+    found[name] = [outputs.hidden.tolist(), None if logits is None else logits.tolist()]
+print(json.dumps(found))
+"""
+    done = run(code, installed)
+    assert done.returncode == 0, done.stderr
+    for name, (states, logits) in json.loads(done.stdout).items():
+        assert_allclose(np.array(states)[0], numbers[f"{name}/states"], atol=1e-5)
+        if logits is not None:
+            assert_allclose(np.array(logits)[0], numbers[f"{name}/logits"], atol=1e-5)
+
+
+def test_a_family_is_read_by_every_command(installed: Path, roformers: Path) -> None:
+    folder = str(roformers / "ForMaskedLM")
+    with np.load(RECORDED) as recorded:
+        logits, states = recorded["ForMaskedLM/logits"], recorded["ForMaskedLM/states"]
+    encode = ["encode", "-m", folder, "--pooling", "mean", TEXT, "--format", "json"]
+    commands = [
+        ["fill-mask", "-m", folder, TEXT, "--top-k", "2", "--format", "json"],
+        ["params", "-m", folder],
+        ["params", "--variant", "roformer-small"],
+        ["trace", "-m", folder, TEXT],
+        ["info", folder],
+        encode,
+    ]
+    if find_spec("onnxruntime"):
+        commands.append([*encode, "--engine", "onnx"])
+    (filled, params, variant, trace, info, *vectors), _ = said(commands, installed)
+    best = json.loads(filled)[0]["masks"][0]["predictions"][0]
+    of_mask = np.exp(logits[3] - logits[3].max())
+    assert best["token"] == of_mask.argmax()
+    assert_allclose(best["score"], of_mask.max() / of_mask.sum(), atol=1e-5)
+    assert "Total params: 5,180\n" in params
+    assert "Total params: 17,096,832\n" in variant
+    assert "e) projection" in trace
+    assert "rotary positions" in trace
+    assert "RoFormer, type 'roformer'" in info
+    for vector in vectors:
+        assert_allclose(json.loads(vector)[0]["embedding"], states.mean(axis=0), atol=1e-5)
+
+
+# By package: the file that its entry point names, and the warning.
+BROKEN = {
+    "absent": (None, "ModuleNotFoundError: No module named 'absent'"),
+    "raising": ("raise SystemExit('no\\nno')", "SystemExit: no no"),
+    "shapeless": ("EXTENSION = 'tag'", "its entry point names shapeless, which has no EXTENSION that is an Extension"),
+    "wrongly": ("EXTENSION = Extension('x', commands=['x'])", "commands is no tuple of Command"),
+    "mapped": ("EXTENSION = Extension('x', names=('x',))", "names is no mapping of names to modules"),
+    "taking": ("EXTENSION = Extension('x', tasks={'taking.tag': 'taking.work'})", "the command 'tag' is taken"),
+    "twin": ("EXTENSION = Extension('x', tasks={'twin.shout': 'twin.work'})", "the command 'shout' is taken"),
+    "pageless": ("EXTENSION = Extension('x', topics=(Topic(Path('/absent.md')),))", "there is no /absent.md"),
+    "needing": ("EXTENSION = Extension('x', stands_on=('absent',))", "it needs the wing absent, which is not there"),
+    "specless": (
+        "EXTENSION = Extension('x', tasks={'json.decoder': 'json'})",
+        "json.decoder has no SPEC that is a TaskSpec",
+    ),
+    "commanding": (
+        "EXTENSION = Extension('x', commands=(Command('obey', 'Run', 'Obey.', 'absent'),))",
+        "ModuleNotFoundError: No module named 'absent'",
+    ),
+    "again": (
+        "from bertcli.models.bert import FAMILY\nEXTENSION = Extension('x', families=('again',))",
+        "the model_type 'bert' is taken",
+    ),
+    "elsewhere": (
+        "from bertcli.tasks.tag import SPEC\nEXTENSION = Extension('x', tasks={'elsewhere': 'absent'})",
+        "the options of elsewhere are not in it, but in bertcli.tasks.tag",
+    ),
+    "familial": ("EXTENSION = Extension('x', families=('json',))", "json has no FAMILY that is a Family"),
+}
+HEAD = "from pathlib import Path\nfrom bertcli.extensions import Command, Extension, Topic\n"
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with packages as pip installs them, none of which can be used."""
+    root = tmp_path_factory.mktemp("broken")
+    for name, (code, _) in BROKEN.items():
+        if code is not None:
+            (root / f"{name}.py").write_text(HEAD + code, encoding="utf-8")
+        beside = root / f"{name}-1.0.dist-info"
+        beside.mkdir()
+        (beside / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+        (beside / "entry_points.txt").write_text(f"[bertcli]\n{name} = {name}\n", encoding="utf-8")
+    return root
+
+
+def test_a_broken_plugin_is_a_line_and_harms_nothing_else(installed: Path, broken: Path) -> None:
+    commands = [["shout", "tea", "--format", "json"], ["--help"], ["guide"], ["fill-mask", "-h"]]
+    (_, help, *alone), _ = said(commands, installed)
+    (_, help_beside, *beside), notes = said(commands, installed, broken)
+    assert help_beside.replace("\n  obey        Obey.\n", "\n") == help
+    assert beside == alone
+    warned = [line for line in notes.splitlines() if line.startswith("Warning: ")]
+    late = ("commanding", "again", "familial")  # nothing of these was asked for
+    expected = [
+        f"Warning: The plugin {name} 1.0 cannot be used: {why}."
+        for name, (_, why) in BROKEN.items()
+        if name not in late
+    ]
+    assert sorted(warned) == sorted(expected)
+    assert "Traceback" not in notes
+
+
+def test_what_a_broken_plugin_is_asked_for_is_refused_in_a_line(broken: Path) -> None:
+    done = run(COMMANDS.format(commands=[["obey"], ["params", "--variant", "none"], ["info"]]), broken)
+    (obeyed, _), (sized, _), (listed, info) = json.loads(done.stdout)
+    assert (obeyed, sized, listed) == (2, 2, 0)
+    assert "No such command 'obey'" in done.stderr
+    assert "Warning: The plugin commanding 1.0 cannot be used: ModuleNotFoundError: No module named 'absent'." in (
+        done.stderr.splitlines()
+    )
+    assert done.stderr.count("The plugin familial 1.0 cannot be used: json has no FAMILY") == 1
+    assert "Traceback" not in done.stderr
+    for name, (_, why) in BROKEN.items():
+        assert name == "twin" or f"{name} 1.0 (cannot be used: {why})" in info
+
+
+def test_nothing_looks_for_plugins_that_needs_none() -> None:
+    commands = [["encode", "tea"], ["params", "--variant", "tiny"], ["trace", "tea"], ["similarity", "a", "b"]]
+    code = COMMANDS.format(commands=commands) + "print(plugin._are_any.cache_info().misses)"
+    assert run(code).stdout.splitlines()[-1] == "0"
+    code = COMMANDS.format(commands=[["--help"]]) + "print('importlib.metadata' in sys.modules)"
+    assert run(code).stdout.splitlines()[-1] == "False"
