@@ -6,6 +6,7 @@ doctor       the command doctor: its options and its lines
 guide        `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings
 help         the help pages: whole (`--help`) and short (`-h`), as plain text
 info         the command info: its lines
+installed    the plugins that info and doctor list
 inputs       groups of input options by what a task reads: texts, questions with contexts, a query with documents
 job          opens texts and model of a run command, and writes its results resumably
 more         CommandExtras: base of the options that a task's command has beside the task's own (vectors.py)
