@@ -304,11 +304,6 @@ class LoadedModel:
         return None if self.folder is None else self.folder.path
 
     @property
-    def other_paths(self) -> list[Path]:
-        """The folders of an adapter and its base, besides `path`."""
-        return [] if self.folder is None else self.folder.paths[1:]
-
-    @property
     def files_read(self) -> list[Path]:
         """The files of the network and the sentence settings, and any others that were read so far."""
         if self.folder is None:

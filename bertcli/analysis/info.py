@@ -12,9 +12,9 @@ from typing import Any
 from bertcli.capabilities import commands, purpose
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
-from bertcli.folder.files import INDEX_ENDING, Folder, weights_file
+from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS, Folder, weights_file
 from bertcli.folder.hub import SAMPLES, sample
-from bertcli.folder.layout import LAYER_FILES, Layout
+from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
@@ -145,7 +145,7 @@ def _files(folder: Folder | None) -> list[dict[str, Any]]:
     if folder is None:
         return []
     root = folder.path
-    stored = [path for path in (*root.glob("*"), *root.glob("*/*")) if path.suffix in (".safetensors", ".bin")]
+    stored = [path for path in (*root.glob("*"), *root.glob("*/*")) if path.suffix in TENSOR_ENDINGS]
     used = set()
     for subfolder in {path.parent for path in stored}:
         file = weights_file(Folder(subfolder))

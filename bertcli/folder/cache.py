@@ -12,12 +12,10 @@ from secrets import token_hex
 
 from bertcli.errors import BertcliError
 from bertcli.folder.adapter import CONFIG_FILE
-from bertcli.folder.files import INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
+from bertcli.folder.files import ADAPTER_FILES, INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
 from bertcli.folder.gliner import GLINER_FILE
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
-
-ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin")  # the weights of an adapter, in one of them
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:

@@ -24,9 +24,8 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progr
 from bertcli.errors import BertcliError, first_line
 from bertcli.folder import missing_files
 from bertcli.folder.cache import missing, point, repo_folder
-from bertcli.folder.files import SINGLE_FILE, WEIGHT_FILES, Folder
+from bertcli.folder.files import ADAPTER_FILES, LAYER_FILES, SINGLE_FILE, WEIGHT_FILES, Folder
 from bertcli.folder.gliner import GLINER_FILE
-from bertcli.folder.layout import LAYER_FILES
 
 MODULE = r"(\w*\d_[\w-]+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
@@ -102,8 +101,8 @@ def _offered(repo: str, name: str, names: Collection[str]) -> str:
     """Choose the file to fetch for a missing one: for weights, the first format of WEIGHT_FILES that the Hub has."""
     folder = name.removesuffix(SINGLE_FILE)
     forms = [folder + form for form in WEIGHT_FILES] if name.endswith(SINGLE_FILE) else [name]
-    if name == "adapter_model.safetensors":
-        forms.append("adapter_model.bin")
+    if name in ADAPTER_FILES:
+        forms = [*ADAPTER_FILES]
     for form in forms:
         if form in names:
             return form

@@ -11,13 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from bertcli.folder.adapter import (
+    CONFIG_FILE,
     TASKS_FOLDER,
     AdapterSettings,
     read_adapter,
     task_adapters,
     task_of_prompt,
 )
-from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, weights_file
+from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, Folder, JsonSettings, weights_file
 from bertcli.folder.gliner import GlinerSettings, read_gliner
 from bertcli.folder.late_interaction import LateInteraction, is_pylate, read_late, read_stanford
 from bertcli.folder.missing_files import has_tokenizer
@@ -38,7 +39,6 @@ from bertcli.folder.transformer import Transformer, read_limits
 
 STANFORD = "HF_ColBERT"  # the class of Stanford's late-interaction models in config.json
 # Files of layers beside a network, of a token's weight and of a token's vector: kinds/several_outputs.py reads them.
-LAYER_FILES = ("sparse_linear.pt", "colbert_linear.pt")
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
 
@@ -188,7 +188,7 @@ class Layout:
         """List the files of modules and task adapters that the folder lacks, as paths within it."""
         names = []
         for task in self.task_adapters:
-            names += [f"{TASKS_FOLDER}/{task}/{name}" for name in ("adapter_config.json", "adapter_model.safetensors")]
+            names += [f"{TASKS_FOLDER}/{task}/{name}" for name in (CONFIG_FILE, ADAPTER_FILES[0])]
         for module in self.modules:
             if module.type in IN_FOLDERS:
                 names.append(f"{module.path}/config.json")

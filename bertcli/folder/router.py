@@ -7,7 +7,7 @@ such a route for queries.
 from typing import Any
 
 from bertcli.errors import quoted
-from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable, weights_file
+from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
 from bertcli.folder.layout import Layout
 
 TABLE = "SparseStaticEmbedding"
@@ -56,7 +56,7 @@ def missing_tables(layout: Layout) -> list[str]:
     for at in tables(layout).values():
         by_piece = weights_by_piece(at)
         lacks_weights = weights_file(at) is None and by_piece is None
-        needed = ["config.json", *(["model.safetensors"] if lacks_weights else [by_piece] if by_piece else [])]
+        needed = ["config.json", *([SINGLE_FILE] if lacks_weights else [by_piece] if by_piece else [])]
         names += [f"{at.path.name}/{name}" for name in needed if not at.file(name).is_file()]
     return names
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
-from bertcli.folder.files import Folder
+from bertcli.folder.files import LAYER_FILES, Folder
 from bertcli.folder.late_interaction import LateInteraction, Role
-from bertcli.folder.layout import LAYER_FILES, Layout
+from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind, Steps
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.sparse_vectors import SparseVector, SparseWeights, SpladeWeights, require_finite

@@ -15,10 +15,3 @@ def print_markdown(text: str) -> None:
 
     console = Console()
     console.print(Markdown(text), width=min(console.width, WIDEST))
-
-
-def escaped(text: str) -> str:
-    """Escape a text for rich's markup, which would take the brackets of `bertcli[serve]` for a style."""
-    from rich.markup import escape
-
-    return escape(text)

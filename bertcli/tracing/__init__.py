@@ -4,5 +4,5 @@ dispatch   modules, ops, and the watcher that is set
 traced     the values that replace arrays in a watched pass
 tracer     a watcher that follows every value; the trace, the ONNX exporter and others are made of it
 
-`onnx/`, `analysis/` and `views/` import this package; it imports none of them, nor networks.
+`analysis/` and `wings/` import this package; it imports none of them, nor networks.
 """

@@ -19,13 +19,12 @@ import numpy as np
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import AdapterSettings
-from bertcli.folder.files import Folder, JsonSettings
+from bertcli.folder.files import ADAPTER_FILES, Folder, JsonSettings
 from bertcli.folder.layout import Layout
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import StoredTensor, open_file
 
-WEIGHT_FILES = ("adapter_model.safetensors", "adapter_model.bin")
 PREFIX = "base_model.model."
 FACTORS = re.compile(r"(.+)\.(lora_A|lora_B)\.weight|(.+)\.(lora_embedding_A|lora_embedding_B)")
 
@@ -144,10 +143,10 @@ def open_adapter(layout: Layout) -> Adapter | None:
     folder, settings = layout.folder.adapter, layout.adapter
     if folder is None or settings is None:
         return None
-    weights = next((folder.reading(name) for name in WEIGHT_FILES if folder.has(name)), None)
+    weights = next((folder.reading(name) for name in ADAPTER_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(
-            f"{folder.path} has an adapter_config.json, but no {' or '.join(WEIGHT_FILES)}: fetch the adapter again."
+            f"{folder.path} has an adapter_config.json, but no {' or '.join(ADAPTER_FILES)}: fetch the adapter again."
         )
     pairs, whole = _matrices(weights)
     _check_targets(settings.config, pairs)

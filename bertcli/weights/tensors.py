@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import (
+    STATE_DICTS,
     Folder,
     open_regular,
     parse_json,
@@ -126,7 +127,7 @@ def _unwrapped(tensors: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
 def open_file(path: Path) -> dict[str, StoredTensor]:
     """Open every tensor of a .safetensors, .bin or .pt file, by name, in file order; errors as in `open_tensors`."""
     with open_regular(path) as file:
-        if path.suffix in (".bin", ".pt"):
+        if path.suffix in STATE_DICTS:
             return _open_state_dict(path, _mapped(file, path))
         length = int.from_bytes(read_bytes(file, 8, path), "little")
         if length > HEADER_LIMIT:
@@ -197,5 +198,5 @@ def _described(path: Path) -> list[tuple[str, str, tuple[int, ...]]]:
 
 def _refusal(path: Path, what: str) -> BertcliError:
     """Make the error for a file that is not as its format requires."""
-    file_format = "state dict of PyTorch" if path.suffix == ".bin" else "safetensors file"
+    file_format = "state dict of PyTorch" if path.suffix in STATE_DICTS else "safetensors file"
     return BertcliError(f"{path} {what}: it is not a usable {file_format}, fetch it again or use another.")

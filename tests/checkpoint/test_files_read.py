@@ -1,5 +1,6 @@
 """The files that a model is opened from are all listed: digests cover them, so that --resume sees what has changed."""
 
+import ast
 import json
 import re
 import sys
@@ -8,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.adapters import write_lora, write_numbers
 from helpers.bge_m3 import write_bge_m3
@@ -18,9 +20,11 @@ from helpers.modular import write_cross_encoder, write_router
 from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.static_models import write_static
 from helpers.terminal import bertcli as run
+from safetensors.numpy import load_file, save_file
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.files.write.resumable_output import signature
 from bertcli.folder.download import SMALL_FILES, VOCABULARY
 from bertcli.folder.files import Folder
 
@@ -151,3 +155,44 @@ def test_a_run_is_not_resumed_if_the_base_of_its_adapter_has_changed(tmp_path: P
     config = tmp_path / "base" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"layer_norm_eps": 0.1}))
     assert "v.npy is complete" not in run(*words).err
+
+
+def changed(file: Path) -> None:
+    """Multiply the numbers of a file of tensors by 1.1."""
+    if file.suffix == ".safetensors":
+        tensors = {name: array * np.asarray(1.1, array.dtype) for name, array in load_file(file).items()}
+        save_file(tensors, file, {"format": "pt"})
+    else:
+        data = bytearray(file.read_bytes())
+        for at in range(len(data) // 2, len(data) // 2 + 64):
+            data[at] ^= 1
+        file.write_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["plain", "shards", "sentence", "static", "bge-m3", "adapter"])
+def test_a_signature_covers_every_file_of_weights(kind: str, tmp_path: Path) -> None:
+    """Of whatever ending: stored vectors are not taken for those of a model whose weights have changed."""
+    folder = KINDS[kind](tmp_path)
+    model = bertcli.load(folder)
+    with suppress(BertcliError):
+        model.encode_sparse("tea")
+    files = [file for file in model.files_read if file.suffix not in (".json", ".txt")]
+    assert len(files) >= {"shards": 3, "sentence": 2, "bge-m3": 3, "adapter": 2}.get(kind, 1)
+    for file in files:
+        before, data = signature("m", files), file.read_bytes()
+        changed(file)
+        assert signature("m", files) != before, file
+        file.write_bytes(data)
+        assert signature("m", files) == before
+
+
+def test_endings_of_weights_stand_in_one_list() -> None:
+    """So that a format is opened, digested, copied and fetched, or none of these."""
+    package = Path(bertcli.__file__).parent
+    others = {"wings/onnx/command.py", "wings/search/index.py"}  # files that other tools write
+    for path in package.rglob("*.py"):
+        strings = {
+            node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)
+        }
+        name = path.relative_to(package).as_posix()
+        assert name in {"folder/files.py", *others} or not strings & {".bin", ".pt", "adapter_model.bin"}, name

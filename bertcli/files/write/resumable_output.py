@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.files_beside import ERRORS, SETTINGS_FILE
+from bertcli.folder.files import TENSOR_ENDINGS
 from bertcli.platforms import cache_folder, sync_folder
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ WORTH_KEEPING = 10.0  # seconds of work from which segments are kept after an er
 HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
 LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)  # errors of a file system without locks
-WEIGHTS = (".safetensors", ".bin")
 BLOCKS, BLOCK = 64, 1 << 14  # of a file of weights, so many blocks of so many bytes are part of a signature
 
 
@@ -408,7 +408,7 @@ def signature(name: str, files: Iterable[Path]) -> str:
     """
     weights = hashlib.blake2b(digest_size=8)
     for path in files:
-        if path.suffix in WEIGHTS:
+        if path.suffix in TENSOR_ENDINGS:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 weights.update(size.to_bytes(8, "little"))

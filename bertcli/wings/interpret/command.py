@@ -1,4 +1,4 @@
-"""Make the command of a view from its spec (`views/`), and print its result or write it as a record or a page."""
+"""Make the command of a view from its spec (`specs/`), and print its result or write it as a record or a page."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence

@@ -15,6 +15,7 @@ from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import check_output
 from bertcli.files.write.draft_folder import draft_folder
+from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.loaded_model import LoadedModel
@@ -46,8 +47,8 @@ HEADS = ("classifier", "token_classifier", "qa", "multiple_choice", "rtd", "mlm"
 ANSWER = ("start_logits", "end_logits")
 # How files end that a folder for other libraries has besides those that bertcli read to open the model.
 SMALL = (".json", ".txt", ".model", ".jinja")
-OF_MODULES = (".json", ".safetensors", ".bin")
-NETWORK_WEIGHTS = (".index.json", ".safetensors", ".bin")
+OF_MODULES = (".json", *TENSOR_ENDINGS)
+NETWORK_WEIGHTS = (INDEX_ENDING, *TENSOR_ENDINGS)
 
 
 class Exported(NamedTuple):
@@ -156,7 +157,8 @@ def _copy_small_files(layout: Layout, target: Path) -> None:
     network_apart = not layout.is_static and network != source
     read = set(layout.folder.files_read)
     for file in [*sorted(source.iterdir()), *(network.iterdir() if network_apart else ())]:
-        if (file in read or file.suffix in SMALL) and not file.name.endswith(NETWORK_WEIGHTS):
+        of_network = file.name.endswith(NETWORK_WEIGHTS) and file.name not in LAYER_FILES
+        if (file in read or file.suffix in SMALL) and not of_network:
             shutil.copyfile(file, target / file.name)
         elif (file / "config.json").exists() and not (network_apart and file == network):
             (target / file.name).mkdir()

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.errors import BertcliError
-from bertcli.errors import quoted as quoted
+from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.wings.evaluate import metrics
