@@ -461,3 +461,39 @@ def test_resume_of_a_finished_run_computes_nothing(
     assert f"Note: {target} is complete." in bertcli(*run).err.splitlines()
     changed_options = bertcli(*run, "--max-length", "5")
     assert "is complete" not in changed_options.err
+
+
+def test_another_number_of_threads_is_another_run(tmp_path: Path) -> None:
+    """It can change the last bit of a sum."""
+    words = ["encode", "tea", "-o", tmp_path / "v.npy", "--resume", "--threads"]
+    complete = ["v.npy is complete" in bertcli(*words, count).err for count in ("1", "1", "2", "2")]
+    assert complete == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("encode", "tea", "-o", "v.npy"), ("encode", "tea", "-o", "v.jsonl"), ("params", "-o", "p.json"),
+     ("export", "-o", "graph.onnx"), ("export", "-o", "folder")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_result_is_on_the_disk_before_it_has_its_name(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut could leave an empty file under it."""
+    monkeypatch.chdir(tmp_path)
+    synced, named, fsync, replace = set(), [], os.fsync, os.replace
+
+    def noted_sync(number: int) -> None:
+        synced.add(os.fstat(number).st_ino)
+        fsync(number)
+
+    def noted_replace(source: str | Path, target: str | Path) -> None:
+        if Path(target).resolve().is_relative_to(tmp_path):
+            named.append(Path(target).name)
+            assert Path(source).stat().st_ino in synced, target
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    assert bertcli(*words, "-m", "bert-mini-sentence").status == 0
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {*named}
