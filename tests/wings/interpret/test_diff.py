@@ -1,5 +1,6 @@
 """Where two models part: a fault in any tensor is found at the step that uses it."""
 
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -276,3 +277,18 @@ def test_diff_pages(made: Made, tmp_path: Path) -> None:
     assert isinstance(weights, Weights)
     assert diff_page(weights).count("<mark") == len(weights.weights) > 20
     assert list(found.record) == ["steps", "first", "weights", "only"]
+
+
+def test_diff_cuts_texts_at_the_shorter_limit_of_the_two_models(made: Made, tmp_path: Path) -> None:
+    """In either order: the numbers are those of six tokens, and not those of the whole text."""
+    folder = made(**MODEL)
+    other = altered(folder, tmp_path / "other", "bert.encoder.layer.0.output.dense.weight", lambda x: x * 1.5)
+    whole = bertcli.diff(bertcli.load(folder), bertcli.load(other), TEXT).record
+    settings = other / "tokenizer_config.json"
+    known = json.loads(settings.read_text(encoding="utf-8")) if settings.exists() else {}
+    settings.write_text(json.dumps({**known, "model_max_length": 6}), encoding="utf-8")
+    for pair in ((folder, other), (other, folder)):
+        one, two = map(bertcli.load, pair)
+        found = bertcli.diff(one, two, TEXT).record["steps"]
+        assert found == bertcli.diff(one, two, TEXT, max_length=6).record["steps"]
+        assert found != whole["steps"]

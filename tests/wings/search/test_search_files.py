@@ -23,6 +23,7 @@ import bertcli as library
 from bertcli.files.read.passages import passages_in
 from bertcli.files.texts import Texts
 from bertcli.folder.hub import sample
+from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.running.run import results
 from bertcli.wings.search import files as search_files
 from bertcli.wings.search.bm25 import Keywords
@@ -607,3 +608,22 @@ def test_search_files_from_python_finds_as_the_command(folder: Path, made: Made)
         library.search_files("tea", "notes.txt", poling="cls")
     with pytest.raises(library.BertcliError, match="search reads"):
         library.search_files("tea", "docs/picture.png")
+
+
+def test_the_note_names_the_score_that_unrelated_sentences_reach(tmp_path: Path) -> None:
+    """The median of unrelated pairs and three spreads above it, each 1.4826 times the median absolute deviation."""
+    (tmp_path / "notes.txt").write_text(NOTES, encoding="utf-8")
+    vectors = library.load("bert-mini-sentence").encode(SENTENCES)
+    rows = [divmod(i, len(PREDICATES)) for i in range(len(SENTENCES))]
+    pairs = np.array(
+        [
+            float(vectors[i] @ vectors[j])
+            for i, (subject, predicate) in enumerate(rows)
+            for j, (other, does) in enumerate(rows)
+            if subject < other and predicate != does
+        ]
+    )
+    spread = 1.4826 * np.median(np.abs(pairs - np.median(pairs)))
+    chance = np.median(pairs) + 3 * spread
+    note = bertcli("search", "zq gargle wombat", "-m", "bert-mini-sentence", "-i", tmp_path / "notes.txt").err
+    assert f"unrelated sentences reach {chance:.2f} by chance" in note
