@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 
 import bertcli
+from bertcli.capabilities import uses
 from bertcli.kinds import KINDS
 from bertcli.kinds.kind import Kind
 
@@ -82,3 +84,9 @@ print(len(bertcli.load("bert-mini-mlm").encode_sparse(["hot tea"])[0].indices) >
     whole = bertcli.load(folder)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
     assert whole.kind.gives_sparse
+
+
+def test_a_classifier_of_one_label_is_mainly_for_ranking(made: Made) -> None:
+    """The server takes the first use for the model's own; one of several labels classifies."""
+    assert uses(bertcli.load(made(head="classifier", id2label={0: "LABEL_0"}))) == ("rank", "classify")
+    assert uses(bertcli.load(made(head="classifier", id2label={0: "no", 1: "yes"})))[0] == "classify"
