@@ -24,12 +24,12 @@ def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Pa
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"body": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(TEXTS)))
     folder = made(seed=7)
-    command = ["search", "-m", str(folder), "dog", "tea", "--in", str(vectors), "--format", "jsonl", "--top-k", "2"]
+    command = ["search", "-m", str(folder), "dog", "tea", "-i", str(vectors), "--format", "jsonl", "--top-k", "2"]
     plain = library.search(["dog", "tea"], vectors, model=folder, top_k=2)
     assert plain == bertcli(*command).records
     assert [record["query"] for record in plain] == ["dog", "tea"]
     assert [list(hit) for hit in plain[0]["nearest"]] == [["row", "score"]] * 2
-    fields = ["--texts", str(texts), "--column", "body", "--id-column", "id"]
+    fields = ["-i", str(texts), "--column", "body", "--id-column", "id"]
     model = library.load(folder)
     told = library.search(["dog", "tea"], vectors, model=model, texts=texts, column="body", id_column="id", top_k=2)
     assert told == bertcli(*command, *fields).records

@@ -132,21 +132,21 @@ FIRST_RUNS = {
     "encode": [
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
-        ["search", "tea", "--in", "v.npy", "--texts", "texts.txt", "--format", "json"],
+        ["search", "tea", "-i", "v.npy", "-i", "texts.txt", "--format", "json"],
     ],
     "encode into the other formats": [
         ["encode", "-i", "texts.csv", "-o", "v.npz"],
         ["encode", "-i", "texts.jsonl", "-o", "v.safetensors", "--dtype", "int8"],
         ["encode", "-i", "texts.txt", "-o", "v.parquet"],
         ["encode", "-i", "texts.txt", "-o", "v.jsonl"],
-        ["search", "tea", "--in", "v.npz", "--format", "json"],
-        ["search", "tea", "--in", "v.safetensors", "--format", "json"],
-        ["search", "tea", "--in", "v.parquet", "--format", "json"],
+        ["search", "tea", "-i", "v.npz", "--format", "json"],
+        ["search", "tea", "-i", "v.safetensors", "--format", "json"],
+        ["search", "tea", "-i", "v.parquet", "--format", "json"],
     ],
     "encode over what is there": [
         ["encode", "-i", "texts.txt", "-o", "v.npy"],
         ["encode", "-i", "texts.csv", "-o", "v.npy", "--dtype", "float16"],
-        ["search", "tea", "--in", "v.npy", "--format", "json"],
+        ["search", "tea", "-i", "v.npy", "--format", "json"],
     ],
     "encode --resume": [
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],

@@ -22,9 +22,7 @@ class ClassifiedModelOptions(ModelOptions):
         return {**super().load_arguments(sample, note), "classifier": self.classifier}
 
 
-def refuse_several(models: list[str] | None, classifier: str | None, adapter: str | None) -> None:
-    """Refuse several models with a classifier or an adapter, which fits one. Wrong usage is a typer.BadParameter."""
+def refuse_several(models: list[str] | None, classifier: str | None) -> None:
+    """Refuse several models with a classifier, which fits one. Wrong usage is a typer.BadParameter."""
     if classifier is not None and len(models or ()) > 1:
         raise wrong("--classifier", "a classifier is for one model: give -m once.")
-    if adapter is not None and len(models or ()) > 1:
-        raise wrong("--adapter", "an adapter is for one model: give -m once.")

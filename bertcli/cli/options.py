@@ -108,11 +108,10 @@ class ModelOptions:
 
     panel: ClassVar = "Model"
     model: str | None = option(
-        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub (NAME@REVISION: of a branch, tag or commit). "
-        "(default: a bundled model, if one fits)",
+        None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub (NAME@REVISION: of a branch, tag or commit; "
+        "BASE+ADAPTER: with an adapter, LoRA of peft). (default: a bundled model, if one fits)",
         "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
     )  # fmt: skip
-    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes the model.")
 
     def load_arguments(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
         """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
@@ -120,7 +119,6 @@ class ModelOptions:
             logger.info(note, sample)
         return {
             "model": sample if self.model is None else self.model,
-            "adapter": self.adapter,
             **self.fetching,
         }
 

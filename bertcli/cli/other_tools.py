@@ -3,6 +3,7 @@
 # Of an option that a command does not have.
 MEANT_OPTIONS = {
     "--batch-size": "texts are put into batches by their numbers of tokens, so there is nothing to set",
+    "--adapter": "an adapter is written after the model's name: -m BASE+ADAPTER",
     "--revision": "a branch, tag or commit is written after the model's name: -m NAME@REVISION",
 }
 

@@ -55,8 +55,9 @@ def task_of_prompt(name: str | None, tasks: Iterable[str]) -> str | None:
 def adapter_needed(model: str, tasks: Sequence[str]) -> BertcliError:
     """Make the error for a model that was opened without a task."""
     return BertcliError(
-        f"{model} has an adapter for each task, and none of its own: choose --adapter {', '.join(tasks)}; "
-        f"or a prompt's name with its task (--prompt-name {tasks[0]}.query)."
+        f"{model} has an adapter for each task, and none of its own: choose one "
+        f"as in NAME+{tasks[0]} ({', '.join(tasks)}), or a prompt's name with its task "
+        f"(--prompt-name {tasks[0]}.query)."
     )
 
 

@@ -73,7 +73,7 @@ def _find_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Compa
     """Find an adapter to apply to a model. Errors: for what is no adapter, and a model that is an adapter itself."""
     other = find(adapter)
     if not has_adapter(other):
-        raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: use another with --adapter.")
+        raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: give another.")
     if has_adapter(folder):
         raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
     return Companions(folder.path, adapter=other)
@@ -99,7 +99,7 @@ def _find_base(folder: Folder, model: str, find: Find) -> Companions:
     try:
         base = find(name, revision=settings.revision)
     except BertcliError as error:
-        raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE --adapter {model}.") from None
+        raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE+{model}.") from None
     if has_adapter(base):
         raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
     if folder.has(MODULES_FILE):

@@ -78,7 +78,7 @@ def test_classify_gives_the_scores_of_peft(tmp_path: Path, name: str) -> None:
     base, adapter = write_lora(tmp_path, name)
     write_numbers(base)
     labels = len(RECORDED[name][0])
-    arguments: list[Any] = ["-m", base, "--adapter", adapter, *SENTENCES, "--top-k", labels, "--format", "json"]
+    arguments: list[Any] = ["-m", f"{base}+{adapter}", *SENTENCES, "--top-k", labels, "--format", "json"]
     result = run("classify", *arguments)
     assert result.status == 0, result.error
     for record, logits in zip(json.loads(result.out), np.array(RECORDED[name]), strict=True):
@@ -92,7 +92,7 @@ def test_classify_gives_the_scores_of_peft(tmp_path: Path, name: str) -> None:
 def test_encode_gives_the_vectors_of_peft(tmp_path: Path, name: str) -> None:
     base, adapter = write_lora(tmp_path, name)
     write_numbers(base)
-    arguments: list[Any] = ["-m", base, "--adapter", adapter, *SENTENCES, "--pooling", "mean", "--format", "jsonl"]
+    arguments: list[Any] = ["-m", f"{base}+{adapter}", *SENTENCES, "--pooling", "mean", "--format", "jsonl"]
     vectors = [record["embedding"] for record in run("encode", *arguments).records]
     expected = np.array(RECORDED[name]).mean(axis=1)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
@@ -106,9 +106,7 @@ def test_fill_mask_reads_the_decoder_that_the_base_had(tmp_path: Path, name: str
     write_numbers(base)
     arguments: list[Any] = [
         "-m",
-        base,
-        "--adapter",
-        adapter,
+        f"{base}+{adapter}",
         SENTENCES[0],
         "--targets",
         "t3,t14,t25",
@@ -140,7 +138,7 @@ def test_a_head_whose_first_layer_nobody_trained_is_named(
     monkeypatch.setitem(CASES, "half a head", case)
     base, adapter = write_lora(tmp_path, "half a head")
     write_numbers(base)
-    result = run("classify", "-m", base, "--adapter", adapter, SENTENCES[0])
+    result = run("classify", "-m", f"{base}+{adapter}", SENTENCES[0])
     assert result.status == 1
     assert f"{adapter} lacks {lacking}, as its base does: train it with modules_to_save." in result.error
 
@@ -151,7 +149,7 @@ def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
     result = run("classify", "-m", adapter, "tea", "--format", "json")
     assert result.status == 0
     assert f"Note: {adapter} is an adapter (LoRA) of {base}." in result.err
-    assert run("classify", "-m", base, "--adapter", adapter, "tea", "--format", "json").out == result.out
+    assert run("classify", "-m", f"{base}+{adapter}", "tea", "--format", "json").out == result.out
     differing = run("diff", base, "--versus", adapter, "tea", "--format", "json").out
     assert "encoder.layers.0.attention.query.weight" in differing
     assert run("tokenize", "-m", adapter, "tea").out == run("tokenize", "-m", base, "tea").out
@@ -190,14 +188,14 @@ def test_names_of_labels_are_the_base_s_where_an_adapter_has_as_many(
 def test_a_run_knows_its_adapter(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
     (tmp_path / "in.txt").write_text("tea\n" * 5)
-    words: list[Any] = ["encode", "-m", base, "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy", "--resume"]
-    assert run(*words, "--adapter", adapter).status == 0
-    assert "v.npy is complete" in run(*words, "--adapter", adapter).err
-    assert "v.npy is complete" not in run(*words).err
+    words: list[Any] = ["encode", "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy", "--resume", "-m"]
+    assert run(*words, f"{base}+{adapter}").status == 0
+    assert "v.npy is complete" in run(*words, f"{base}+{adapter}").err
+    assert "v.npy is complete" not in run(*words, base).err
     file = tmp_path / "vectors.npz"
-    assert run("encode", "-m", base, "--adapter", adapter, "tea", "-o", file).status == 0
-    assert run("search", "-m", base, "--adapter", adapter, "tea", "--in", file).status == 0
-    assert "was made by another model" in run("search", "-m", base, "tea", "--in", file).error
+    assert run("encode", "-m", f"{base}+{adapter}", "tea", "-o", file).status == 0
+    assert run("search", "-m", f"{base}+{adapter}", "tea", "-i", file).status == 0
+    assert "was made by another model" in run("search", "-m", base, "tea", "-i", file).error
 
 
 @pytest.mark.parametrize("modules", [False, True])
@@ -218,7 +216,7 @@ def test_an_adapter_with_a_tokenizer_of_its_own_is_read_with_that(tmp_path: Path
     model = bertcli.load(adapter)
     vector = model.outputs([[5, 17]]).hidden[0].mean(axis=0)
     np.testing.assert_allclose(model.encode(["t5 t17"])[0], vector, atol=1e-6)
-    chosen = run("encode", "-m", base, "--adapter", adapter, "t5 t17", "--format", "jsonl").records[0]["embedding"]
+    chosen = run("encode", "-m", f"{base}+{adapter}", "t5 t17", "--format", "jsonl").records[0]["embedding"]
     np.testing.assert_allclose(chosen, vector, atol=1e-6)
 
 
@@ -307,7 +305,7 @@ def test_of_several_patterns_that_fit_the_first_counts(tmp_path: Path) -> None:
         folder.mkdir()
         base, adapter = write_lora(folder, "bert", alpha_pattern=patterns)
         write_numbers(base)
-        (record,) = run("encode", "-m", base, "--adapter", adapter, SENTENCES[0], "--format", "jsonl").records
+        (record,) = run("encode", "-m", f"{base}+{adapter}", SENTENCES[0], "--format", "jsonl").records
         vectors.append(record["embedding"])
     assert vectors[0] == vectors[1]
     assert np.abs(np.subtract(vectors[0], vectors[2])).max() > 1e-4

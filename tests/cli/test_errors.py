@@ -287,9 +287,7 @@ def test_errors_help_is_not_cut_in_a_terminal_of_80_columns(command: str) -> Non
     assert {*examples(command)} <= {line.strip() for line in lines}
 
 
-NEEDS_MORE = re.compile(
-    r" -m | -i |--in |--config|\||my-|\.svg|doctor|serve|evaluate"
-)  # than what is bundled, or do not end
+NEEDS_MORE = re.compile(r" -m | -i |--config|\||my-|\.svg|doctor|serve|evaluate")  # than what is bundled, or do not end
 
 
 @pytest.mark.parametrize("example", [line for line in examples() if not NEEDS_MORE.search(line)])

@@ -219,12 +219,12 @@ EXEMPT = {
     "--help --debug --workers --threads": "a result is the same with any of them",
     "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine": "test_engine_command.py",
-    "--model --adapter --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
+    "--model --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
     "--output --format --resume --keep-going --save --dtype":
         "test_every_output.py, test_resume.py, test_shards.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
-    "--in --texts --index": "test_search_command.py, test_search_files.py",
+    "--index": "test_search_command.py, test_search_files.py",
     "--labels --nested": "test_gliner.py",
     "--head": "models here have one",
 }  # fmt: skip

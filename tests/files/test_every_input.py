@@ -213,7 +213,7 @@ def test_every_input_file_may_hold_queries(form: str, made: Made, tmp_path: Path
     model, vectors, file = made(**MASKED), tmp_path / "v.npy", tmp_path / f"queries{form}"
     assert bertcli("encode", "-m", model, *WORDS, "-o", vectors).status == 0
     file.write_bytes(content(form, TEXTS, "text"))
-    search = ("search", "-m", model, "--in", vectors, "--format", "json")
+    search = ("search", "-m", model, "-i", vectors, "--format", "json")
     found = bertcli(*search, "--query-file", file)
     assert [record["query"] for record in json.loads(found.out)] == [*TEXTS]
     assert found.out == bertcli(*search, *TEXTS).out

@@ -176,7 +176,7 @@ DOORS = [
         endings=(*TABLES, *ARRAYS),
     ),
     Door("similarity", TEXTS, cosines, {"text": visible, "1": four}, endings=(*TABLES, *ARRAYS)),
-    Door("search", ("hot tea", "--in", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
+    Door("search", ("hot tea", "-i", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
     Door("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, checkpoint={"head": "classifier"}),
     Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "id": str, "sequence": visible}),
     Door("score", TEXTS, likely, {"token": str, "log_prob": four}),

@@ -39,7 +39,7 @@ WRITING: list[tuple[list[str], str]] = [
     (["neighbors", "king", "-o"], "out.json"),
     (["similarity", TEXT, "tea", "-o"], "out.json"),
     (["similarity", TEXT, "tea", "-o"], "out.npy"),
-    (["search", "tea", "--in", "vectors.npy", "-o"], "out.csv"),
+    (["search", "tea", "-i", "vectors.npy", "-o"], "out.csv"),
     (["export", "--no-check", "-o"], "out.onnx"),
     (["evaluate", "labelled.csv", "-m", "CLASSIFIER", "-o"], "out.html"),
     (["rank", "tea", "hot tea", "-m", "RANKER", "-o"], "out.csv"),

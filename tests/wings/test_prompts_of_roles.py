@@ -59,7 +59,7 @@ def test_one_query_has_one_score_with_each_document(tmp_path: Path, monkeypatch:
     assert by_text(command(*asked, "-i", "t.txt").records) == pytest.approx(expected, abs=1e-5)
     encoding = ("encode", "-m", folder, "-i", "t.txt")
     assert command(*encoding, "--prompt-name", "document", "-o", "d.npy").status == 0
-    (found,) = command(*asked, "--in", "d.npy", "--texts", "t.txt").records
+    (found,) = command(*asked, "-i", "d.npy", "-i", "t.txt").records
     assert by_text(found["nearest"]) == pytest.approx(expected, abs=1e-5)
     (found,) = bertcli.search(QUERY, "d.npy", model=model, texts="t.txt")
     assert by_text(found["nearest"]) == pytest.approx(expected, abs=1e-5)
@@ -89,7 +89,7 @@ def test_vectors_without_their_prompt_are_named(tmp_path: Path, monkeypatch: pyt
     Path("t.txt").write_text("\n".join(TEXTS))
     assert command("encode", "-m", folder, "-i", "t.txt", "-o", "plain.npy").status == 0
     assert command("encode", "-m", folder, "-i", "t.txt", "-o", "q.npy", "--prompt-name", "query").status == 0
-    ran = command("search", QUERY, "-m", folder, "--in", "plain.npy")
+    ran = command("search", QUERY, "-m", folder, "-i", "plain.npy")
     assert ran.status == 0
     assert "plain.npy was made without a prompt, and " in ran.err
     assert "has 'a page that says: ' for documents: encode the texts again with --prompt-name document" in ran.err
@@ -100,7 +100,7 @@ def test_vectors_without_their_prompt_are_named(tmp_path: Path, monkeypatch: pyt
     assert "q.npy was made with the prompt 'question about the river: '" in error
     # A model without prompts expects none.
     assert command("encode", "-i", "t.txt", "-o", "own.npy").status == 0
-    assert "prompt" not in command("search", QUERY, "--in", "own.npy").err
+    assert "prompt" not in command("search", QUERY, "-i", "own.npy").err
 
 
 def test_sparse_vectors_have_these_prompts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

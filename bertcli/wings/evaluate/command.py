@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.classifier import refuse_several
 from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -97,7 +96,6 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
     confidence and accuracy in 15 bins. brier: mean squared error of probabilities.
     accuracy@50%: accuracy on the most confident half.
     """
-    refuse_several(models.model, None, models.adapter)
     report.check()
     from bertcli.wings.evaluate.evaluation import check_bound
     from bertcli.wings.evaluate.evaluation import evaluate as evaluation_of
@@ -147,7 +145,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     classifiers = Classifiers(models.classifier or ())
     opened: list[str] = []
     for name in names:
-        options = ModelOptions(model=name, adapter=models.adapter)
+        options = ModelOptions(model=name)
         model = classifiers.put_on(open_as(Model, options, sample, engine))
         opened.append(model.name)
         if len(opened) == len(names):

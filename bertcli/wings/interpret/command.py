@@ -134,7 +134,6 @@ class BothModels(ModelOptions):
     versus: str | None = option(
         None, "OTHER", "The other model, or a .npz or .safetensors file of arrays (trace -o).", panel="Model"
     )
-    adapter: str | None = option(None, "DIR|HUB_ID", "An adapter (LoRA of peft) that changes OTHER.")
 
 
 def command_parts(name: str) -> CommandParts:
@@ -254,7 +253,7 @@ def _of_two_models(
     model = LoadedModel.load(models.model, **models.fetching)
     other: str | LoadedModel = models.versus
     if ending_of(models.versus) not in SEVERAL or Path(models.versus).is_dir():
-        other = LoadedModel.load(models.versus, adapter=models.adapter, **models.fetching)
+        other = LoadedModel.load(models.versus, **models.fetching)
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")

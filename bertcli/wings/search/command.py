@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import (
@@ -16,13 +16,13 @@ from bertcli.cli.options import (
     ModelOptions,
     argument,
     given_options,
-    id_column_option,
     refuse,
     wrong,
 )
 from bertcli.cli.output import OutputOptions, write_results
 from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
+from bertcli.files.formats import ending_of
 from bertcli.files.texts import STANDARD_INPUT
 from bertcli.report.encodable import encodable
 from bertcli.report.shades import Mark, print_marked, shows_shades
@@ -55,6 +55,8 @@ FILE_COLUMNS = (
 )
 FAINT = 0.25  # words whose idf is below this share of the query's rarest word are not shaded
 LINES = 3  # of a hit's text on a terminal
+PARQUET = ".parquet"
+STORED = (".npy", ".npz", ".safetensors", PARQUET)  # endings of vectors
 logger = logging.getLogger("bertcli")
 
 
@@ -68,20 +70,20 @@ class SearchOptions:
     )
     top_k: int = option(10, "K", "How many hits per query. (default: 10)", least=1)
     min_score: float | None = option(None, "SCORE", "Leave out hits with a score below this.")
-    column: str | None = option(
-        None, "NAME", "The field that holds the text, of rows in -i or --texts. (default: text)"
-    )
+    column: str | None = option(None, "NAME", "The field that holds the text, of rows in -i. (default: text)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SearchedFiles:
-    """The files that are searched."""
+    """What is searched: files of texts, or stored vectors, as the first file's ending says."""
 
-    panel: ClassVar = "Search in files"
+    panel: ClassVar = "Search in"
     input: list[str] | None = option(
         None, "FILE",
         "Search in this file: the lines of .txt, the paragraphs of .md with their headings, the rows of .csv, .tsv and "
-        ".jsonl, or a .gz of these; repeat for more files, or give a quoted pattern ('docs/**/*.md').",
+        ".jsonl, or a .gz of these; repeat for more files, or give a quoted pattern ('docs/**/*.md'). Or among the "
+        "vectors that encode wrote: .npy, .npz, .safetensors or .parquet; a second -i names the texts that they were "
+        "made of, to show them (.parquet may hold them).",
         "-i", "--input",
     )  # fmt: skip
     index: str | None = option(
@@ -100,38 +102,22 @@ class SearchedFiles:
         "-l",
         "--files-with-matches",
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SearchedVectors:
-    """The stored vectors that are searched."""
-
-    panel: ClassVar = "Search in vectors"
-    vectors: str | None = option(
-        None, "FILE", "The vectors to look in, as encode writes them: .npy, .npz, .safetensors or .parquet.", "--in",
-    )  # fmt: skip
-    texts: list[str] | None = option(
-        None, "FILE", "The texts that the vectors were made of, to show them; .parquet files may hold them already."
+    id_column: str | None = option(
+        None, "NAME", "The field that identifies a text of stored vectors; it is copied to the output."
     )
-    id_column: str | None = id_column_option()
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Texts(InputOptions):
-    """The texts that the vectors were made of."""
-
-    input: list[str] | None = option(None, "", "", "--texts")
+    @property
+    def vectors(self) -> str | None:
+        """The file of stored vectors, if the first file is one."""
+        first = (self.input or [""])[0]
+        return first if ending_of(first) in STORED else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryOptions(EncodeOptions):
     """The options with which a query is encoded."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers", "layer", "normalize", "truncate_dim")
-    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
-        "auto", "MODE", "How tokens become one vector. auto: as the file's vectors were made (default); mean, cls, "
-        "max, lasttoken, pooler.",
-    )  # fmt: skip
+    not_offered: ClassVar[tuple[str, ...]] = ("workers", "layer", "normalize", "truncate_dim", "pooling")
     chunk: None = field(default=None, init=False)
     keep_going: bool = field(default=False, init=False)
 
@@ -139,7 +125,6 @@ class QueryOptions(EncodeOptions):
 def search(
     where: SearchOptions,
     files: SearchedFiles,
-    vectors: SearchedVectors,
     model: ModelOptions,
     output: OutputOptions,
     engine: EngineOptions,
@@ -151,8 +136,8 @@ def search(
     bertcli search "a hot drink" -i corpus.jsonl --index corpus.index --hybrid
     bertcli search "tea" "coffee" -i menu.csv --column dish --format jsonl
     bertcli encode -i corpus.jsonl -o vectors.parquet
-    bertcli search "a hot drink" --in vectors.parquet
-    bertcli search --query-file questions.txt --in vectors.npy -o hits.jsonl
+    bertcli search "a hot drink" -i vectors.parquet
+    bertcli search --query-file questions.txt -i vectors.npy -o hits.jsonl
 
     Search in files (-i). The lines of .txt, the paragraphs of .md and the rows of
     .csv, .tsv and .jsonl are encoded and compared with the query; a long one in parts
@@ -163,10 +148,10 @@ def search(
     --hybrid no passage has all words of the query. Prompts apply to the query; by
     default they are the model's own.
 
-    Search among vectors (--in). The file records how its vectors were made, and the
-    query is encoded in the same way; --pooling, --layer and the like are not needed,
-    and different ones are refused, as are vectors of another model. The settings of
-    a .npy file are in FILE.npy.settings.json: keep both together. For a part of a
+    Search among vectors (-i vectors.npy). The file records how its vectors were
+    made, and the query is encoded in the same way; vectors of another model are
+    refused. The settings of a .npy file are in FILE.npy.settings.json: keep both
+    together. For a part of a
     text (encode --chunk) the hit has index, chunk, start and end.
     For a model with a prompt for documents encode them with it (--prompt-name
     document): a note says where stored vectors were made without it.
@@ -180,19 +165,23 @@ def search(
     """
     if not where.queries and where.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
-    if files.input and vectors.vectors is not None:
-        raise wrong("--in", "give files to search in (-i) or vectors (--in), not both.")
-    if not files.input and vectors.vectors is None:
-        raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (--in).")
-    if files.input:
-        refuse(vectors, ("--texts", "--id-column"), "this is for vectors (--in): leave it out with -i.")
+    if not files.input:
+        raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (-i vectors.npy).")
+    if files.vectors is None:
+        refuse(files, ["--id-column"], "this is for stored vectors: leave it out with files of texts.")
     else:
-        refuse(files, given_options(files), "this is for files of text: give them with -i, and not --in.")
+        only_texts = [name for name in given_options(files) if name not in ("--input", "--id-column")]
+        refuse(files, only_texts, f"this is for files of texts, and {files.vectors} has vectors: leave it out.")
+    further = [name for name in files.input[1:] if ending_of(name) in STORED]
+    if files.vectors is not None:
+        further = [name for name in further if ending_of(name) != PARQUET]  # which may hold texts, too
+    if further:
+        raise wrong("--input", f"{further[0]} has vectors: name one such file, first, then the files of its texts.")
     output.check()
-    if files.input:
+    if files.vectors is None:
         _search_files(where, files, model, output, engine, options)
     else:
-        _search_vectors(where, vectors, model, output, engine, options)
+        _search_vectors(where, files, model, output, engine, options)
 
 
 def _queries(where: SearchOptions) -> list[str]:
@@ -212,7 +201,7 @@ def _queries(where: SearchOptions) -> list[str]:
 
 def _search_vectors(
     where: SearchOptions,
-    vectors: SearchedVectors,
+    files: SearchedFiles,
     model: ModelOptions,
     output: OutputOptions,
     engine: EngineOptions,
@@ -220,13 +209,14 @@ def _search_vectors(
 ) -> None:
     from bertcli.files.search import open_vectors
 
-    stored = open_vectors(str(vectors.vectors))
-    source = _source(stored, where, vectors, output)
+    stored = open_vectors(str(files.vectors))
+    texts = (files.input or [])[1:]
+    source = _source(stored, texts, where, files, output)
     queries = _queries(where)
     from bertcli.wings.search.stored import found
 
     opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
-    records = found(opened, queries, stored, source, options, where.top_k, whole=bool(vectors.texts))
+    records = found(opened, queries, stored, source, options, where.top_k, whole=bool(texts))
     columns = [column for column in COLUMNS if column not in OF_CHUNKS or column.name in stored.arrays]
     if where.min_score is not None:
         for record in records:
@@ -236,17 +226,16 @@ def _search_vectors(
 
 
 def _source(
-    stored: "StoredVectors", where: SearchOptions, vectors: SearchedVectors, output: OutputOptions
+    stored: "StoredVectors", texts: list[str], where: SearchOptions, files: SearchedFiles, output: OutputOptions
 ) -> "Texts | None":
-    """The texts of the rows: those of --texts, else those stored with the vectors in a Parquet file."""
+    """The texts of the rows: those of the further files, else those stored with the vectors in a Parquet file."""
     from bertcli.wings.search.stored import stored_texts
 
-    if vectors.texts:
-        texts = _Texts(None, vectors.texts, column=where.column)
-        return read_texts(texts, output, vectors.id_column, keep_going=True)
+    if texts:
+        return read_texts(InputOptions(None, texts, column=where.column), output, files.id_column, keep_going=True)
     for name in ("--column", "--id-column"):
-        if name in (*given_options(where), *given_options(vectors)):
-            raise wrong(name, "this names a field of the texts: give their file with --texts.")
+        if name in (*given_options(where), *given_options(files)):
+            raise wrong(name, "this names a field of the texts: give their file with a second -i.")
     return stored_texts(stored)
 
 

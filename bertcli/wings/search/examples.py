@@ -8,4 +8,4 @@ from bertcli.tasks.examples import Example, Subject
 def examples(subject: Subject) -> Iterator[Example]:
     """Yield a search among vectors that the model made."""
     if subject.runs("encode"):
-        yield Example("search", ["a hot drink", "--in", "vectors.parquet"])
+        yield Example("search", ["a hot drink", "-i", "vectors.parquet"])

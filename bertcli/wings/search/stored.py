@@ -154,5 +154,7 @@ def _texts(source: Texts, numbers: Collection[int], count: int, contents: str) -
         if number - 1 in numbers:
             texts[number - 1] = text
     if number != count:
-        raise BertcliError(f"{contents} and --texts {number_of(number, 'text')}: give the file it was made from.")
+        raise BertcliError(
+            f"{contents} and its texts' file {number_of(number, 'text')}: give the file it was made from."
+        )
     return texts

@@ -104,7 +104,7 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
     given_models = models_given(models.model)
-    refuse_several(given_models, models.classifier, models.adapter)
+    refuse_several(given_models, models.classifier)
     from bertcli.engine.threads import thread_count
     from bertcli.tasks.running.batches import BATCH_TOKENS
     from bertcli.wings.serve.run import serve as run
@@ -121,7 +121,6 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
         one = replace(
             ClassifiedModelOptions(),
             model=name if given_models else None,
-            adapter=models.adapter,
             classifier=models.classifier,
         )
         opened.append(Served(_opened(one, engine, several), public))

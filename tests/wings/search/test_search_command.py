@@ -37,9 +37,7 @@ def test_search_text_finds_itself(ending: str, dtype: str, model: Path, corpus: 
         pytest.importorskip("pyarrow")
     vectors = tmp_path / f"v.{ending}"
     assert bertcli("encode", "-m", model, "-i", corpus, "-o", vectors, "--dtype", dtype).status == 0
-    result = bertcli(
-        "search", "-m", model, *TEXTS, "--in", vectors, "--texts", corpus, "--format", "jsonl", "--top-k", "2"
-    )
+    result = bertcli("search", "-m", model, *TEXTS, "-i", vectors, "-i", corpus, "--format", "jsonl", "--top-k", "2")
     assert [record["query"] for record in result.records] == TEXTS
     for i, record in enumerate(result.records):
         assert len(record["nearest"]) == 2
@@ -50,7 +48,7 @@ def test_search_text_finds_itself(ending: str, dtype: str, model: Path, corpus: 
 
 def test_search_scores_are_the_cosines(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
-    result = bertcli("search", "-m", model, TEXTS[1], "--in", tmp_path / "v.npy", "--format", "json")
+    result = bertcli("search", "-m", model, TEXTS[1], "-i", tmp_path / "v.npy", "--format", "json")
     (record,) = json.loads(result.out)
     vectors = np.load(tmp_path / "v.npy").astype(np.float64)
     cosines = vectors @ vectors[1] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[1])
@@ -71,14 +69,14 @@ def test_search_compares_as_the_folder_says(how: str, made: Made, corpus: Path, 
     for ending, dtype, tolerance in ((".npy", "float32", 1e-5), (".npz", "int8", 0.5), (".safetensors", "int8", 0.5)):
         file = tmp_path / f"{dtype}{ending}"
         assert bertcli("encode", "-m", model, "-i", corpus, "--dtype", dtype, "-o", file).status == 0
-        result = bertcli("search", "-m", model, TEXTS[1], "--in", file, "--format", "json")
+        result = bertcli("search", "-m", model, TEXTS[1], "-i", file, "--format", "json")
         assert f"vectors are compared by {how}, as the checkpoint specifies" in result.err
         (record,) = json.loads(result.out)
         found = {hit["row"]: hit["score"] for hit in record["nearest"]}
         assert [found[i] for i in range(len(TEXTS))] == pytest.approx(expected.tolist(), abs=tolerance)
     file = tmp_path / "v.npy"
     assert bertcli("encode", "-m", model, "-i", corpus, "--dtype", "int8", "-o", file).status == 0
-    error = bertcli("search", "-m", model, TEXTS[1], "--in", file).error
+    error = bertcli("search", "-m", model, TEXTS[1], "-i", file).error
     assert "has int8 rows without their scales" in error
     assert f"compares vectors by {how}; these are cosines" in bertcli("similarity", "-m", model, *TEXTS).err
 
@@ -90,9 +88,9 @@ def test_search_ids_and_tables(model: Path, corpus: Path, tmp_path: Path) -> Non
         "-m",
         model,
         TEXTS[3],
-        "--in",
+        "-i",
         tmp_path / "v.npy",
-        "--texts",
+        "-i",
         corpus,
     )
     hit = bertcli(*found, "--id-column", "id", "--format", "jsonl").records[0]["nearest"][0]
@@ -105,19 +103,20 @@ def test_search_ids_and_tables(model: Path, corpus: Path, tmp_path: Path) -> Non
 def test_search_parquet_brings_its_own_texts(model: Path, corpus: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.parquet", "--id-column", "id")
-    result = bertcli("search", "-m", model, TEXTS[0], "--in", tmp_path / "v.parquet", "--format", "jsonl")
+    result = bertcli("search", "-m", model, TEXTS[0], "-i", tmp_path / "v.parquet", "--format", "jsonl")
     assert result.records[0]["nearest"][0] | {"score": 1} == {"row": 0, "score": 1, "id": "n0", "text": TEXTS[0]}
 
 
 def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
-    find = ("search", "-m", model, "a", "--in")
-    assert "were made with --pooling" in bertcli(*find, tmp_path / "v.npy", "--pooling", "max").error
+    find = ("search", "-m", model, "a", "-i")
+    with pytest.raises(BertcliError, match="were made with --pooling"):
+        library.search("a", tmp_path / "v.npy", model=model, pooling="max")
     assert "is missing" in bertcli(*find, tmp_path / "gone.npy").error
     assert "the magic string is not correct" in bertcli(*find, _other(tmp_path)).error
     (tmp_path / "short.txt").write_text("a\n", encoding="utf-8")
-    message = bertcli(*find, tmp_path / "v.npy", "--texts", tmp_path / "short.txt").error
-    assert "has 5 rows and --texts 1 text:" in message
+    message = bertcli(*find, tmp_path / "v.npy", "-i", tmp_path / "short.txt").error
+    assert "has 5 rows and its texts' file 1 text:" in message
 
 
 def _other(folder: Path) -> Path:
@@ -129,14 +128,14 @@ def _other(folder: Path) -> Path:
     "arguments",
     [
         ["a"],
-        ["--in", "v.npy"],
-        ["a", "--in", "v.npy", "--column", "body"],
-        ["a", "--in", "v.npy", "--id-column", "id"],
-        ["a", "--in", "v.npy", "--pooling", "none"],
-        ["a", "--in", "v.npy", "--chunk", "8"],
-        ["a", "--in", "v.npy", "--keep-going"],
-        ["a", "--in", "v.npy", "--resume"],
-        ["a", "--in", "v.npy", "--top-k", "0"],
+        ["-i", "v.npy"],
+        ["a", "-i", "v.npy", "--column", "body"],
+        ["a", "-i", "v.npy", "--id-column", "id"],
+        ["a", "-i", "v.npy", "--pooling", "none"],
+        ["a", "-i", "v.npy", "--chunk", "8"],
+        ["a", "-i", "v.npy", "--keep-going"],
+        ["a", "-i", "v.npy", "--resume"],
+        ["a", "-i", "v.npy", "--top-k", "0"],
     ],
 )
 def test_search_wrong_usage(arguments: list[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +148,7 @@ def test_search_wrong_usage(arguments: list[str], model: Path, tmp_path: Path, m
 def test_search_shows_ten_rows_unless_told(model: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, *map(str, range(30)), "-o", tmp_path / "v.npy")
     for more, count in (([], 10), (["--top-k", "12"], 12), (["--top-k", "99"], 30)):
-        found = bertcli("search", "-m", model, "7", "--in", tmp_path / "v.npy", "--format", "jsonl", *more)
+        found = bertcli("search", "-m", model, "7", "-i", tmp_path / "v.npy", "--format", "jsonl", *more)
         assert len(found.records[0]["nearest"]) == count
 
 
@@ -157,7 +156,7 @@ def test_search_encode_shows_at_most_37_options() -> None:
     lines = bertcli("encode", "--help").out.splitlines()
     options = [name for line in lines for name in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", line)]
     assert "--pooling" in options
-    assert len({*options} - {"--help", "--adapter"}) <= 37  # it came with a capability of its own
+    assert len({*options} - {"--help"}) <= 37  # it came with a capability of its own
     assert not {"--query", "--query-file", "--against", "--similarity"} & {*options}
 
 
@@ -165,7 +164,7 @@ def test_search_skips_what_was_skipped_when_encoding(made: Made, tmp_path: Path)
     source, vectors = tmp_path / "in.jsonl", tmp_path / "v.npy"
     source.write_text('{"text": "a cat"}\nnonsense\n{"text": "tea"}\n')
     bertcli("encode", "-m", made(), "-i", source, "-o", vectors, "--keep-going")
-    found = bertcli("search", "-m", made(), "tea", "--in", vectors, "--texts", source, "--format", "jsonl")
+    found = bertcli("search", "-m", made(), "tea", "-i", vectors, "-i", source, "--format", "jsonl")
     assert found.records[0]["nearest"][0] == {"row": 2, "score": pytest.approx(1, abs=1e-6), "text": "tea"}
 
 
@@ -176,7 +175,7 @@ def test_search_says_in_a_line_what_numpy_warns_of_python_2(model: Path, tmp_pat
         b"{'descr': '<f4', 'fortran_order': False, 'shape': (1L, 32L), }\n",
     )
     file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(128))
-    done = bertcli("search", "-m", model, "tea", "--in", file)
+    done = bertcli("search", "-m", model, "tea", "-i", file)
     assert done.status == 0
     assert "\nWarning: Reading `.npy` or `.npz` file required" in f"\n{done.err}"
     assert [line[:5] for line in done.err.splitlines()] == ["Warni", "Warni"]
@@ -203,10 +202,10 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
     assert bertcli(*made, "-o", vectors).status == 0
     queries = [chunk["text"] for chunk in chunks]
     for more in (
-        ["--texts", str(source), "--id-column", "id"],
-        [] if ending == "parquet" else ["--texts", str(source)],
+        ["-i", str(source), "--id-column", "id"],
+        [] if ending == "parquet" else ["-i", str(source)],
     ):
-        result = bertcli("search", "-m", model, *queries, "--in", vectors, *more, "--format", "json", "--top-k", "1")
+        result = bertcli("search", "-m", model, *queries, "-i", vectors, *more, "--format", "json", "--top-k", "1")
         for row, (chunk, record) in enumerate(zip(chunks, json.loads(result.out), strict=True)):
             (hit,) = record["nearest"]
             assert hit["score"] == pytest.approx(1, abs=1e-5)
@@ -218,8 +217,8 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
                 assert hit["text"] == chunk["text"]
     shorter = tmp_path / "short.jsonl"
     shorter.write_text('{"text": "the dog"}\n')
-    error = bertcli("search", "-m", model, "tea", "--in", vectors, "--texts", shorter).error
-    assert f"has {len(chunks)} rows of 3 texts and --texts 1 text:" in error
+    error = bertcli("search", "-m", model, "tea", "-i", vectors, "-i", shorter).error
+    assert f"has {len(chunks)} rows of 3 texts and its texts' file 1 text:" in error
 
 
 @pytest.mark.parametrize("ending", [".txt", ".jsonl"])
@@ -228,7 +227,7 @@ def test_search_takes_many_queries_from_a_file(ending: str, model: Path, corpus:
     file = tmp_path / f"queries{ending}"
     lines = [text if ending == ".txt" else json.dumps({"text": text}) for text in TEXTS[1:4]]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command: list[str | Path] = ["search", "-m", model, "--in", tmp_path / "v.npy", "--query-file", file]
+    command: list[str | Path] = ["search", "-m", model, "-i", tmp_path / "v.npy", "--query-file", file]
     command += ["--format", "jsonl"]
     assert [record["query"] for record in bertcli(*command).records] == TEXTS[1:4]
     several = bertcli(*command, TEXTS[0]).records
@@ -244,9 +243,9 @@ def test_search_refuses_vectors_of_another_model(ending: str, made: Made, model:
     file, other = tmp_path / f"v.{ending}", made(seed=8)
     bertcli("encode", "-m", model, *TEXTS, "-o", file)
     copied = shutil.copytree(model, tmp_path / "copied")
-    again = bertcli("search", "-m", copied, TEXTS[1], "--in", file, "--format", "jsonl")
+    again = bertcli("search", "-m", copied, TEXTS[1], "-i", file, "--format", "jsonl")
     assert again.records[0]["nearest"][0]["row"] == 1
-    result = bertcli("search", "-m", other, TEXTS[1], "--in", file)
+    result = bertcli("search", "-m", other, TEXTS[1], "-i", file)
     assert f"{file} was made by another model, '{model.name} " in result.error
     assert f"not by '{other.name} " in result.error
 
@@ -261,14 +260,17 @@ def test_search_makes_a_query_as_the_vectors_were_made(ending: str, model: Path,
     file = tmp_path / f"v.{ending}"
     encode = ("encode", "-m", model, "-i", corpus, *MADE_WITH, "-o", file)
     assert bertcli(*encode, "--prompt", "").status == 0
-    search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
-    for more in ((), ("--pooling", "cls")):
-        done = bertcli(*search, *more)
-        best = done.records[0]["nearest"][0]
-        assert (best["row"], best["score"]) == (3, pytest.approx(1, abs=1e-6))
-        assert "does not say" not in done.err
-    assert "were made with --pooling " in bertcli(*search, "--pooling", "max").error
-    assert bertcli(*search, "--prompt", "a query: ").records[0]["nearest"][0]["score"] < 0.9999
+    asked = ("search", "-m", model, TEXTS[3], "-i", file, "--format", "jsonl")
+    done = bertcli(*asked)
+    assert "does not say" not in done.err
+    for nearest in (
+        done.records[0]["nearest"],
+        library.search(TEXTS[3], file, model=model, pooling="cls")[0]["nearest"],
+    ):
+        assert (nearest[0]["row"], nearest[0]["score"]) == (3, pytest.approx(1, abs=1e-6))
+    with pytest.raises(BertcliError, match="were made with --pooling "):
+        library.search(TEXTS[3], file, model=model, pooling="max")
+    assert bertcli(*asked, "--prompt", "a query: ").records[0]["nearest"][0]["score"] < 0.9999
 
 
 def test_search_calls_a_linked_model_as_it_was_given(
@@ -278,10 +280,10 @@ def test_search_calls_a_linked_model_as_it_was_given(
     (tmp_path / "minilm").symlink_to(model)
     monkeypatch.chdir(tmp_path)
     assert bertcli("encode", "-m", "minilm", "-i", corpus, "-o", "v.npz").status == 0
-    error = bertcli("search", "-m", made(head="mlm", seed=5), "tea", "--in", "v.npz").error
+    error = bertcli("search", "-m", made(head="mlm", seed=5), "tea", "-i", "v.npz").error
     assert "v.npz was made by another model, 'minilm " in error
     monkeypatch.chdir(model)
-    assert bertcli("search", "-m", ".", "tea", "--in", tmp_path / "v.npz").status == 0
+    assert bertcli("search", "-m", ".", "tea", "-i", tmp_path / "v.npz").status == 0
 
 
 def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corpus: Path, tmp_path: Path) -> None:
@@ -298,7 +300,7 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
         "dtype": "float32",
         "chunk": None,
     }
-    search = ("search", "-m", model, TEXTS[3], "--in", file, "--format", "jsonl")
+    search = ("search", "-m", model, TEXTS[3], "-i", file, "--format", "jsonl")
     damaged: object
     for damaged in ([], 5, "[]", "5", {"pooling": "mean"}, {**settings, "layer": "2"}):
         note.write_text(json.dumps({**told, "settings": damaged}), encoding="utf-8")
@@ -321,7 +323,7 @@ def test_search_in_a_terminal_shows_a_table_where_it_fits(model: Path, tmp_path:
     source, file = tmp_path / "in.txt", tmp_path / "v.npy"
     source.write_text("hot tea\nthe dog\nthe cat\n")
     assert bertcli("encode", "-m", model, "-i", source, "-o", file).status == 0
-    search = ("search", "-m", model, "a cup", "the dog", "--in", file, "--texts", source)
+    search = ("search", "-m", model, "a cup", "the dog", "-i", file, "-i", source)
     whole = bertcli(*search).out
     assert whole.split()[:4] == ["query", "row", "score", "text"]
     assert bertcli(*search, environment={"COLUMNS": "80"}).out == whole
@@ -334,7 +336,7 @@ def test_search_shows_a_hit_in_four_lines_of_a_terminal(model: Path, tmp_path: P
     source, file = tmp_path / "in.jsonl", tmp_path / "v.npz"
     source.write_text("".join(json.dumps({"text": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(texts)))
     assert bertcli("encode", "-m", model, "-i", source, "-o", file, "--max-length", "40").status == 0
-    search = ("search", "-m", model, "a cup\x1b", "the dog", "--in", file, "--texts", source, "--id-column", "id")
+    search = ("search", "-m", model, "a cup\x1b", "the dog", "-i", file, "-i", source, "--id-column", "id")
     for width in (80, 40):
         shown = bertcli(*search, environment={"COLUMNS": str(width)}).out.split("\n")
         assert max(sum(1 + (c >= "中") for c in line if c != "…") + ("…" in line) for line in shown) <= width

@@ -20,6 +20,7 @@ from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
 
 import bertcli as library
+from bertcli.errors import BertcliError
 from bertcli.files.read.passages import passages_in
 from bertcli.files.texts import Texts
 from bertcli.folder.hub import sample
@@ -198,7 +199,7 @@ def test_search_files_min_score_leaves_out_hits(folder: Path) -> None:
     ]
     assert min(scores) < 0.3 < max(scores)
     assert bertcli("encode", "-i", "notes.txt", "-o", "v.npy").status == 0
-    (record,) = hits("a walk with the dog", "--in", "v.npy", "--min-score", "0.3")
+    (record,) = hits("a walk with the dog", "-i", "v.npy", "--min-score", "0.3")
     assert [hit["score"] for hit in record["nearest"]] == pytest.approx([s for s in scores if s >= 0.3], abs=1e-6)
 
 
@@ -276,10 +277,10 @@ def test_search_files_into_files(folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("-i", "notes.txt", "--in", "v.npy"),
-        ("-i", "notes.txt", "--texts", "notes.txt"),
-        ("--in", "v.npy", "--index", "x"),
-        ("--in", "v.npy", "--hybrid"),
+        ("-i", "notes.txt", "-i", "v.npy"),
+        ("-i", "notes.txt", "-i", "notes.txt"),
+        ("-i", "v.npy", "--index", "x"),
+        ("-i", "v.npy", "--hybrid"),
         (),
     ],
 )
@@ -349,7 +350,8 @@ def test_search_files_index_of_another_model_or_way_is_one_line(made: Made, fold
     assert bertcli(*search).status == 0
     kept = Path("notes.index").read_bytes()
     assert "was made by another model, bert-mini-sentence" in bertcli(*search, "-m", made(seed=7)).error
-    assert "was made with pooling 'mean', and this command has 'cls'" in bertcli(*search, "--pooling", "cls").error
+    with pytest.raises(BertcliError, match="was made with pooling 'mean', and this command has 'cls'"):
+        library.search_files("dog", "notes.txt", index="notes.index", pooling="cls")
     assert Path("notes.index").read_bytes() == kept
 
 
@@ -511,9 +513,11 @@ def test_search_files_index_of_sparse_vectors(folder: Path) -> None:
 
 def test_search_files_by_sparse_vectors_refuses_what_is_of_dense_ones(folder: Path) -> None:
     search = ("search", "dog", "-i", "notes.txt", "--sparse", "-m", write_bge_m3(folder / "bge-m3"))
-    assert "made as the model specifies: leave out --pooling." in bertcli(*search, "--pooling", "cls").error
+    with pytest.raises(BertcliError, match="made as the model specifies: leave out --pooling"):
+        library.search_files("dog", "notes.txt", model=folder / "bge-m3", sparse=True, pooling="cls")
+    assert bertcli(*search).status == 0
     assert "needs" in bertcli("search", "dog", "-i", "notes.txt", "--sparse", "-m", "bert-mini-sentence").error
-    done = bertcli("search", "dog", "--in", "v.npy", "--sparse")
+    done = bertcli("search", "dog", "-i", "v.npy", "--sparse")
     assert (done.status, "--sparse" in done.err) == (2, True)
 
 
