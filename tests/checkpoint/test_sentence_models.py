@@ -380,7 +380,10 @@ def test_jina_v5_searches_with_one_adapter(tmp_path: Path) -> None:
     file = tmp_path / "texts.txt"
     file.write_text("hot tea\na river\n", encoding="utf-8")
     found = {}
-    ways = {"whole": [f"{folder}+text-matching"], "named": [folder, "--prompt-name", "text-matching.query"]}
+    ways: dict[str, list[Any]] = {
+        "whole": [f"{folder}+text-matching"],
+        "named": [folder, "--prompt-name", "text-matching.query"],
+    }
     for name, how in ways.items():
         found[name] = command("search", "a cup", "-i", file, "-m", *how, "--format", "jsonl").records
     assert found["named"] == found["whole"]

@@ -272,18 +272,32 @@ def test_rows_of_a_file_with_another_delimiter(made: Made, tmp_path: Path) -> No
     file = tmp_path / "t.csv"
     file.write_text('id;text\n1;"hot; tea"\n2;a cat\n', encoding="utf-8")
     arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file, "--format", "jsonl"]
-    assert bertcli(*arguments).error.endswith("line 1: its columns are separated by ';': add --delimiter ';'.")
-    assert [one["text"] for one in bertcli(*arguments, "--delimiter", ";").records] == ["hot; tea", "a cat"]
+    for option in ([], ["--delimiter", ";"]):
+        found = bertcli(*arguments, *option)
+        assert [one["text"] for one in found.records] == ["hot; tea", "a cat"]
+        assert (f"Note: {file}: its columns are separated by ';'." in found.err) == (not option)
     file.write_text("id;Body\n1;hot tea\n", encoding="utf-8")
-    assert bertcli(*arguments).error.endswith("add --delimiter ';', and choose --column from 'id', 'Body'.")
+    assert "there is no field 'text'; fields are 'id', 'Body' (choose one with --column)" in bertcli(*arguments).error
+    assert bertcli(*arguments, "--column", "id;Body").status == 0, "a name that holds it is the column's"
     file.write_text("id\ttext\n1\thot tea\n", encoding="utf-8")
-    assert bertcli(*arguments).error.endswith("line 1: its columns are separated by a tab: add --delimiter tab.")
+    assert "its columns are separated by a tab." in bertcli(*arguments).err
     assert [one["text"] for one in bertcli(*arguments, "--delimiter", "tab").records] == ["hot tea"]
     assert "give one character" in bertcli(*arguments, "--delimiter", ";;").err
     file = file.rename(tmp_path / "t.tsv")
     file.write_text("id|text\n1|hot tea\n", encoding="utf-8")
     arguments[4] = file
     assert [one["text"] for one in bertcli(*arguments, "--delimiter", "|").records] == ["hot tea"]
+    for content, said in (
+        ("id|text\n1|hot tea\n", "its columns are separated by '|'."),
+        ("id,text\n1,hot tea\n", "its columns are separated by ','."),
+        ('{"text": "hot tea"}\n', "holds JSON lines, and is read so."),
+    ):
+        for ending in ("tsv", "csv"):
+            arguments[4] = shown = tmp_path / f"shown.{ending}"
+            shown.write_text(content, encoding="utf-8")
+            found = bertcli(*arguments)
+            assert [one["text"] for one in found.records] == ["hot tea"], found.err
+            assert (said in found.err) == ((content[2], ending) != (",", "csv")), (content, ending)
 
 
 def test_rows_have_no_columns_in_arguments_and_lines(made: Made, tmp_path: Path) -> None:

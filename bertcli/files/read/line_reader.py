@@ -7,7 +7,7 @@ import stat
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from typing import BinaryIO, NamedTuple, cast
 
@@ -69,7 +69,7 @@ class LineFile:
         """The share of the file that has been read, 0 to 1; None if its size is unknown."""
         return min(1.0, self._used / self._size) if self._size else None
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Generator[Line, None, None]:
         self._stream = self._open()
         self._used = self._number = 0
         self._size = os.path.getsize(self._file) if self.regular else 0

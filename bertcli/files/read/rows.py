@@ -6,7 +6,8 @@ functions (`reader`), and `open_lines` finds them by that name. inputs.py reads 
 
 import csv
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -16,9 +17,10 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.line_reader import LONGEST_LINE, Line, LineFile
 from bertcli.files.texts import Text, is_unicode
 
+logger = logging.getLogger("bertcli")
+
 LONE_RETURN = "\udc0d"  # replaces a \r inside a line while the csv module reads it, which would end the line there
 OTHER_DELIMITERS = (";", "\t", "|")
-DELIMITER_NAMES = {"\t": "tab"}  # as the command line writes those that cannot be seen
 DEFAULT_COLUMN = "text"  # of --column
 MOST_NAMES = 20  # of fields that a message lists
 
@@ -157,7 +159,11 @@ def sequences(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
 def json_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read every line as a JSON object."""
     for line in lines:
-        yield Text("", location=line.location, error=line.error) if line.error else _json_row(line, columns)
+        yield _json_text(line, columns)
+
+
+def _json_text(line: Line, columns: RowColumns) -> Text:
+    return Text("", location=line.location, error=line.error) if line.error else _json_row(line, columns)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,14 +201,45 @@ class _Cells(NamedTuple):
 
 def comma_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read rows by the rules of CSV: a quoted field may hold commas, doubled quotes and line ends."""
-    return _table(_quoted_rows(lines, columns.delimiter or ","), columns)
+    return _separated(lines, columns, ",")
 
 
 def tab_separated(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read one row per line, with tabs between the fields."""
-    if columns.delimiter not in (None, "\t"):
-        return comma_separated(lines, columns)
-    return _table((_Cells(line.location, _tab_row(line.text), line.error) for line in lines), columns)
+    return _separated(lines, columns, "\t")
+
+
+def _separated(lines: LineFile, columns: RowColumns, usual: str) -> Iterator[Text]:
+    """Read rows as the options say, else as the first line shows: JSON lines, another delimiter, or the usual one."""
+    with closing(iter(lines)) as rows:
+        first = next(rows, None)
+        if first is None:
+            return
+        whole = chain([first], rows)
+        if columns.delimiter is None and columns.header and not first.error:
+            if first.text.startswith("{"):
+                logger.info("%s holds JSON lines, and is read so.", lines.name)
+                for line in whole:
+                    yield _json_text(line, columns)
+                return
+            if delimiter := _shown_delimiter(first.text, columns, usual):
+                logger.info("%s: its columns are separated by %s.", lines.name, _name_of(delimiter))
+                columns = columns._replace(delimiter=delimiter)
+        if usual == "\t" and columns.delimiter in (None, usual):
+            yield from _table((_Cells(line.location, _tab_row(line.text), line.error) for line in whole), columns)
+        else:
+            yield from _table(_quoted_rows(whole, lines.name, columns.delimiter or usual), columns)
+
+
+def _shown_delimiter(header: str, columns: RowColumns, usual: str) -> str | None:
+    """The delimiter of a header that is a single name with the usual one, if that name is no field to read."""
+    try:
+        names = next(csv.reader([header], delimiter=usual, strict=True), [])
+    except csv.Error:
+        names = [header]  # quotes around names that another delimiter separates
+    if len(names) != 1 or any(field.name == names[0] for field in columns.fields):
+        return None
+    return next((other for other in (*OTHER_DELIMITERS, ",") if other != usual and other in header), None)
 
 
 def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator[Text]:
@@ -241,28 +278,13 @@ def _lacking(field: Field, header: Sequence[str], columns: RowColumns) -> str:
     # Python code names its columns in other ways.
     if not field.option.startswith("--") or field.name in header:
         return field.lacking(header)
-    if delimiter := _other_delimiter(header, columns):
-        option = DELIMITER_NAMES.get(delimiter, repr(delimiter))
-        names = header[0].split(delimiter)
-        choice = "" if field.name in names else f", and choose {field.option} from {', '.join(map(quoted, names))}"
-        return f"its columns are separated by {_name_of(delimiter)}: add --delimiter {option}{choice}."
     # A name that was given is rather a slip than a sign that there is no header.
     is_given = field.name != DEFAULT_COLUMN and not field.name.isdecimal()
     return field.lacking(header) + ("" if is_given else header_hint(header, columns))
 
 
-def _other_delimiter(header: Sequence[str], columns: RowColumns) -> str | None:
-    """The delimiter that a header of a single column has, if none was given."""
-    if len(header) != 1 or columns.delimiter is not None or not columns.header:
-        return None
-    return next((other for other in OTHER_DELIMITERS if other in header[0]), None)
-
-
 def header_hint(header: Sequence[str], columns: RowColumns) -> str:
-    """Suggest a way out if a column is missing: another delimiter that the header has, or --no-header."""
-    if delimiter := _other_delimiter(header, columns):
-        option = DELIMITER_NAMES.get(delimiter, repr(delimiter))
-        return f" Its names are separated by {_name_of(delimiter)}: add --delimiter {option}."
+    """Suggest --no-header if a column is missing and the header looks like data."""
     # A name of several words, or a number, is rather a text or a label than a name.
     is_data = columns.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
     return " If this row is data: --no-header, and --column 2 for the second column." if is_data else ""
@@ -272,7 +294,7 @@ def _name_of(delimiter: str) -> str:
     return "a tab" if delimiter == "\t" else repr(delimiter)
 
 
-def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, None]:
+def _quoted_rows(lines: Iterable[Line], name: str, delimiter: str) -> Generator[_Cells, None, None]:
     """Yield rows of separated fields; a quoted field may span several lines."""
     csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))  # the limit below applies first
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
@@ -301,7 +323,7 @@ def _quoted_rows(lines: LineFile, delimiter: str) -> Generator[_Cells, None, Non
         except StopIteration:
             return
         except csv.Error as error:
-            location = read[0].location if read else lines.name
+            location = read[0].location if read else name
             yield _Cells(location, [], f"{location}: not fields separated by {_name_of(delimiter)} ({error}).")
             continue
         broken = next((line.error for line in read if line.error), None)

@@ -278,7 +278,8 @@ def test_search_files_into_files(folder: Path) -> None:
     "arguments",
     [
         ("-i", "notes.txt", "-i", "v.npy"),
-        ("-i", "notes.txt", "-i", "notes.txt"),
+        ("-i", "v.npy", "-i", "v.npy"),
+        ("-i", "notes.txt", "--id-column", "id"),
         ("-i", "v.npy", "--index", "x"),
         ("-i", "v.npy", "--hybrid"),
         (),
