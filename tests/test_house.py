@@ -233,13 +233,14 @@ def names_in_code() -> set[str]:
 
 def test_files_and_names_in_the_prose_exist() -> None:
     missing = []
+    known = names_in_code() | OTHERS
     texts = [(path, text) for path in FILES for text in prose(path)]
     for path, text in texts:
         for name in {*A_FILE.findall(text), *A_FOLDER.findall(text)} - OTHERS:
             if not any(stored.endswith(f"/{name.strip('/')}") for stored in stored_paths()):
                 missing.append(f"{path}: {name}")
         for name in A_NAME.findall(text):
-            if not {*name.split(".")} <= names_in_code() | OTHERS:
+            if not {*name.split(".")} <= known:
                 missing.append(f"{path}: {name}")
     assert not missing, "\n".join(missing)
 
