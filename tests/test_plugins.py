@@ -172,6 +172,61 @@ def test_a_family_is_read_by_every_command(installed: Path, roformers: Path) -> 
         assert_allclose(json.loads(vector)[0]["embedding"], states.mean(axis=0), atol=1e-5)
 
 
+OTHER = {
+    "other": """
+from bertcli.extensions import Command, Extension
+VIEW = Command("gaze", "Interpret", "Gaze at a text.", "bertcli.wings.interpret.command")
+EXTENSION = Extension("other", commands=(VIEW,), views={"gaze": "gaze_work"}, formats=("other_formats",),
+                      names={"twice": "gaze_work"}, methods={"thrice": "gaze_work"}, doctor="gaze_work")
+""",
+    "gaze": """
+from dataclasses import KW_ONLY, dataclass
+from bertcli.files.texts import Pairs
+from bertcli.wings.interpret.options import CutOptions
+from bertcli.wings.interpret.registry import ViewSpec
+from bertcli.wings.interpret.specs import lens
+@dataclass(frozen=True, eq=False, repr=False)
+class GazeOptions(lens.LensOptions):
+    '''Gaze at a text.'''
+    pairs: Pairs = None
+    _: KW_ONLY
+SPEC = ViewSpec(GazeOptions, each=lens.SPEC.each)
+""",
+    "gaze_work": """
+from bertcli.wings.interpret.compute.lens import draw, measure
+def twice(x): return 2 * x
+def thrice(model, x): return 3 * x
+def examine(): return {"gazing": "yes", "numpy": "other"}
+""",
+    "other_formats": """
+from bertcli.files.formats import JsonLines, Txt
+class Note(Txt): endings = (".note",)
+class Line(JsonLines): endings = (".line",)
+FORMATS = (Note(), Line())
+""",
+}
+
+
+def test_a_view_a_format_names_and_findings_come_from_a_plugin(tmp_path: Path) -> None:
+    for name, code in OTHER.items():
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    make_beside(tmp_path, "other")
+    (tmp_path / "a.note").write_text("tea\nsea\n", encoding="utf-8")
+    written = tmp_path / "b.line"
+    text = ["She poured a cup of hot [MASK].", "--format", "json"]
+    commands = [["gaze", *text], ["lens", *text], ["tokenize", "-i", str(tmp_path / "a.note")], ["doctor"]]
+    commands.append(["encode", "-i", str(tmp_path / "a.note"), "-o", str(written)])
+    (gazed, seen, tokens, doctor, _), notes = said(commands, tmp_path)
+    assert gazed == seen
+    assert "sea" in tokens
+    assert [json.loads(line)["text"] for line in written.read_text(encoding="utf-8").splitlines()] == ["tea", "sea"]
+    assert "\ngazing                    yes\n" in doctor
+    assert f"\nnumpy                     {np.__version__}\n" in doctor
+    assert "Warning" not in notes
+    code = "import bertcli; print(bertcli.twice(2), bertcli.load().thrice(3), hasattr(bertcli.load(), 'fourfold'))"
+    assert run(code, tmp_path).stdout == "4 9 False\n"
+
+
 # By package: the file that its entry point names, and the warning.
 BROKEN = {
     "absent": (None, "ModuleNotFoundError: No module named 'absent'"),
@@ -211,11 +266,16 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, (code, _) in BROKEN.items():
         if code is not None:
             (root / f"{name}.py").write_text(HEAD + code, encoding="utf-8")
-        beside = root / f"{name}-1.0.dist-info"
-        beside.mkdir()
-        (beside / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
-        (beside / "entry_points.txt").write_text(f"[bertcli]\n{name} = {name}\n", encoding="utf-8")
+        make_beside(root, name)
     return root
+
+
+def make_beside(root: Path, name: str) -> None:
+    """Write what pip writes beside a package: its name, its version, its entry point."""
+    beside = root / f"{name}-1.0.dist-info"
+    beside.mkdir()
+    (beside / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    (beside / "entry_points.txt").write_text(f"[bertcli]\n{name} = {name}\n", encoding="utf-8")
 
 
 def test_a_broken_plugin_is_a_line_and_harms_nothing_else(installed: Path, broken: Path) -> None:

@@ -101,6 +101,12 @@ def plugin_parts(field: str, attribute: str, kind: type[T], unfit: Misfit[T], na
                 yield brought
 
 
+def misplaced(module: str, spec: Any) -> str | None:
+    """Why the spec of a task or a view is unfit: its name and its work are known by the module of its options."""
+    home = spec.options.__module__
+    return None if home == module else f"the options of {module} are not in it, but in {home}"
+
+
 def work_of(field: str, module: str) -> str:
     """The module of the work of a plugin's task or view, by the module of its spec."""
     homes = {spec: plugin.extension for plugin, spec in _plugin_modules(field)}

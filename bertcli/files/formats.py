@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from bertcli import extensions
 from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
@@ -311,6 +312,19 @@ BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
 F = TypeVar("F", bound=Format)
 
 
+def known_format(ending: str) -> Format | None:
+    """The format of an ending, of the house or of a plugin; None if nobody has it."""
+    if ending in BY_ENDING:
+        return BY_ENDING[ending]
+    of_plugins = extensions.plugin_parts("formats", "FORMATS", tuple, _no_formats)
+    return next((format for formats in of_plugins for format in formats if ending in format.endings), None)
+
+
+def _no_formats(module: str, formats: tuple[Any, ...]) -> str | None:
+    fit = all(isinstance(format, Format) for format in formats)
+    return None if fit else f"FORMATS of {module} are no objects of classes of formats"
+
+
 def endings(*contents: Content) -> tuple[str, ...]:
     """List the endings of the formats that may hold any of these contents, in their order."""
     return tuple(ending for what in contents for ending, format in BY_ENDING.items() if what in format.holds)
@@ -329,9 +343,15 @@ def ending_of(file: str) -> str:
     return Path(file).suffix.lower()
 
 
+def holds_records(file: str) -> bool:
+    """True if a file with this ending holds records."""
+    format = known_format(ending_of(file))
+    return format is not None and "records" in format.holds
+
+
 def format_of(file: str, holding: type[F]) -> F:
     """Return the format of a file by its ending; callers have checked that it is an instance of `holding`."""
-    found = BY_ENDING[ending_of(file)]
+    found = known_format(ending_of(file))
     assert isinstance(found, holding)
     return found
 
@@ -341,7 +361,9 @@ def check_output(file: str | None, endings: tuple[str, ...]) -> None:
     if file is None:
         return
     ending = ending_of(file)
-    if ending not in endings:
+    brought = None if ending in BY_ENDING or ending == PAGE else known_format(ending)
+    fits = brought is not None and "records" in brought.holds and {*RECORDS} <= {*endings}
+    if ending not in endings and not fits:
         single = ending in SINGLE and not {*SEVERAL}.isdisjoint(endings)
         why = f" A {ending} file holds one array, but this result has several." if single else ""
         allowed = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
@@ -355,5 +377,6 @@ def check_output(file: str | None, endings: tuple[str, ...]) -> None:
         raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
-    if ending in BY_ENDING:
-        BY_ENDING[ending].check(file)
+    format = known_format(ending) if ending != PAGE else None
+    if format is not None:
+        format.check(file)

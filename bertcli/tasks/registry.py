@@ -99,7 +99,7 @@ def own_specs() -> list[TaskSpec]:
 
 def specs() -> list[TaskSpec]:
     """List the specs of all tasks, in the order of --help; those of plugins are the last."""
-    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit)]
+    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced)]
 
 
 def spec(name: str) -> TaskSpec | None:
@@ -107,13 +107,7 @@ def spec(name: str) -> TaskSpec | None:
     module = name.replace("-", "_")
     if module in _modules():
         return _spec_in(module)
-    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit, module), None)
-
-
-def _unfit(module: str, spec: TaskSpec) -> str | None:
-    """Why a plugin's spec cannot be used: a task has its name, and its work, by the module of its options."""
-    home = spec.options.__module__
-    return None if home == module else f"the options of {module} are not in it, but in {home}"
+    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced, module), None)
 
 
 def spec_of(options: Checked) -> TaskSpec:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import BY_ENDING, TextFormat, endings
+from bertcli.files.formats import TextFormat, endings, known_format
 from bertcli.files.read.rows import Field, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
@@ -71,7 +71,7 @@ def rows_in(
 def takes_columns(files: Sequence[str], format_in: str) -> bool:
     """True if any input file has named fields; patterns are expanded; without files, standard input counts."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
-    formats = (BY_ENDING.get(ending_of_input(name, format_in)) for name in names)
+    formats = (known_format(ending_of_input(name, format_in)) for name in names)
     return any(isinstance(format, TextFormat) and format.named for format in formats)
 
 
@@ -116,7 +116,7 @@ class _InputFiles:
 def _format(file: str, format_in: str) -> TextFormat:
     """Look up the format of an input file or pipe. Errors: BertcliError for an unknown ending."""
     ending = ending_of_input(file, format_in)
-    format = BY_ENDING.get(ending or ".txt")  # /dev/stdin and the like have none
+    format = known_format(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
         return format
     known = endings("texts")

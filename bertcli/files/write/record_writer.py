@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bertcli.files.formats import RECORDS, RecordFormat, RowFormat, Stream, ending_of, format_of
+from bertcli.files.formats import RecordFormat, RowFormat, Stream, format_of, holds_records
 from bertcli.files.write.print_records import print_records
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
 from bertcli.report.documents import flat, names_of
@@ -54,7 +54,7 @@ class TableForm(NamedTuple):
 
 def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
     """Choose the form of records by the ending of a file's name."""
-    return RecordForm(file) if ending_of(file) in RECORDS else TableForm(file, table.in_files, own_ids, errors)
+    return RecordForm(file) if holds_records(file) else TableForm(file, table.in_files, own_ids, errors)
 
 
 def write_records(records: Iterable[Record], format: PrintFormat, file: str | None, table: Table) -> None:
@@ -72,7 +72,7 @@ def write_records(records: Iterable[Record], format: PrintFormat, file: str | No
 
 def write_lines(lines: Sequence[Record], file: str) -> None:
     """Write the lines of a document to a .jsonl file, or as the rows of a .csv, .tsv or .parquet file."""
-    if ending_of(file) in RECORDS:
+    if holds_records(file):
         write_records(lines, "jsonl", file, Table((), ""))
         return
     columns = tuple(Column(name, _type_of([line.get(name) for line in lines])) for name in names_of(lines))

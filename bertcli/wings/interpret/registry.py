@@ -1,8 +1,9 @@
 """Find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands.
 
-A view is a file in specs/ with a `SPEC`, and a file of the same name in compute/; there is no list of them. The
-file in compute/ has `measure`, which makes results (`report.documents.View`) from a model and what the view reads, and
-`draw`, which makes a page of them; both are called by these names. Texts have one result for all, or one each (`each`).
+A view is a file in specs/ with a `SPEC`, and a file of the same name in compute/; there is no list of them. A plugin
+names both for a view of its own. The file in compute/ has `measure`, which makes results (`report.documents.View`) from
+a model and what the view reads, and `draw`, which makes a page of them; both are called by these names. Texts have one
+result for all, or one each (`each`).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Literal
 
+from bertcli import extensions
 from bertcli.tasks.options import Checked
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, SENTIMENT_SAMPLE
 from bertcli.wings.interpret.options import TargetOptions
@@ -63,7 +65,9 @@ def view_specs() -> list[ViewSpec]:
 
 def view_spec(name: str) -> ViewSpec | None:
     """The spec of a view by its command's name; None for any other name."""
-    return _spec_in(name) if name in _modules() else None
+    if name in _modules():
+        return _spec_in(name)
+    return next(extensions.plugin_parts("views", "SPEC", ViewSpec, extensions.misplaced, name.replace("-", "_")), None)
 
 
 def _modules() -> list[str]:
@@ -76,4 +80,6 @@ def _spec_in(module: str) -> ViewSpec | None:
 
 def compute(spec: ViewSpec) -> Any:
     """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
-    return import_module(f"{__package__}.compute.{spec.name}")
+    home = spec.options.__module__
+    is_own = home.startswith(f"{__package__}.")
+    return import_module(f"{__package__}.compute.{spec.name}" if is_own else extensions.work_of("views", home))
