@@ -46,6 +46,7 @@ WRITING: list[tuple[list[str], str]] = [
     (["tag", TEXT, "-m", "TAGGER", "-o"], "out.jsonl"),
     (["tag", TEXT, "-m", "TAGGER", "-o"], "out.html"),
     (["answer", "Who?", "--context", TEXT, "-m", "READER", "-o"], "out.jsonl"),
+    (["keywords", TEXT, "-o"], "out.jsonl"),
 ]
 MODELS: dict[str, dict[str, Any]] = {
     "CLASSIFIER": {"head": "classifier", "id2label": {0: "no", 1: "yes"}},
