@@ -155,10 +155,10 @@ class ParamsOutput(PageOutput):
 def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOptions, output: ParamsOutput) -> None:
     """Count parameters module by module, as Keras' summary does.
 
+    bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras
     bertcli params --variant base --formulas
     bertcli params --variant large --collapse
     bertcli params --variant base --batch-size 8 --seq-len 128 --dtype float16
-    bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras
     bertcli params --variant base --versus large
     bertcli params --variant base --set num_hidden_layers=6 --heads mlm
     bertcli params --config a/config.json --versus b/config.json

@@ -96,7 +96,7 @@ class TraceOutput(PageOutput):
 def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions, output: TraceOutput) -> None:
     """Every operation of a forward pass: shapes, parameters, MACs, time.
 
-    bertcli trace --variant base
+    bertcli trace --variant base --seq-len 128 --formulas
     bertcli trace --variant large --seq-len 128 --heads pooler,mlm --format csv
     bertcli trace "The cat sat on the mat." --time --stats
     bertcli trace "A cup of hot [MASK]." --layer 3.2 -o pass.html

@@ -17,11 +17,11 @@ from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
 class ScoreOptions(ReadOptions):
     """Show how likely each word of a text is, given all the others.
 
+    bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
     bertcli score "The cat sat on the mat."
     bertcli score "The cat sat on the mat." "The cat sat on the moon."
     bertcli score -i sentences.txt --format jsonl
     bertcli score -i sentences.txt -o scores.jsonl --resume
-    bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."
 
     Each token is masked in turn. The loss is the mean negative log-probability,
     the pseudo-perplexity is exp(loss): the lower, the more likely the text. With

@@ -12,6 +12,7 @@ from helpers.terminal import Result, bertcli
 
 from bertcli import extensions
 from bertcli.cli.app import application, declared_commands
+from bertcli.cli.help import used
 from bertcli.cli.other_tools import MEANT_COMMANDS
 
 GROUP: Any = typer.main.get_command(application())
@@ -188,12 +189,39 @@ def test_help_of_similarity_and_search_offers_what_works() -> None:
     assert not {"--resume", "--keep-going"} & {*options["similarity"]}
     assert not {"--chunk", "--keep-going"} & {*options["search"]}
     assert not {"--text-pair", "--pair-column"} & {*options["diff"]}
-    for command in ("similarity", "search"):
-        assert "none" not in options[command]["--pooling"].type.choices
-        assert "'none' is not one of" in error(bertcli(command, "tea", "--pooling", "none"))
+    assert "none" not in options["similarity"]["--pooling"].type.choices
+    assert not {"--pooling", "--in", "--texts"} & {*options["search"]}, "it reads how stored vectors were made"
+    assert "'none' is not one of" in error(bertcli("similarity", "tea", "--pooling", "none"))
 
 
 def test_help_keeps_the_lines_of_a_list() -> None:
     lines = bertcli("evaluate", "--help", environment={"COLUMNS": "80"}).out.splitlines()
     assert "  triplets         anchor, positive, negative" in lines
     assert any(line.startswith("95 % confidence interval: the range") for line in lines)  # and prose is wrapped
+
+
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        ("params", "bertcli params --variant base --vocab-size 30000 --heads mlm,nsp --style keras"),
+        ("trace", "bertcli trace --variant base --seq-len 128 --formulas"),
+        ("score", 'bertcli score "The cat [MASK] on the mat." --target "The cat sat on the mat."'),
+    ],
+)
+def test_help_in_short_shows_the_account_the_operations_and_the_loss(command: str, example: str) -> None:
+    assert f"\n\n  {example}\n\n" in bertcli(command, "-h", environment=IN_80).out
+
+
+def test_help_in_short_of_a_new_command_shows_its_own_options_first() -> None:
+    def made_up(
+        model: str = typer.Option("", "--model", rich_help_panel="Model"),
+        louder: bool = typer.Option(False, "--louder"),
+        output: str = typer.Option("", "--output", rich_help_panel="Output"),
+        times: int = typer.Option(1, "--times"),
+    ) -> None:
+        """Made up."""
+
+    app = typer.Typer(add_completion=False)
+    app.command("made-up")(made_up)
+    names = [option.opts[0] for option in used(typer.main.get_command(app))]
+    assert names == ["--louder", "--times", "--model", "--output"]

@@ -76,6 +76,11 @@ def searched_files(patterns: Sequence[str]) -> list[str]:
     return [*names]
 
 
+def has_fields(file: str) -> bool:
+    """True for a file of rows, whose fields have names."""
+    return _ending(file) in ROWS
+
+
 def passages_in(file: str, column: str | None = None) -> list[PassageOfFile]:
     """List the passages of a file; blank ones are left out. `column` is the field of rows (default: text).
 

@@ -289,9 +289,11 @@ def _search_files(
     engine: EngineOptions,
     options: QueryOptions,
 ) -> None:
-    from bertcli.files.read.passages import searched_files
+    from bertcli.files.read.passages import has_fields, searched_files
 
     names = searched_files(files.input or [])
+    if where.column is not None and not any(has_fields(name) for name in names):
+        raise wrong("--column", "lines and paragraphs have no fields: this is for .csv, .tsv and .jsonl files.")
     if files.context and STANDARD_INPUT in names:
         raise wrong("--lines", "standard input cannot be read a second time: give a file.")
     for target in filter(None, (output.output, files.index)):

@@ -168,7 +168,7 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("It rained.\n")
     assert (
-        f"{lines} is for score, since it has a text a line, and not for pairs (--task)"
+        f"{lines} is for score, since it has a text a line, and not for pairs."
         in bertcli("evaluate", lines, "--task", "pairs").error
     )
     assert (

@@ -282,6 +282,7 @@ def test_search_files_into_files(folder: Path) -> None:
         ("-i", "notes.txt", "--id-column", "id"),
         ("-i", "v.npy", "--index", "x"),
         ("-i", "v.npy", "--hybrid"),
+        ("-i", "notes.txt", "--column", "body"),
         (),
     ],
 )

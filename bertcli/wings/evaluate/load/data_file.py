@@ -36,7 +36,7 @@ def read(file: str, options: Evaluate, any_tag: bool = False) -> Labelled:
         data = _read_file(file, options, left_out, any_tag)
     task = data.task
     if options.task not in (None, task):
-        raise BertcliError(f"{file} is for {task}, since {data.why}, and not for {options.task} (--task).")
+        raise BertcliError(f"{file} is for {task}, since {data.why}, and not for {options.task}.")
     _check_options(file, task, options)
     kept = [row for row in data.rows if _usable(row, left_out)]
     if not kept:
