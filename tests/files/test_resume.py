@@ -465,7 +465,7 @@ def test_resume_of_a_finished_run_computes_nothing(
 
 def test_another_number_of_threads_is_another_run(tmp_path: Path) -> None:
     """It can change the last bit of a sum."""
-    words = ["encode", "tea", "-o", tmp_path / "v.npy", "--resume", "--threads"]
+    words: list[str | Path] = ["encode", "tea", "-o", tmp_path / "v.npy", "--resume", "--threads"]
     complete = ["v.npy is complete" in bertcli(*words, count).err for count in ("1", "1", "2", "2")]
     assert complete == [False, True, False, True]
 

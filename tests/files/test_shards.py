@@ -73,12 +73,24 @@ def test_shards_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_shards_without_resume_leave_nothing_of_an_earlier_run(tmp_path: Path) -> None:
+def test_shards_without_resume_leave_nothing_of_another_run(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
-    with pytest.raises(KeyboardInterrupt), unfinished(file, resume=False):
+    other = ResumableOutput(str(file), lambda: {"input": "milk"}, False)
+    with pytest.raises(KeyboardInterrupt), other:
         raise KeyboardInterrupt
     assert left(tmp_path) == []
+
+
+@pytest.mark.usefixtures("eager")
+def test_shards_without_resume_go_on_where_the_same_run_ended(tmp_path: Path) -> None:
+    file = tmp_path / "v.json"
+    interrupt(file)
+    with unfinished(file, resume=False) as repeated:
+        assert repeated.state == {"texts": 2}
+        with repeated.result() as stream:
+            stream.writelines(repeated.byte_blocks("lines"))
+    assert file.read_bytes() == b"teatea"
 
 
 def test_shards_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
