@@ -8,14 +8,15 @@
     query_tables.py      a Router's table of query weights
     sparse_vectors.py    sparse vectors, and what computes them of hidden states
 
-Outside of this folder nobody asks which kind it is. A kind is a file, named in KINDS; without its line and its file a
+Outside of this folder nobody asks which kind it is. A kind is a file, named in KINDS; without its lines and its file a
 folder of that kind is a dense encoder.
-cross_encoder    A cross-encoder made of modules
-multi_vector     A multi-vector encoder (ColBERT)
-several_outputs  A model of several outputs (bge-m3)
-spans            A span model (GLiNER)
-sparse_encoder   A sparse encoder (SPLADE)
-static_table     A static model (StaticEmbedding, model2vec)
+
+    cross_encoder.py     a cross-encoder made of modules
+    multi_vector.py      a multi-vector encoder (ColBERT)
+    several_outputs.py   a model of several outputs (bge-m3)
+    spans.py             a span model (GLiNER)
+    sparse_encoder.py    a sparse encoder (SPLADE)
+    static_table.py      a static model (StaticEmbedding, model2vec)
 """
 
 # By file, what it is. The first whose `read` knows a folder is the model's kind.

@@ -152,13 +152,17 @@ def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: 
 def test_errors_stream_of_lines_may_hold_what_came_before_the_bad_one(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A file is read to its end before any work, which a pipe cannot be."""
     compute_together(10, monkeypatch)
-    source = tmp_path / "in.txt"
-    source.write_bytes(b"tea\n" * 300 + b"\xff\n")
-    result = bertcli("encode", "-m", model, "-i", source, "--format", "jsonl")
-    assert result.status == 1
-    assert 0 < len(result.records) <= 300
-    assert result.err.count("Error: ") == 1
+    source, lines = tmp_path / "in.txt", b"tea\n" * 300 + b"\xff\n"
+    source.write_bytes(lines)
+    arguments = ("encode", "-m", model, "--format", "jsonl", "-i")
+    of_file, of_pipe = bertcli(*arguments, source), bertcli(*arguments, "-", stdin=lines)
+    for result in (of_file, of_pipe):
+        assert result.status == 1
+        assert result.err.count("Error: ") == 1
+    assert of_file.records == []
+    assert 0 < len(of_pipe.records) <= 300
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])

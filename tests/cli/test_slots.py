@@ -24,7 +24,7 @@ MOST = {
     "lens": 11,
     "heads": 15,
     "patch": 11,
-    "probe": 18,
+    "probe": 19,
     "diff": 7,
     "evaluate": 29,
     "serve": 15,
