@@ -50,6 +50,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/zero-shot": {"model": "inference", "inputs": [LONG], "parameters": ZERO_SHOT},
     "/tag": {"model": "tagger", "inputs": ["the queen drank tea in Paris"]},
     "/answer": {"model": "reader", "inputs": {"question": "who?", "context": "the queen drank hot tea"}},
+    "/keywords": {"model": "vectors", "inputs": ["the queen drank hot tea and the cat sat"]},
     "/tokenize": {"model": "vectors", "inputs": ["hot tea"]},
     "/decode": {"model": "vectors", "ids": [6, 30, 31, 7]},
 }
@@ -86,7 +87,9 @@ INPUTS = {"model", "input", "inputs", "texts", "query", "documents", "ids"}
 # Fields that change nothing, and why.
 IN_WINDOWS = "texts are read in windows, and nothing is cut"
 WITHOUT_EFFECT = {
-    f"{path} {field}": IN_WINDOWS for path in ("/tag", "/answer") for field in ("truncate", "truncation_direction")
+    f"{path} {field}": IN_WINDOWS
+    for path in ("/tag", "/answer", "/keywords")
+    for field in ("truncate", "truncation_direction")
 }
 ROUTES = {route.paths[0]: route for route in all_routes() if route.request is not None}
 
@@ -172,6 +175,9 @@ PARAMETERS: dict[str, dict[str, Any | tuple[Parameters, Any]]] = {
     "/answer": {
         "max_length": ({"top_k": 9}, 12), "stride": ({"max_length": 12, "top_k": 9}, 0), "top_k": 2,
         "max_answer_length": ({"top_k": 9}, 1), "no_answer": ({"top_k": 99}, True), "score": "logits",
+    },
+    "/keywords": {
+        "max_length": 5, "top_k": 1, "ngrams": 2, "diversity": 1.0, "stop_words": ["tea"], "candidates": ["hot tea"],
     },
 }  # fmt: skip
 TEXTS: dict[str, Any] = {
