@@ -59,6 +59,27 @@ def test_a_release_is_checked_and_runs_the_main_job_before_it_is_published() -> 
     assert found["publish"]["permissions"] == {"id-token": "write"}
 
 
+def test_actions_are_pinned_by_digest_and_name_their_version() -> None:
+    by_name = {"pypa/gh-action-pypi-publish@release/v1"}  # whose digest is not known here yet
+    lines = [
+        line.partition("uses: ")[2]
+        for file in (ROOT / ".github/workflows").glob("*.yml")
+        for line in file.read_text("utf-8").splitlines()
+        if "uses: " in line
+    ]
+    pinned = re.compile(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+")
+    assert {line for line in lines if not pinned.fullmatch(line)} == {
+        f"{one}  # by name: its digest is not known here yet" for one in by_name
+    }
+
+
+def test_a_release_has_a_bill_of_materials_that_is_not_published_with_the_wheel() -> None:
+    steps = jobs("release.yml")["build"]["steps"]
+    assert any("cyclonedx-py environment" in step.get("run", "") for step in steps)
+    kept = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
+    assert kept == [{"name": "dist", "path": "dist"}, {"name": "materials", "path": "bertcli.cdx.json"}]
+
+
 def test_every_package_that_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
