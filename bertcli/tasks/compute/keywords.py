@@ -205,8 +205,8 @@ class KeywordsTask(RecordTask):
                 stop_words += sum(_folded(word.text) in self.stop_words for word in words)
         if self.asks_language and count >= FEWEST_WORDS and stop_words < SMALLEST_SHARE * count:
             logger.warning(
-                "the built-in stop words are English, and only %d of %s are among them: for texts in another language "
-                "give its stop words (--stop-words FILE, or none).",
+                "the built-in stop words are English, and the texts have only %d of them in %s: for texts in another "
+                "language give its stop words (--stop-words FILE, or none).",
                 stop_words,
                 number_of(count, "word"),
             )

@@ -14,6 +14,10 @@ mcp = pytest.importorskip("mcp")
 from helpers.terminal import bertcli  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
 
+from bertcli.errors import BertcliError  # noqa: E402
+from bertcli.wings.agents import roots  # noqa: E402
+from bertcli.wings.agents.roots import Roots  # noqa: E402
+
 TEXTS = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose.\n"
 
 
@@ -58,6 +62,7 @@ def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
         assert set(listed) == {"search", "classify", "keywords", "fill_mask", "redact", "similarity", "params"}
         properties = listed["classify"].input_schema["properties"]
         assert properties["top_k"]["type"] == "integer"
+        assert all(tool.annotations.read_only_hint for tool in listed.values())
         assert properties["candidates"]["items"] == {"type": "string"}
 
         async def call(name: str, **arguments: Any) -> Any:
@@ -91,7 +96,7 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         ("search", {"query": "a", "files": ["out.txt"]}, "is not below"),
         ("search", {"query": "a", "files": ["loop.txt"]}, "No file below"),
         ("search", {"query": "a", "files": ["none/*.txt"]}, "No file below"),
-        ("classify", {"texts": ["z" * 10_000_000]}, "10,000,000 characters"),
+        ("classify", {"texts": ["z" * 10_000_000]}, "10,000,000 characters, more than 1,000,000"),
         ("classify", {"texts": "one"}, "is not of type 'array'"),
         ("classify", {"texts": []}, "texts"),
         ("classify", {}, "'texts' is a required property"),
@@ -116,6 +121,18 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         assert not answer.is_error
 
     talk(root, about=about)
+
+
+def test_mcp_bounds_the_files_of_a_search(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Roots([str(root)])
+    assert [known.shown(file) for file in known.files(["**/*"])] == [os.path.join("deep", "more.md"), "notes.txt"]
+    monkeypatch.setattr(roots, "MOST_FILES", 1)
+    with pytest.raises(BertcliError, match="names more than 1 files"):
+        known.files(["**/*"])
+    monkeypatch.setattr(roots, "MOST_FILES", 2)
+    monkeypatch.setattr(roots, "MOST_BYTES", 50)
+    with pytest.raises(BertcliError, match="more than 50: name fewer"):
+        known.files(["**/*"])
 
 
 def test_mcp_says_what_is_missing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -130,6 +131,17 @@ def test_onnx_engine_gives_other_layers_by_numpy_and_says_so(made: Made, caplog:
     assert [message for message in caplog.messages if "empty" not in message] == [
         "NumPy computes these layers: the graph of ONNX Runtime only gives the last."
     ]
+
+
+def test_onnx_engine_leaves_a_network_of_ones_own_to_numpy(made: Made) -> None:
+    """The session knows the checkpoint's network alone."""
+    numpy, onnx = both(made())
+    table = numpy.network.embeddings.token
+    own = replace(numpy.network, embeddings=replace(numpy.network.embeddings, token=table[::-1].copy()))
+    ids = [[2, 7, 9, 3]]
+    expected = replace(numpy, network=own).forward(ids)
+    assert not np.allclose(expected, numpy.forward(ids), atol=1e-2)
+    np.testing.assert_array_equal(replace(onnx, network=own).forward(ids), expected)
 
 
 def test_onnx_engine_is_traced_as_numpy(made: Made) -> None:
