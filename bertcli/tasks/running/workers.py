@@ -10,7 +10,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from multiprocessing import get_context
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bertcli.engine import blas
@@ -109,13 +109,17 @@ def _interrupts_blocked() -> Iterator[None]:
 
 # ----------------------------------------------------------------------------------------------------- in a worker
 
+SECONDS_TO_SEND = 1.0  # a result, to a parent that is alive
 _work: Callable[[], Callable[[Group], Any]]
+# Held while nothing is computed: a result is perhaps being sent.
+_not_computing = Lock()
 
 
 def _set_up(parent: "Connection", work: bytes, share: int, divided_for: int) -> None:
     """Set up this process as a worker with `share` threads; it divides work for `divided_for` threads, as all do."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _not_computing.acquire()
     Thread(target=_end_with, args=(parent,), daemon=True).start()
     logging.getLogger("bertcli").disabled = True  # the parent has logged what there is to say
     set_thread_count(share, divided_for)
@@ -124,12 +128,20 @@ def _set_up(parent: "Connection", work: bytes, share: int, divided_for: int) -> 
 
 
 def _end_with(parent: "Connection") -> None:
-    """End this process as soon as the parent has closed its end of the pipe, even in the middle of a window."""
+    """End this process as soon as the parent has closed its end of the pipe, even in the middle of a window.
+
+    Not in the middle of a result: a parent that is alive would wait for the rest of it for ever.
+    """
     try:
         parent.recv_bytes()
     except (EOFError, OSError):
+        _not_computing.acquire(timeout=SECONDS_TO_SEND)
         os._exit(0)
 
 
 def _do(group: Group) -> Any:
-    return _work()(group)
+    _not_computing.release()
+    try:
+        return _work()(group)
+    finally:
+        _not_computing.acquire()
