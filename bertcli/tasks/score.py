@@ -44,6 +44,7 @@ def record(options: ScoreOptions) -> Fields:
     """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}.
 
     For a text without tokens: [], None and None. Each token except [CLS] and [SEP] is masked in a pass of its own.
+    A text that has a mask itself has no pseudo_perplexity: no word is named there, so not every token is predicted.
     With `target`, the true sentence, only the masks in the text are predicted, all in one pass: loss_sum is -Σ log p
     over them, the training loss of a masked language model, and perplexity is exp(loss).
     """

@@ -342,13 +342,15 @@ def figures(random: np.random.Generator) -> Case:
     columns["fill-mask"] = ["accuracy@5", "mrr", "loss"]
     add("fill-mask", {"accuracy@5": (ranks <= 5).mean()}, "accuracy@K")
     mean = np.nanmean(losses)
-    add("fill-mask", {"mrr": (1 / ranks).mean(), "loss": mean, "perplexity": np.exp(mean)})
+    add("fill-mask", {
+        "mrr": (1 / ranks).mean(), "loss": mean, "loss_sum": np.nansum(losses), "perplexity": np.exp(mean),
+    })  # fmt: skip
 
     tokens = random.integers(3, 20, size=n)
     total = tokens * random.exponential(2, size=n)
-    arrays["score"] = [total, tokens]
+    arrays["score"] = [total, tokens, np.zeros(n)]
     loss = total.sum() / tokens.sum()
-    add("score", {"loss": loss, "pseudo_perplexity": np.exp(loss)})
+    add("score", {"loss": loss, "loss_sum": total.sum(), "pseudo_perplexity": np.exp(loss)})
 
     plain: dict[str, list[Any]] = {}
     for name, some in arrays.items():

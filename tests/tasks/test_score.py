@@ -67,6 +67,20 @@ def test_score_target_prints_the_sum_over_the_masks(mlm: Model) -> None:
     assert "pseudo-perplexity" in bertcli("score", "-m", str(mlm.path), "The cat").out
 
 
+def test_score_of_a_text_with_a_mask_has_no_pseudo_perplexity(mlm: Model) -> None:
+    """No word is named at the mask, so not every token is predicted; the loss is that of the others."""
+    whole, masked = mlm.score(["The cat sat", "The cat [MASK]"])
+    assert whole["pseudo_perplexity"] == pytest.approx(math.exp(whole["loss"]))
+    assert [token["token"] for token in masked["tokens"]] == ["the", "cat"]
+    assert masked["loss"] == pytest.approx(-sum(token["log_prob"] for token in masked["tokens"]) / 2)
+    assert masked["pseudo_perplexity"] is None
+    done = bertcli("score", "-m", str(mlm.path), "The cat [MASK]")
+    assert "left out of the loss, and the text has no pseudo-perplexity" in done.err
+    assert done.out.splitlines()[-1].split() == ["(all)", f"{masked['loss']:.4f}"]
+    (in_pair,) = mlm.score(["The cat"], "sat on the [MASK]")
+    assert in_pair["pseudo_perplexity"] is None
+
+
 def test_score_needs_a_true_word_for_each_mask(mlm: Model) -> None:
     with pytest.raises(BertcliError, match=r"There is a \[MASK\] in the target or in the second text of text 0"):
         mlm.score(["The [MASK] sat"], "a [MASK]", target="The cat sat")

@@ -68,8 +68,8 @@ class _Score(RecordTask):
     def _note_of_masks(self) -> None:
         mask = self.model.tokenizer.mask_token
         logger.info(
-            "a text has %s: no word is named for it, so it is left out of the loss. To score a word there, give the "
-            "whole text (--target TEXT).", mask,
+            "a text has %s: no word is named for it, so it is left out of the loss, and the text has no "
+            "pseudo-perplexity. To score a word there, give the whole text (--target TEXT).", mask,
         )  # fmt: skip
 
 
@@ -79,8 +79,12 @@ def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]], at_
     if loss is not None and not loss < math.log(float(2**1000)):
         raise damaged()
     exponential = None if loss is None else math.exp(loss)
-    # Only where every token was masked it is the pseudo-perplexity.
-    of_text = {"loss_sum": loss_sum, "perplexity": exponential} if at_masks else {"pseudo_perplexity": exponential}
+    if at_masks:
+        of_text = {"loss_sum": loss_sum, "perplexity": exponential}
+    else:
+        # It is one only where every token was predicted; no word is named at a mask of the text's own.
+        is_whole = model.tokenizer.special_id("mask") not in item.tokens.ids
+        of_text = {"pseudo_perplexity": exponential if is_whole else None}
     return {
         "index": item.index,
         "text": item.text.text,

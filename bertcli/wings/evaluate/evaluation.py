@@ -186,6 +186,9 @@ def check_bound(record: Record, name: str, bound: float) -> None:
             raise BertcliError(f"{model['model']} has no figure {quoted(name)} here (--at-least); choose from {known}.")
         value = model["metrics"][name]["value"]
         less_is_better = spec_of(name).less_is_better
+        if less_is_better is None:
+            known = ", ".join(each for each in model["metrics"] if spec_of(each).less_is_better is not None)
+            raise BertcliError(f"Neither more nor less {name} is better (--at-least); choose from {known}.")
         if value is None:
             raise BertcliError(f"{name} of {model['model']} is not defined (--at-least).")
         if value > bound if less_is_better else value < bound:

@@ -55,6 +55,10 @@ FIGURES = {
     "accuracy@K": FigureSpec("share of masks whose word is among the first K predictions"),
     "mrr": FigureSpec("mean of 1 / rank of the word at the mask"),
     "loss": FigureSpec("mean of -log p of the true tokens", True),
+    # Neither: the sum of one file is no better than that of another. Models are compared by the mean.
+    "loss_sum": FigureSpec(
+        "sum of -log p of the true tokens, the loss that a masked language model is trained with", None
+    ),
     "perplexity": FigureSpec("exp(loss): as hard as a choice among so many equally likely tokens", True),
     "pseudo_perplexity": FigureSpec("exp(loss), each token predicted from all others", True),
     "preferred": FigureSpec("share of pairs in which the model finds the first text likelier; equal ones half"),
@@ -72,9 +76,9 @@ FIGURES_OF_TASK = {
     ),
     "tag": ("f1", "precision", "recall", "macro_f1", "accuracy", "f1:TYPE"),
     "answer": ("exact_match", "f1", "exact_match:answer", "f1:answer", "exact_match:no_answer", "f1:no_answer"),
-    "fill-mask": ("accuracy@K", "mrr", "loss", "perplexity"),
+    "fill-mask": ("accuracy@K", "mrr", "loss", "loss_sum", "perplexity"),
     "minimal-pairs": ("preferred", "mean_difference"),
-    "score": ("loss", "pseudo_perplexity"),
+    "score": ("loss", "loss_sum", "pseudo_perplexity"),
 }
 RANK = re.compile(r"@\d+$")
 

@@ -9,6 +9,7 @@ has no interval do not count: then the report says why, and a figure that never 
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from bertcli.wings.evaluate.evaluators.classification import (
     sums_of,
     without_rare_labels,
 )
-from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_loss
+from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_facts, token_loss
 from bertcli.wings.evaluate.evaluators.similarity import correlations, pair_facts, pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import figures as tag_figures
 from bertcli.wings.evaluate.evaluators.tagging import type_facts
@@ -171,13 +172,18 @@ def masked(known: float) -> Callable[[Random, int], Arrays]:
 def scored(spread: float) -> Callable[[Random, int], Arrays]:
     def make(random: Random, n: int) -> Arrays:
         tokens = random.integers(5, 30, size=n).astype(float)
-        return [tokens * random.lognormal(0.5, spread, size=n), tokens]
+        return [tokens * random.lognormal(0.5, spread, size=n), tokens, np.zeros(n)]
 
     return make
 
 
 def no_facts(columns: Sequence[str], *arrays: Any) -> FigureFacts:
     return FigureFacts()
+
+
+def sums_apart(columns: Sequence[str], *arrays: Any) -> FigureFacts:
+    """A sum has no interval; losses are looked at below the number of texts from which they have one, too."""
+    return replace(token_facts(columns, *arrays), losses=())
 
 
 def of_their_labels(facts: Callable[..., FigureFacts]) -> Callable[..., FigureFacts]:
@@ -274,7 +280,7 @@ FAMILIES = {
         },
     ),
     "score": Family(
-        token_loss, no_facts, (),
+        token_loss, sums_apart, (),
         {
             "even, 30": (30, scored(0.4)),
             "even, 100": (100, scored(0.4)),

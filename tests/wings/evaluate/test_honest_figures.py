@@ -363,6 +363,11 @@ def test_the_loss_is_that_of_the_masked_positions() -> None:
     assert figures["loss"]["value"] == pytest.approx(np.mean(losses), abs=1e-5)
     assert figures["perplexity"]["value"] == pytest.approx(np.exp(np.mean(losses)), rel=1e-5)
     assert figures["perplexity"]["n"] == 71
+    # The seed's loss: -Σ over the masked positions, of these texts alone, so without an interval.
+    sum_of_losses = figures["loss_sum"]
+    assert sum_of_losses["value"] == pytest.approx(sum(losses), abs=1e-3)
+    assert (sum_of_losses["low"], sum_of_losses["high"], sum_of_losses["n"]) == (None, None, 71)
+    assert sum_of_losses["reason"].startswith("a sum over these texts, which grows with their number")
 
 
 def test_binary_vectors_are_said_to_be_signs() -> None:

@@ -221,10 +221,20 @@ def test_a_text_a_line_is_scored_as_a_corpus(tmp_path: Path) -> None:
     tokens = [token["log_prob"] for one in records for token in one["tokens"]]
     assert record["task"] == "score"
     assert values(record)["loss"] == pytest.approx(-np.mean(tokens))
+    assert values(record)["loss_sum"] == pytest.approx(-np.sum(tokens))
     assert values(record)["pseudo_perplexity"] == pytest.approx(np.exp(-np.mean(tokens)))
     file.write_text("The cat sat on the mat.\n\nIt rained.\n")
     left = bertcli("evaluate", file).out
     assert "2 texts; 1 left out." in left, "a line without tokens says nothing"
+    file.write_text("The cat sat on the mat.\nIt [MASK] rained.\n")
+    figures = judged(file, "--task", "score")["models"][0]["metrics"]
+    assert figures["loss"]["value"] == pytest.approx(figures["loss_sum"]["value"] / 11)
+    assert figures["pseudo_perplexity"]["value"] is None
+    assert figures["pseudo_perplexity"]["reason"] == "not every token was predicted: 1 text with a mask in it"
+    bounded = bertcli("evaluate", file, "--at-least", "loss_sum=40")
+    assert (bounded.status, bounded.err.splitlines()[-1]) == (
+        1, "Error: Neither more nor less loss_sum is better (--at-least); choose from loss, pseudo_perplexity.",
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------ tags, answers

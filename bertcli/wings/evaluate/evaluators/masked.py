@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bertcli.errors import number_of
 from bertcli.files.texts import Item, Text
 from bertcli.model import Model
 from bertcli.tasks.compute.fill_mask import own_masks
@@ -21,6 +22,8 @@ from bertcli.wings.evaluate.outcome import Names, Outcome, mean_facts, mean_figu
 
 # A word beyond this rank counts as not found.
 DEEPEST = 100
+# Why the sum of losses has no interval.
+OF_THESE_TEXTS = "a sum over these texts, which grows with their number (its mean is loss)"
 
 
 # ----------------------------------------------------------------------------------------------------------- fill-mask
@@ -32,7 +35,7 @@ def fill(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     accuracy@K: the share of texts with an accepted word among the first K; mrr: the mean of 1 / rank of the first one.
     A word beyond DEEPEST is not found; letter case does not count. loss: the mean of -log softmax(W H_i + b)[y_i] over
     the masked positions i, where y_i is the first accepted word that is one piece of the vocabulary; a text without
-    such a word does not count. Errors: BertcliError for several masks in a text.
+    such a word does not count. loss_sum: their sum. Errors: BertcliError for several masks in a text.
     """
     cutoffs = options.ranks(data.task)
     records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **options.reading_options)
@@ -79,17 +82,25 @@ def _plain(word: str) -> str:
 
 
 def mask_figures(columns: Names, counts: Numbers, values: Numbers) -> Figures:
-    """Means over texts, and perplexity = exp(loss)."""
+    """Means over texts; loss_sum, the sum of the losses; and perplexity = exp(loss)."""
     figures = mean_figures(columns, counts, values)
+    losses = values[:, columns.index("loss")]
+    loss_sum = counts @ np.where(np.isfinite(losses), losses, 0)
+    # Without any loss there is no sum either.
+    figures["loss_sum"] = np.where(np.isfinite(figures["loss"]), loss_sum, np.nan)
     return {**figures, "perplexity": np.exp(figures["loss"])}
 
 
 def mask_facts(columns: Names, values: Numbers) -> FigureFacts:
-    """Facts that the intervals need; perplexity is of the texts that have a loss."""
+    """Facts that the intervals need; loss_sum and perplexity are of the texts that have a loss."""
     losses = values[:, columns.index("loss")]
     means = mean_facts(columns, values)
-    counts = {"perplexity": int(np.isfinite(losses).sum())}
-    return FigureFacts(means.item_values, losses=("loss", "perplexity"), counts=counts)
+    return FigureFacts(
+        means.item_values,
+        no_interval={"loss_sum": OF_THESE_TEXTS},
+        losses=("loss", "perplexity"),
+        counts=dict.fromkeys(("loss_sum", "perplexity"), int(np.isfinite(losses).sum())),
+    )
 
 
 def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Flags) -> Numbers:
@@ -131,12 +142,14 @@ def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     tokens = [[token["log_prob"] for token in record.get("tokens", ())] for record in records]
     total = np.array([-sum(some) for some in tokens], np.float64)
     count = np.array([*map(len, tokens)], np.float64)
+    # A text that has a mask itself: its loss leaves that token out, so exp(loss) is no pseudo-perplexity.
+    has_mask = np.array([record.get("pseudo_perplexity") is None for record in records], np.float64)
     losses = metrics.ratio(total, count)
     return [
         Outcome(
             name=model.name,
             figures_from=token_loss,
-            arrays=[total, count],
+            arrays=[total, count, has_mask],
             facts=token_facts,
             usable=count > 0,
             badness=losses,
@@ -146,12 +159,24 @@ def score(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     ]
 
 
-def token_loss(columns: Names, counts: Numbers, total: Numbers, tokens: Numbers) -> Figures:
-    """loss = Σ −log p / Σ tokens of all texts together; pseudo_perplexity = exp(loss). Salazar et al. 2020."""
+def token_loss(columns: Names, counts: Numbers, total: Numbers, tokens: Numbers, has_mask: Numbers) -> Figures:
+    """loss = Σ −log p / Σ tokens of all texts together, loss_sum = Σ −log p; pseudo_perplexity = exp(loss).
+
+    A text with a mask of its own (`has_mask`) leaves no pseudo-perplexity. Salazar et al. 2020.
+    """
     loss = metrics.ratio(counts @ total, counts @ tokens)
-    return {"loss": loss, "pseudo_perplexity": np.exp(loss)}
+    every_token = counts @ has_mask == 0
+    return {
+        "loss": loss,
+        "loss_sum": counts @ total,
+        "pseudo_perplexity": np.where(every_token, np.exp(loss), np.nan),
+    }
 
 
-def token_facts(columns: Names, total: Numbers, tokens: Numbers) -> FigureFacts:
-    """Say that both figures are of losses."""
-    return FigureFacts(losses=("loss", "pseudo_perplexity"))
+def token_facts(columns: Names, total: Numbers, tokens: Numbers, has_mask: Numbers) -> FigureFacts:
+    """Say that two figures are of losses, and why a sum, and a pseudo-perplexity beside masks, have no interval."""
+    no_interval = {"loss_sum": OF_THESE_TEXTS}
+    if has_mask.any():
+        with_mask = number_of(int(has_mask.sum()), "text")
+        no_interval["pseudo_perplexity"] = f"not every token was predicted: {with_mask} with a mask in it"
+    return FigureFacts(no_interval=no_interval, losses=("loss", "pseudo_perplexity"))
