@@ -1,9 +1,8 @@
 """Turn failures of the tokenizers library into a BertcliError of one line.
 
-The library is written in Rust. When it panics, as it may on a damaged tokenizer.json, it prints lines of its own to
-stderr, and Python gets an exception. While a tokenizer is opened, those lines are suppressed, and a few texts are
-tokenized, since most panics come with any text. Later, at a single text of the user's, a panic prints its lines before
-ours: file descriptor 2 belongs to all threads, so nothing redirects it while they run.
+The library is written in Rust. When it panics, as it may on a damaged tokenizer.json or in a regular expression that
+gives up at a text, it prints lines of its own to file descriptor 2, and Python gets an exception. Those lines are
+suppressed: the descriptor is redirected during each call. What other threads write meanwhile is printed afterwards.
 """
 
 import os
@@ -33,7 +32,8 @@ def library_errors(what: str, advice: str = "try another text, or another model"
     meanwhile, such as a signal handler, and pass.
     """
     try:
-        yield
+        with without_lines_of_panics():
+            yield
     except BaseException as error:
         if type(error) not in (Exception, ValueError) and type(error).__name__ != PANIC:
             raise
@@ -42,27 +42,52 @@ def library_errors(what: str, advice: str = "try another text, or another model"
 
 @contextmanager
 def without_lines_of_panics() -> Iterator[None]:
-    """Suppress the lines that a panic prints to stderr; anything else written there is printed at the end."""
-    with _one_at_a_time:
+    """Suppress the lines that a panic prints to stderr; anything else written there is printed at the end.
+
+    Nothing more is done while another call of this function redirects stderr, in this thread or another.
+    """
+    # Waiting for the other call would let threads tokenize in turn only.
+    if not _one_at_a_time.acquire(blocking=False):
+        yield
+        return
+    try:
         try:
             terminal = os.dup(STDERR)
         except OSError:  # stderr is closed
             yield
             return
-        kept, into = os.pipe()
-        for end in (kept, into):
-            os.set_blocking(end, False)  # a full pipe loses lines instead of blocking
-        os.dup2(into, STDERR)
-        os.close(into)
+        # A file and not a pipe: it cannot be full, and a process that is started meanwhile can go on writing to it.
+        kept = _file_in_memory()
+        os.dup2(kept, STDERR)
         try:
             yield
         finally:
-            os.dup2(terminal, STDERR)  # closes the pipe's other end
+            os.dup2(terminal, STDERR)
             os.close(terminal)
-            with open(kept, "rb") as stream:
-                written = stream.read() or b""
-            panic = FIRST_LINE.search(written)
-            os.write(STDERR, written[: panic.start()] if panic else written)
+            _print_all_but_panics(kept)
+            os.close(kept)
+    finally:
+        _one_at_a_time.release()
+
+
+def _file_in_memory() -> int:
+    """Open an empty file without a name, in memory where the system has that, and return its descriptor."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("stderr")
+    import tempfile  # takes time to import
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _print_all_but_panics(kept: int) -> None:
+    """Print what is in a file to stderr, up to the lines of a panic."""
+    size = os.lseek(kept, 0, os.SEEK_END)
+    if size:
+        os.lseek(kept, 0, os.SEEK_SET)
+        written = os.read(kept, size)
+        panic = FIRST_LINE.search(written)
+        os.write(STDERR, written[: panic.start()] if panic else written)
 
 
 def try_texts(backend: Backend) -> None:

@@ -66,3 +66,18 @@ def test_candidates_and_choices_refuse_in_a_line(
     assert result.status == status
     assert message in " ".join(result.err.replace("│", " ").split())
     assert result.out == ""
+
+
+def test_alternatives_that_multiply_are_refused_before_they_are_made(judge: Path, chooser: Path) -> None:
+    long = "tea " * 5000
+    times_places = bertcli("classify", "-m", judge, "tea", "--candidates", long, "--template", "{}" * 499)
+    in_all = bertcli("classify", "-m", judge, "tea", "--candidates", "tea" * 10, "--template", "a" * 998 + "{}")
+    assert times_places.error == (
+        "Error: The candidates (--candidates) in their template (--template) have 9,979,501 characters, more than "
+        "2,000,000: shorten them."
+    )
+    assert "characters" not in in_all.err
+    with pytest.raises(library.BertcliError, match=r"choices \(--choices\) have 2,000,001 characters"):
+        library.load(chooser).classify("tea", choices=["a", "b" * 2_000_000])
+    with pytest.raises(library.BertcliError, match=r"have 2,060,000 characters"):
+        library.load(judge).classify("tea", candidates=[f"{i:04}" * 10 for i in range(2000)], template="a" * 990 + "{}")

@@ -27,12 +27,15 @@ from bertcli.tasks.parts.scores import SCORE_FUNCTIONS, softmax
 from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
+from bertcli.tokens.tokenizer import LONGEST
 
 NEXT_SENTENCE = ("is_next", "not_next")
 TEMPLATE = "This example is {}."
 PLACE = "{}"
 # Characters that are tokenized at a time: this bounds the tokenizer's memory.
 CHARACTERS_TOGETHER = 250_000
+# Characters of all alternatives together, each in its template: as many as a single text may have.
+MOST_CHARACTERS = LONGEST
 
 
 def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
@@ -49,6 +52,7 @@ def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
         check_needs(model, SPEC.needs(options))
         choices = [options.choices] if isinstance(options.choices, str) else options.choices
         names = _names("choice", "--choices", choices)
+        _check_size("choices (--choices)", sum(map(len, names)))
         return _Alternatives(model, read_options, names, top_k, "multiple_choice", names, "longest", (0,))
     chosen = chosen_head(model, options.head)
     check_label_head(model, chosen, "classify")
@@ -201,20 +205,32 @@ def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: I
         )
     contradiction = len(labels) - 1 if entailment == 0 else 0
     outputs = (contradiction, entailment) if options.multi_label or len(names) == 1 else (entailment,)
+    # Counted before they are made: a template may repeat a long candidate hundreds of times.
+    places = template.count(PLACE)
+    characters = sum(len(template) + places * (len(name) - len(PLACE)) for name in names)
+    _check_size("candidates (--candidates) in their template (--template)", characters)
     seconds = tuple(template.replace(PLACE, name) for name in names)
     return _Alternatives(model, options.read_options, names, options.top_k, "classifier", seconds, "text", outputs)
 
 
+def _check_size(what: str, characters: int) -> None:
+    """Refuse alternatives that are too long to be tokenized with every text."""
+    if characters > MOST_CHARACTERS:
+        raise BertcliError(f"The {what} have {characters:,} characters, more than {MOST_CHARACTERS:,}: shorten them.")
+
+
 def _names(what: str, option: str, listed: Iterable[str] | str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in listed.split(",")) if isinstance(listed, str) else tuple(listed)
+    seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name.strip():
             raise BertcliError(f"There is an empty {what} among {quoted_object(names)} ({option}): leave it out.")
-        if names.count(name) > 1:
+        if name in seen:
             raise BertcliError(
                 f"The {what} {quoted(name)} occurs more than once ({option}), so its score would be divided: "
                 "leave one out."
             )
+        seen.add(name)
     if not names:
         raise BertcliError(f"There is no {what} to score ({option}).")
     return names
