@@ -11,6 +11,10 @@ class BertcliError(Exception):
     """One sentence on what is wrong and what to do; the command line prints `Error: …` and exits with status 1."""
 
 
+class UnusableText(BertcliError):
+    """A text that a task cannot use; without it the others may be fine."""
+
+
 def damaged() -> BertcliError:
     """The error for a result that is NaN or infinite, which sound weights never give."""
     return BertcliError(

@@ -54,8 +54,8 @@ class Job:
     output: OutputOptions
     long: LongOptions
     engine: EngineOptions
-    # Ends the message on a row of a file that cannot be used.
-    way_on: ClassVar[str] = " (--keep-going goes on without such rows.)"
+    # Ends the message on a text that cannot be used.
+    way_on: ClassVar[str] = " (--keep-going goes on without such texts.)"
 
     def begin(
         self,
@@ -310,7 +310,7 @@ def read_texts(
 ) -> "Texts":
     """Open the texts of the options: arguments, files (none of which may be the output), or stdin.
 
-    `called` is the word for a text in messages, `way_on` ends the message on a row that cannot be used. Wrong usage is
+    `called` is the word for a text in messages, `way_on` ends the message on a text that cannot be used. Wrong usage is
     a typer.BadParameter.
     """
     files = options.input or []
@@ -318,7 +318,7 @@ def read_texts(
         raise wrong("--input", f"give {called}s or --input, not both.")
     _check_columns(options, id_column)
     if options.texts:
-        return _from_arguments(options, called)
+        return _from_arguments(options, called, way_on)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
         raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
     from bertcli.files.read.inputs import from_files
@@ -398,7 +398,7 @@ def _check_columns(options: InputOptions, id_column: str | None) -> None:
             refuse(options, ("--no-header", "--delimiter"), why)
 
 
-def _from_arguments(options: InputOptions, called: str) -> "Texts":
+def _from_arguments(options: InputOptions, called: str, way_on: str) -> "Texts":
     """The arguments as texts, with a note where one looks like a file that was meant to be read."""
     from bertcli.files.texts import STANDARD_INPUT, from_arguments
 
@@ -407,7 +407,7 @@ def _from_arguments(options: InputOptions, called: str) -> "Texts":
         logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
     if STANDARD_INPUT in (*texts, options.text_pair):
         logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
-    return from_arguments(texts, options.text_pair)
+    return from_arguments(texts, options.text_pair, way_on)
 
 
 def _check_not_read(output: str | None, files: "Iterable[str]") -> None:

@@ -76,6 +76,12 @@ class Failure:
     text: Text
     error: str
 
+    @property
+    def located(self) -> str:
+        """The reason, with the text's file and line."""
+        location = self.text.location
+        return self.error if not location or location in self.error else f"{location}: {self.error}"
+
     def record(self) -> dict[str, Any]:
         """{index, id, text, error}; no `id` if the row has none; `text` is None if the row could not be read."""
         text = None if self.text.error else self.text.text
@@ -96,6 +102,7 @@ class Texts:
     read        the number of texts that have been read
     empty       how many of them are empty, and `first_empty`: the first of these, by its number
     change      a function that is applied to each text
+    way_on      ends the message on a text that cannot be used: how to go on without it
     """
 
     rows: Iterable[Text]
@@ -106,6 +113,7 @@ class Texts:
     count: int | None = None
     with_ids: bool = False
     change: Callable[[Text], Text] = lambda text: text
+    way_on: str = ""
     read: int = field(default=0, init=False)
     empty: int = field(default=0, init=False)
     first_empty: tuple[int, Text] | None = field(default=None, init=False)
@@ -180,12 +188,14 @@ def _string(value: object) -> str:
     return value
 
 
-def from_arguments(texts: Sequence[str], pair: str | None = None) -> Texts:
+def from_arguments(texts: Sequence[str], pair: str | None = None, way_on: str = "") -> Texts:
     """Make Texts from command-line arguments, each paired with `pair`."""
     for text in [*texts, pair or ""]:
         if not is_unicode(text):
             raise BertcliError(f"A text on the command line is not UTF-8: {quoted(text)}.")
-    return Texts([Text(text, pair) for text in texts], at_hand=True, count=len(texts))
+    # Without a text that is alone, nothing is left to go on with.
+    way_on = way_on if len(texts) > 1 else ""
+    return Texts([Text(text, pair) for text in texts], at_hand=True, count=len(texts), way_on=way_on)
 
 
 def is_unicode(text: str) -> bool:

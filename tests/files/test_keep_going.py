@@ -1,6 +1,7 @@
 """--keep-going: a text that cannot be used has an error in its place, all others are as without it, the status is 1."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file
+from tokenizers import BertWordPieceTokenizer, Regex
+from tokenizers.pre_tokenizers import Split
+
+from bertcli import BertcliError, load
 
 ROWS = [
     b'{"text": "The cat [MASK] on the mat."}',
@@ -95,7 +100,48 @@ def test_keep_going_left_out_a_bad_row_is_told_before_any_work(
 def test_keep_going_is_named_where_a_pipe_has_a_bad_row(model: Path) -> None:
     error = bertcli("encode", "-m", model, "--format", "jsonl", stdin=b"tea\n\xff\n").error
     assert "standard input, line 2: not UTF-8" in error
-    assert "(--keep-going goes on without such rows.)" in error
+    assert "(--keep-going goes on without such texts.)" in error
+
+
+@pytest.mark.parametrize("more", [(), ("--workers", "2")])
+def test_keep_going_is_named_where_a_task_cannot_use_a_text(more: tuple[str, ...], model: Path, tmp_path: Path) -> None:
+    """Not where there is only one text, and not in Python, which has no such option."""
+    source = tmp_path / "in.txt"
+    source.write_text("tea\n" + "tea " * 20 + "[MASK]\n")
+    way_on = " (--keep-going goes on without such texts.)"
+    long = ["--max-length", "9", "--truncation", "error"]
+    commands = {"fill-mask": [], "encode": long, "score": long, "classify --text-pair x": long}
+    for command, options in commands.items() if not more else [("encode", long)]:
+        error = bertcli(*command.split(), "-m", model, "-i", source, *options, *more, "--format", "jsonl").error
+        assert f"{source}, line" in error, command
+        assert error.endswith(way_on), command
+    if not more:
+        assert bertcli("fill-mask", "-m", model, "tea", "coffee").error.endswith(way_on)
+        assert "--keep-going" not in bertcli("fill-mask", "-m", model, "tea").error
+        with pytest.raises(BertcliError, match=r"There is no \[MASK\] in text 0 \('tea'\): write [^(]*$"):
+            load(model).fill_mask(["tea", "coffee"])
+
+
+def test_keep_going_is_named_with_the_line_of_a_text_at_which_the_tokenizer_fails(
+    made: Made, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The tokenizers library panics at it, and prints nothing of its own."""
+    folder = made(head="pretraining")
+    tokenizer = BertWordPieceTokenizer(str(folder / "vocab.txt"))
+    tokenizer.pre_tokenizer = Split(Regex("(a+)+$"), "isolated")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    source, gives_up = tmp_path / "in.txt", "a" * 40 + "b"
+    source.write_text(f"tea\n{gives_up}\n")
+    result = bertcli("encode", "-m", folder, "-i", source, "--format", "jsonl")
+    assert re.search(
+        r"in\.txt, line 2: The tokenizer failed \(.*\): try another text, or another model\. \(--keep-going",
+        result.error,
+    )
+    going = bertcli("encode", "-m", folder, "-i", source, "--keep-going", "--format", "jsonl")
+    assert going.status == 1
+    assert [record["index"] for record in going.records] == [0, 1]
+    assert bertcli("tokenize", "-m", folder, gives_up).status == 1
+    assert "panicked" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["encode", "score", "fill-mask", "classify"])

@@ -65,7 +65,7 @@ def test_within_word_masks_the_later_pieces_of_a_word(made: Made) -> None:
 
 def test_what_cannot_be_compared_is_refused(made: Made) -> None:
     model = bertcli.load(made(head="mlm"))
-    with pytest.raises(BertcliError, match=r"no second text to compare it with \(--text-pair or --pair-column\)"):
+    with pytest.raises(BertcliError, match=r"no second text to compare it with \(--pair-column\)"):
         compared(model, ["The cat."], None)
     with pytest.raises(BertcliError, match=r"has more than 4 tokens, and a comparison of cut texts means nothing"):
         compared(model, ["The cat."], ["The cat sat on it."], max_length=4)

@@ -65,7 +65,15 @@ def rows_in(
     inputs = _InputFiles(opened, columns, keep_going, way_on)
     files_read = tuple(names) if inputs.regular else None
     with_ids = columns.id is not None or any(format.gives_ids for format in formats)
-    return Texts(inputs, inputs.waiting, files_read, inputs.share, at_hand=inputs.regular, with_ids=with_ids)
+    return Texts(
+        inputs,
+        inputs.waiting,
+        files_read,
+        inputs.share,
+        at_hand=inputs.regular,
+        with_ids=with_ids,
+        way_on=way_on,
+    )
 
 
 def takes_columns(files: Sequence[str], format_in: str) -> bool:

@@ -26,7 +26,7 @@ from time import monotonic
 from typing import TypeVar
 
 from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, UnusableText
 from bertcli.files.texts import Texts
 from bertcli.tasks.running.batches import BATCH_TOKENS
 from bertcli.tasks.running.task import START, Group, Progress, R, Task, Window, warn_of_cuts
@@ -77,9 +77,12 @@ def _counted(
     At the end log how many texts were cut, and how many are empty.
     """
     with closing(computed):
-        for result in computed:
-            progress = progress.after(result.progress)
-            yield replace(result, progress=progress)
+        try:
+            for result in computed:
+                progress = progress.after(result.progress)
+                yield replace(result, progress=progress)
+        except UnusableText as error:
+            raise UnusableText(f"{error}{texts.way_on}") from None
     if progress.cut and task.read_options.truncation == "warn":
         warn_of_cuts(progress, task.limit, task.remedies_for_cuts)
     texts.log_empty()

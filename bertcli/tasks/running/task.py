@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from bertcli.errors import BertcliError, check_whole, number_of, quoted
+from bertcli.errors import BertcliError, UnusableText, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import ReadOptions
@@ -150,22 +150,24 @@ class Task(Generic[R]):
     def window(self, group: Sequence[Text], first: int) -> Window:
         """Tokenize a group of texts to a window; the first text is number `first` of the run.
 
-        Errors: BertcliError for something that is not a text, a text that the task cannot use, and (truncation
+        Errors: UnusableText for something that is not a text, a text that the task cannot use, and (truncation
         "error") one that is too long; with keep_going each of these texts is a failure instead.
         """
         numbered = list(enumerate(group, first))
         failures: list[Failure] = []
         try:
             items = self._checked(numbered)
-        except BertcliError:
-            if not self.read_options.keep_going:
-                raise
+        except BertcliError as of_all:
             items = []
             for index, text in numbered:
                 try:
                     items += self._checked([(index, text)])
                 except BertcliError as error:
                     failures.append(Failure(index, text, str(error)))
+                    if not self.read_options.keep_going:
+                        break
+            if not self.read_options.keep_going:
+                raise UnusableText(failures[0].located if failures else str(of_all)) from None
         cut, lost = sum(item.tokens.truncated for item in items), sum(item.tokens.lost for item in items)
         return Window(items, failures, Progress(1, len(group), cut, lost, len(failures)))
 

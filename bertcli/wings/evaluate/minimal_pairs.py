@@ -39,7 +39,7 @@ class PairsTask(RecordTask):
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text without a second one, and where one of them is too long to be compared."""
         if item.text.pair is None:
-            raise BertcliError(f"{item.title} has no second text to compare it with (--text-pair or --pair-column).")
+            raise BertcliError(f"{item.title} has no second text to compare it with (--pair-column).")
         if item.tokens.truncated or self._alone([item.text.pair])[0].truncated:
             raise BertcliError(
                 f"A text of {item.title} has more than {self.limit} tokens, and a comparison of cut texts means "

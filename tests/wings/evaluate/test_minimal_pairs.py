@@ -107,6 +107,8 @@ def test_messages_name_the_fields_of_pairs_and_no_reason_for_a_task_that_was_giv
     file.write_text("good,bad\nThe cat sits.,The cat sit.\n")
     error = bertcli("evaluate", file, "--task", "minimal-pairs").error
     assert "does not have the fields of minimal-pairs (better, worse); its fields are 'good', 'bad'" in error
+    file.write_text("better,worse\nThe cat sits.,The cat sit.\n")
+    assert bertcli("evaluate", file).error.endswith("which fit only one that is chosen: give --task minimal-pairs.")
     file.write_text("better,worse,kind\nThe cat sits.,The cat sit.,verb\nHe was here.,He were here.,noun\n")
     left = bertcli("evaluate", file, "--task", "minimal-pairs", "--by", "kind")
     assert "because its fields are" not in left.err
@@ -121,3 +123,13 @@ def test_equal_texts_are_half_a_preference(tmp_path: Path) -> None:
     (model,) = json.loads(bertcli("evaluate", file, "--task", "minimal-pairs", "--format", "json").out)["models"]
     assert model["metrics"]["preferred"]["value"] == 0.5
     assert model["metrics"]["mean_difference"]["value"] == 0
+
+
+def test_a_pair_that_is_too_long_is_named_with_the_option_that_leaves_it_out(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text(f"better,worse\nIt rained.,It rain.\n{'tea ' * 300},coffee\n")
+    error = bertcli("evaluate", file, *TASK).error
+    assert f"A text of {file}, line 3 ('tea tea" in error
+    assert error.endswith("a comparison of cut texts means nothing: shorten it. (--keep-going leaves such rows out.)")
+    (model,) = json.loads(bertcli("evaluate", file, *TASK, "--keep-going", "--format", "json").out)["models"]
+    assert model["metrics"]["preferred"]["n"] == 1

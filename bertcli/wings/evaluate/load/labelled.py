@@ -98,4 +98,5 @@ class Labelled(NamedTuple):
 
 def texts_of(rows: Sequence[Text]) -> Texts:
     """Texts as a task reads them, counted by a progress bar."""
-    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows))
+    way_on = " (--keep-going leaves such rows out.)"
+    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows), way_on=way_on)

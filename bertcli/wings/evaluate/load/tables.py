@@ -309,8 +309,13 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
     if options.task:
         their_names = [spec.names[0] for spec in SHAPES[options.task].fields if spec.names and not spec.optional]
         what += f" ({', '.join(their_names)})"
+    what += f"; its fields are {', '.join(map(quoted, names[:20]))}"
+    for task in () if options.task else ONLY_BY_NAME:
+        needed = [spec for spec in SHAPES[task].fields if not spec.optional]
+        if all({*spec.names} & {*names} for spec in needed):
+            raise BertcliError(f"{file} does {what}, which fit only one that is chosen: give --task {task}.")
     raise BertcliError(
-        f"{file} does {what}; its fields are {', '.join(map(quoted, names[:20]))}: name them with --column, "
+        f"{file} does {what}: name them with --column, "
         f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
         f"{header_hint(names, columns) if are_separated([file], 'txt') else ''}"
     )
