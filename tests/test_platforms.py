@@ -21,6 +21,9 @@ import json, sys
 from bertcli.cli.app import application
 from bertcli.report.terminal import take_any_text
 take_any_text()
+if "--threads" in sys.argv[1]:  # processes at once, not after two seconds of work
+    from bertcli.tasks.running import run
+    run.SECONDS_BEFORE_WORKERS = 0.0
 for words in json.loads(sys.argv[1]):
     print(end={BETWEEN!r}, flush=True)
     try:
@@ -152,7 +155,7 @@ FIRST_RUNS = {
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
     ],
-    "workers": [["encode", "-i", "texts.many.txt", "-o", "v.npy", "--workers", "2"]],
+    "workers": [["encode", "-i", "texts.many.txt", "-o", "v.npy", "--threads", "16"]],
     "run": [
         ["fill-mask", "She poured a cup of hot [MASK].", "--format", "json"],
         ["classify", "-i", "texts.csv", "-o", "labels.csv"],

@@ -29,7 +29,7 @@ from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, CommandParts
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
-from bertcli.tasks.options import declared, types_of
+from bertcli.tasks.options import declared, is_offered, types_of
 from bertcli.tasks.registry import TaskSpec, spec, specs
 
 # The groups of --help, in their order; one that a plugin names besides follows.
@@ -328,8 +328,8 @@ def _parameters(group: Any, hidden: bool = False) -> Iterator[Parameter]:
     """The parameters of a group of options, which may hold other groups. hidden: help does not show them."""
     for field in fields(group):
         annotation, default, metadata = field.type, field.default, field.metadata
-        if not field.init or field.name in getattr(group, "not_offered", ()):
-            continue  # a group or an option that this command has no use for
+        if not _is_offered(field, group):
+            continue
         if is_dataclass(annotation):
             yield from _parameters(annotation)
         elif metadata:  # a field without is no option
@@ -350,11 +350,16 @@ def _parameters(group: Any, hidden: bool = False) -> Iterator[Parameter]:
             yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 
 
+def _is_offered(field: Field[Any], group: Any) -> bool:
+    """False for a group or an option that a command has no use for, and for an option of Python alone."""
+    return field.init and field.name not in getattr(group, "not_offered", ()) and is_offered(field)
+
+
 def _gathered(group: Any, values: dict[str, Any]) -> Any:
     """Make a group of options from the values of its fields. Wrong usage is a typer.BadParameter."""
     chosen: dict[str, Any] = {}
     for field in fields(group):
-        if not field.init or field.name in getattr(group, "not_offered", ()):
+        if not _is_offered(field, group):
             continue
         if is_dataclass(field.type):
             chosen[field.name] = _gathered(field.type, values)

@@ -254,7 +254,6 @@ class CommandRun(Generic[W]):
             "bertcli": bertcli.__version__,
             "numpy": numpy.__version__,
             "--threads": thread_count(),  # can change the last bit of a sum
-            "--workers": None,  # cannot
         }
 
 

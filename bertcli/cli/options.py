@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import typer
 
-from bertcli.tasks.options import declared, delimiter_option, no_header_option, option
+from bertcli.tasks.options import declared, delimiter_option, is_offered, no_header_option, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
@@ -43,7 +43,7 @@ def name_of(member: Field[Any]) -> str:
 def by_name(group: Any) -> dict[str, Any]:
     """The values of a group's options by their names on the command line, lists as they are written there."""
     values = {}
-    for member in declared(group):
+    for member in filter(is_offered, declared(group)):
         value = getattr(group, member.name)
         values[name_of(member)] = ",".join(map(str, value)) if isinstance(value, list) else value
     return values
@@ -51,7 +51,8 @@ def by_name(group: Any) -> dict[str, Any]:
 
 def given_options(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
-    return [name_of(member) for member in declared(group) if getattr(group, member.name) != member.default]
+    offered = filter(is_offered, declared(group))
+    return [name_of(member) for member in offered if getattr(group, member.name) != member.default]
 
 
 def wrong(names: str, why: str) -> typer.BadParameter:

@@ -25,7 +25,7 @@ MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 M
 class ComparedOptions(EncodeOptions):
     """The options with which whole texts are encoded; every text must be usable."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers", "layer", "normalize")
+    not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize")
     pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
         "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
         "lasttoken, pooler.",

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from bertcli.files.texts import Pairs
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CONTEXT, QUESTION, Example, Subject
-from bertcli.tasks.options import WindowOptions, option
+from bertcli.tasks.options import WindowOptions, for_python, option
 from bertcli.tasks.registry import QUESTIONS, Fields, Needs, TaskSpec
 
 Scoring = Literal["probability", "logits"]
@@ -34,22 +34,17 @@ class AnswerOptions(WindowOptions):
     file has the rows of the table, a .html file the marked contexts, too.
     """
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers", "score")
     contexts: Pairs = None  # one for each question, or one for all
     top_k: int | None = option(None, "K", "How many answers per question. (default: 1)", least=1)
     max_answer_length: int | None = option(None, "N", "Tokens of an answer, at most. (default: 15)", least=1)
     no_answer: bool = option(False, "", 'Let "no answer" (an empty text) compete with the answers.')
-    score: Scoring = option(
-        "probability", "NAME",
+    score: Scoring = for_python(
+        "probability",
         "probability (default), or logits: start + end minus those of no answer, comparable across windows.",
-    )  # fmt: skip
+    )
     _: KW_ONLY
-    max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit, at most 384)", panel="Input"
-    )
-    stride: int | None = option(
-        None, "N", "How many tokens windows share. (default: half, at most 128)", panel="Input", least=0
-    )
+    max_length: int | None = for_python(None, "Read in windows of N tokens. (default: the model's limit, at most 384)")
+    stride: int | None = for_python(None, "How many tokens windows share. (default: half, at most 128)", least=0)
 
 
 def record(options: AnswerOptions) -> Fields:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import Record, Row, Table
@@ -28,7 +28,6 @@ class FillMaskOptions(ReadOptions):
     .tsv or .parquet file has the rows of the table.
     """
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers",)
     top_k: int | None = option(None, "K", "How many words per mask. (default: 5, or all targets)", least=1)
     targets: Iterable[str] | str | None = option(
         None, "A,B,C", "Rank only these words; a word of several pieces is scored as a whole.", read=str

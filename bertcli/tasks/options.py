@@ -45,9 +45,24 @@ def option(
     return field(default=default, metadata={"names": names, "least": least, "read": read, "settings": settings})
 
 
+def for_python(default: Any, help: str, least: float | None = None) -> Any:
+    """Declare a field as an option of Python and of a server's routes; no command offers it."""
+    return field(default=default, metadata={"help": help, "least": least, "offered": False})
+
+
 def declared(options: Any) -> list[Field[Any]]:
     """List the fields that are options, in a dataclass or an instance of one."""
     return [item for item in fields(options) if item.metadata]
+
+
+def is_offered(item: Field[Any]) -> bool:
+    """True for an option that a command has, not Python alone."""
+    return bool(item.metadata.get("offered", True))
+
+
+def help_of(item: Field[Any]) -> str:
+    """What an option does, in a sentence."""
+    return str(item.metadata.get("help") or item.metadata["settings"]["help"])
 
 
 def numbers(example: str) -> Callable[[str], list[int]]:
@@ -161,14 +176,12 @@ class ReadOptions(Checked):
 
     _: KW_ONLY
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: the model's own limit)", panel="Input")
-    truncation: Truncation = option(
-        "warn", "MODE", "When a text is cut: warn (default), error, or silent.", panel="Input"
-    )
+    truncation: Truncation = for_python("warn", "When a text is cut: warn (default), error, or silent.")
     keep_going: bool = option(
         False, "", 'Go on after a text that fails; its record has a field "error".', panel="Input"
     )
     batch_tokens: int | None = None  # tokens computed together, 1,536 if None; for Python alone
-    workers: Workers = option(None, "N", "Processes. (default: one for every 8 threads)", panel="Work", least=1)
+    workers: Workers = for_python(None, "Processes. (default: this one alone)", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,14 +199,9 @@ class WindowOptions(ReadOptions):
     """Options of tasks that read long texts in overlapping windows, and never cut them."""
 
     _: KW_ONLY
-    max_length: int | None = option(
-        None, "N", "Read in windows of N tokens. (default: the model's limit)", panel="Input"
-    )
+    max_length: int | None = for_python(None, "Read in windows of N tokens. (default: the model's limit)")
     truncation: Truncation = field(default="silent", init=False)
-    stride: int | None = option(
-        None, "N", "How many tokens windows share. (default: a quarter)", panel="Input",
-        least=0,
-    )  # fmt: skip
+    stride: int | None = for_python(None, "How many tokens windows share. (default: a quarter)", least=0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
@@ -29,7 +28,6 @@ class ScoreOptions(ReadOptions):
     -Σ log p over them, the loss that a masked language model is trained with.
     """
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers",)
     pairs: Pairs = None
     target: str | None = option(None, "TEXT", "The true sentence: score only the tokens that the text has masked.")
     within_word: bool = option(False, "", "Mask the later pieces of a word while one of its pieces is predicted.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.report.marked import MarkedTable, Passage, mark
@@ -45,7 +45,6 @@ class TagOptions(WindowOptions):
     model misses stays in the text.
     """
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers",)
     _: KW_ONLY
     aggregation: Aggregation = option(
         "simple", "NAME",

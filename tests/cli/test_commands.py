@@ -19,6 +19,7 @@ from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 
 import bertcli as library
+from bertcli.errors import BertcliError
 
 COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
 TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]", of tea\t—  中国😀', "[MASK]")
@@ -311,20 +312,17 @@ def test_commands_pooling_and_its_reason_are_told(model: Path, made: Made) -> No
     assert "pooling max, as requested" in bertcli("encode", "-m", other, "tea", "--pooling", "max").err
 
 
-@pytest.mark.parametrize(("mode", "status"), [("warn", 0), ("silent", 0), ("error", 1)])
-def test_commands_truncation(mode: str, status: int, model: Path) -> None:
-    arguments = ["score", "-m", str(model), "--max-length", "4", "--truncation", mode, "tea", "a b c", "a b c d"]
-    result = bertcli(*arguments, "--format", "json")
-    assert result.status == status
-    summary = (
+def test_commands_say_once_how_many_texts_are_cut(model: Path) -> None:
+    """A record says which; refusing them, or saying nothing, is for Python (truncation)."""
+    texts = ["tea", "a b c", "a b c d"]
+    result = bertcli("score", "-m", model, "--max-length", "4", *texts, "--format", "json")
+    assert result.err == (
         "Warning: 2 of 3 texts had more than 4 tokens and lost 3 "
-        "(see max_length and truncation: --max-length, --truncation).\n"
+        "(see max_length and truncation; of a command --max-length).\n"
     )
-    if mode == "error":
-        assert "text 1 ('a b c') has 5 tokens" in result.error
-    else:
-        assert result.err == (summary if mode == "warn" else "")
-        assert [record["truncated"] for record in json.loads(result.out)] == [False, True, True]
+    assert [record["truncated"] for record in json.loads(result.out)] == [False, True, True]
+    with pytest.raises(BertcliError, match=r"text 1 \('a b c'\) has 5 tokens"):
+        library.load(model).score(texts, max_length=4, truncation="error")
 
 
 @pytest.mark.parametrize(("batch_tokens", "options"), [(1, []), (7, []), (1536, ["--threads", "1"])])
@@ -442,7 +440,7 @@ def test_commands_say_that_there_are_no_texts(command: str, model: Path, tmp_pat
 
 def test_encode_names_chunk_where_texts_were_cut(model: Path) -> None:
     short = bertcli("encode", "-m", model, "--max-length", "4", "a b c d", "--format", "json").err
-    assert "--truncation; encode --chunk makes several vectors of a long text)." in short
+    assert "of a command --max-length; encode --chunk makes several vectors of a long text)." in short
     assert "--chunk" not in bertcli("score", "-m", model, "--max-length", "4", "a b c d").err
 
 

@@ -56,7 +56,6 @@ def test_errors_wrong_usage(command: str, arguments: list[str], stdin: str | Non
         ["similarity", "x", "--keep-going"],
         ["similarity", "x", "--resume"],
         ["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npz"],
-        ["encode", "x", "--truncation", "maybe"],
         ["encode", "x", "--max-length", "many"],
         ["encode", "x", "--batch-tokens", "60"],
         ["encode", "x", "--threads", "0"],

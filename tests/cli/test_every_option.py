@@ -85,12 +85,10 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--contrast": ("a dog walks to the river",),
     },
     "encode": {
-        "--truncation": (("-m", "VECTORS", LONG), ("error",)),
         "--sparse": (("-m", "MASKS", "hot tea"), ()),
         "--tokens": (("-m", "MASKS", "hot tea", "--sparse", "--format", "json"), ()),
         "--chunk": (("-m", "VECTORS", LONG), ("12",)),
     },
-    "similarity": {"--truncation": ("error",)},
     "search": {
         "--lines": ("1",),
         "--files-with-matches": (),
@@ -101,7 +99,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--sparse": (("-m", "M3", "hot tea", "-i", "notes.txt"), ()),
         "--prompt": ("bread ",),
         "--prompt-name": ("document",),
-        "--truncation": (("-m", "VECTORS", LONG, "-i", "notes.txt"), ("error",)),
         "--max-length": (("-m", "VECTORS", LONG, "-i", "notes.txt"), ("5",)),
     },
     "classify": {
@@ -110,25 +107,21 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--template": (ZERO_SHOT, ("Here is {}, no {}.",)),
         "--multi-label": (ZERO_SHOT, ()),
         "--choices": (("-m", "CHOICES", "hot tea", "--choices", "a cat,rain"), ("--choices", "a dog,rain")),
-        "--truncation": ("error",),
     },
     "fill-mask": {
         "--targets": ("tea,rain",),
         "--joint": (("-m", "MASKS", "the [MASK] drank [MASK]"), ()),
-        "--truncation": (("-m", "MASKS", f"a [MASK] {LONG}"), ("error",)),
         "--max-length": (("-m", "MASKS", f"a [MASK] {LONG}"), ("9",)),
     },
     "score": {
         "--target": (("-m", "MASKS", "hot [MASK]", "--target", "hot cat"), ("--target", "hot tea")),
         "--within-word": (),
-        "--truncation": (("-m", "MASKS", LONG), ("error",)),
     },
     "keywords": {
         "--ngrams": ("1,2",),
         "--diversity": ("0.9",),
         "--stop-words": ("none",),
         "--candidates": ("queries.txt",),
-        "--max-length": ("8",),
     },
     "tag": {
         "--aggregation": ("none",),
@@ -137,18 +130,12 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--redact-with": (REDACTED, ("X",)),
         "--only": (REDACTED, ("LOC",)),
         "--threshold": (REDACTED, ("0.9",)),
-        "--stride": ((*BASES["tag"], "--max-length", "7"), ("0",)),
     },
     "answer": {
         "--context": (("-m", "READER", QUESTION, "--context", "a cat sat"), ("--context", CONTEXT)),
         "--top-k": ("2",),
         "--max-answer-length": ("1",),
         "--no-answer": ((*BASES["answer"], "--top-k", "99"), ()),
-        "--max-length": ("10",),
-        "--stride": ((*BASES["answer"], "--max-length", "12", "--top-k", "9"), ("0",)),
-    },
-    "rank": {
-        "--truncation": ("error",),
     },
     "tokenize": {"--max-length": ("3",)},
     "params": {
@@ -204,7 +191,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--cluster": ("text",),
         "--words": ("--words", "-i", "tagged.jsonl"),
         "--normalize": (),
-        "--truncation": (("-m", "MASKS", "-i", "long.csv", "--folds", "3"), ("error",)),
         "--max-length": (("-m", "MASKS", "-i", "labelled.csv", "--folds", "3"), ("4",)),
         "--label-column": ("other",),
     },
@@ -216,7 +202,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
 }
 # Options that change nothing of what is printed, or are tried elsewhere.
 EXEMPT = {
-    "--help --debug --workers --threads": "a result is the same with any of them",
+    "--help --debug --threads": "a result is the same with any of them",
     "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine": "test_engine_command.py",
     "--model --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
@@ -326,7 +312,7 @@ def test_every_option_changes_what_is_printed(command: str, option: str, run: Ca
     assert plain.status == 0, plain.err
     given = value if value[:1] and str(value[0]).startswith("--") else (option, *value)
     changed = run(command, (*base, *given))
-    expected = {"--truncation": 1, "--check": 1}.get(option, 0)
+    expected = {"--check": 1}.get(option, 0)
     assert changed.status == expected, changed.err
     assert (changed.status, changed.out) != (plain.status, plain.out), f"{option} changes nothing"
 

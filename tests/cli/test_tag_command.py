@@ -110,17 +110,7 @@ def test_tag_resumes_and_shares_its_work(
     tagger: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compute_together(40, monkeypatch)
-    arguments: list[str | Path] = [
-        "tag",
-        "-m",
-        tagger,
-        "-i",
-        source,
-        "--column",
-        "said",
-        "--max-length",
-        "20",
-    ]
+    arguments: list[str | Path] = ["tag", "-m", tagger, "-i", source, "--column", "said"]
     found = bertcli(*arguments, "--format", "jsonl").records
     assert [record["index"] for record in found] == list(range(30))
     file = tmp_path / "tags.jsonl"
@@ -157,7 +147,6 @@ def test_tag_ignores_labels_as_asked(tagger: Path) -> None:
     [
         (["tag", "king"], 2, "there is no bundled model for tag"),
         (["tag", "-m", "bert-mini-mlm", "king"], 1, "Choose a model that has one, such as -m dslim/bert-base-NER."),
-        (["tag", "-m", "TAGGER", "king", "--stride", "46"], 1, "stride (--stride) is 46"),
         (["tag", "-m", "TAGGER", "king", "--aggregation", "mean"], 2, "--aggregation"),
         (["tag", "-m", "TAGGER", "king", "-o", "tags.xlsx"], 1, ".html"),
         (["tag", "-m", "TAGGER", "king", "--text-pair", "queen"], 2, "No such option"),

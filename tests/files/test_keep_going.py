@@ -215,9 +215,10 @@ def test_keep_going_may_go_on_with_what_was_begun_without(
     monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
     monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST_SEGMENT", 0.0)
     compute_together(50, monkeypatch)
+    monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters
     source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
     source.write_bytes(b"tea\n" * 100 + b"tea " * 300 + b"\n" + b"milk\n" * 5)
-    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume", "--truncation", "error"]
+    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
     first = bertcli(*arguments)
     assert "line 101" in first.error
     assert "texts are done: repeat" in first.err

@@ -364,14 +364,17 @@ def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tm
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_resume_may_begin_to_keep_going_with_flat_rows(ending: str, made: Made, source: Path, tmp_path: Path) -> None:
+def test_resume_may_begin_to_keep_going_with_flat_rows(
+    ending: str, made: Made, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
     texts = [*("tea " * (i % 9) for i in range(24)), "tea " * 300]  # the last is too long
     source.write_text("".join(json.dumps({"id": "x", "text": text}) + "\n" for text in texts), encoding="utf-8")
     model = made(head="classifier", seed=7)
-    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--resume", "--truncation", "error"]
+    arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--resume"]
+    monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters
     assert bertcli(*arguments, "-o", whole, "--keep-going").status == 1
     assert "line 25" in bertcli(*arguments, "-o", target).error
     assert leftovers(tmp_path) != []

@@ -67,7 +67,7 @@ class Scene:
             self.whole[form] = target.read_bytes()
 
     def arguments(self, form: str, target: Path) -> list[str]:
-        options = ["-m", str(self.model), "-i", str(self.source), "--truncation", "silent"]
+        options = ["-m", str(self.model), "-i", str(self.source)]
         return [sys.executable, "-c", COMMAND, *FORMS[form], *options, "-o", str(target), "--resume"]
 
     def start(self, arguments: Sequence[str], setup: Setup = None, **streams: Any) -> subprocess.Popen[bytes]:

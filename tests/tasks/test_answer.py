@@ -107,7 +107,7 @@ def test_answer_finds_room_for_the_context_of_a_long_question(reader: Model) -> 
         ("Who?", "The queen.", {"score": "sum"}, "There is no score 'sum'; choose from probability, logits"),
         ("Who?", "The queen.", {"top_k": 0}, "top_k is 0; it must be at least 1"),
         ("Who?", "The queen.", {"stride": -1}, "must be at least 0"),
-        ("Who?", "The queen.", {"stride": 44}, "--stride"),
+        ("Who?", "The queen.", {"stride": 44}, "give a stride below 4[0-9]"),
     ],
 )
 def test_answer_refuses(question: str, context: str | None, options: Any, message: str, reader: Model) -> None:

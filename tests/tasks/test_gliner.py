@@ -264,7 +264,7 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
     assert {one["word"] for one in record["entities"]} == {"Berlin" * 9}
     with pytest.raises(BertcliError, match="The labels take 16 tokens, and a window has 18 with the text"):
         model.tag("Berlin", labels=LABELS, max_length=18)
-    with pytest.raises(BertcliError, match=r"stride \(--stride\) is 8, but a window of 26 tokens has 8 of the text"):
+    with pytest.raises(BertcliError, match=r"stride is 8, but a window of 26 tokens has 8 of the text"):
         model.tag("Berlin", labels=LABELS, stride=8)
 
 

@@ -169,11 +169,13 @@ def test_rank_keeps_equal_documents_in_order_across_windows(
     documents = [text for i in range(60) for text in (others[i % 3], "She sold hot tea.")]
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps({"query": "tea", "text": text}) + "\n" for text in documents))
-    rank = ("rank", "-m", made(**cases.RANKER), "-i", source, "--query-column", "query", "--truncation", "silent")
+    rank = ("rank", "-m", made(**cases.RANKER), "-i", source, "--query-column", "query", "--format", "jsonl")
+    monkeypatch.setattr("bertcli.tasks.running.run.SECONDS_BEFORE_WORKERS", 0.0)
     for batch_tokens in (7, 60, 1000):
         compute_together(batch_tokens, monkeypatch)
-        for workers in ("1", "2"):
-            done = bertcli_command(*rank, "--workers", workers, "--format", "jsonl")
+        for cores in (1, 16):
+            monkeypatch.setattr("bertcli.tasks.running.run.core_count", lambda: cores)  # noqa: B023
+            done = bertcli_command(*rank)
             same_document = [record["corpus_id"] for record in done.records if record["text"] == "She sold hot tea."]
             assert same_document == list(range(1, 120, 2))
 

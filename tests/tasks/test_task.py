@@ -91,7 +91,7 @@ def test_task_warns_once_of_what_was_cut(mlm: Model, caplog: pytest.LogCaptureFi
     records = mlm.score(["the cat sat", "tea", "a b c d"], max_length=4)
     assert [record["truncated"] for record in records] == [True, False, True]
     assert caplog.messages == [
-        "2 of 3 texts had more than 4 tokens and lost 3 (see max_length and truncation: --max-length, --truncation)."
+        "2 of 3 texts had more than 4 tokens and lost 3 (see max_length and truncation; of a command --max-length)."
     ]
     caplog.clear()
     mlm.score(["the cat sat"], max_length=4, truncation="silent")

@@ -127,6 +127,19 @@ def threads_of_windows() -> list[threading.Thread]:
 # ----------------------------------------------------------------------------------------------------------- the same
 
 
+# A command on a machine of 16 cores, which does not wait for two seconds of work before it starts processes.
+IN_TWO_PROCESSES = (
+    "from bertcli.cli import main; from bertcli.tasks.running import run; "
+    "run.SECONDS_BEFORE_WORKERS, run.core_count = 0.0, lambda: 16; main()"
+)
+
+
+def in_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that run here use two processes, as on a machine of 16 cores."""
+    monkeypatch.setattr(running, "SECONDS_BEFORE_WORKERS", 0.0)
+    monkeypatch.setattr(running, "core_count", lambda: 16)
+
+
 @pytest.mark.parametrize(("doing", "count"), [*((name, 2) for name in DOINGS), ("encode", 3)])
 def test_workers_change_nothing(doing: str, count: int, model: Model, started: list[BaseProcess]) -> None:
     alone = DOINGS[doing](model, {**SMALL, "workers": 1})
@@ -171,8 +184,8 @@ def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_pa
     for name in ("signal", "selectors", "multiprocessing", "numpy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')", encoding="utf-8")
     (tmp_path / "in.txt").write_text("tea with rain\n" * 3000, encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "bertcli", "encode", "-m", str(model.path), "-i", "in.txt", "-o", "v.npy"]
-    subprocess.run([*command, "--workers", "2"], check=True, timeout=SECONDS, cwd=tmp_path)
+    command = [sys.executable, "-P", "-c", IN_TWO_PROCESSES, "encode", "-m", str(model.path)]
+    subprocess.run([*command, "-i", "in.txt", "-o", "v.npy"], check=True, timeout=SECONDS, cwd=tmp_path)
     assert len(np.load(tmp_path / "v.npy")) == 3000
 
 
@@ -200,9 +213,11 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     source, whole, target = tmp_path / "in.jsonl", tmp_path / "whole.npy", tmp_path / "v.npy"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
     assert model.path is not None
-    arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source, "--truncation", "silent"]
+    arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source]
     compute_together(60, monkeypatch)
-    assert run(*arguments, "-o", whole, "--workers", "1").status == 0
+    assert run(*arguments, "-o", whole).status == 0
+    assert started == []
+    in_two_processes(monkeypatch)
     original = workers.worker_processes
 
     @contextmanager
@@ -219,15 +234,15 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
 
     with monkeypatch.context() as patch:
         patch.setattr(workers, "worker_processes", fatal)
-        broken = run(*arguments, "-o", target, "--workers", "2", "--resume")
+        broken = run(*arguments, "-o", target, "--resume")
     assert (broken.status, target.exists()) == (1, False)
-    errors = [line for line in broken.err.splitlines() if not line.startswith("Note: ")]
+    errors = [line for line in broken.err.splitlines() if line.startswith("Error: ")]
     assert errors == [
-        "Error: A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
-        '(--workers). A script needs `if __name__ == "__main__":` around what it does with workers.'
+        "Error: A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers, in a "
+        'command with --threads 8. A script needs `if __name__ == "__main__":` around what it does with workers.'
     ]
     assert "texts are done: repeat the command to continue" in broken.err
-    resumed = run(*arguments, "-o", target, "--workers", "2", "--resume")
+    resumed = run(*arguments, "-o", target, "--resume")
     assert resumed.status == 0, resumed.err
     assert target.read_bytes() == whole.read_bytes()
 
@@ -378,9 +393,9 @@ def test_workers_end_when_no_more_is_wanted(model: Model, started: list[BaseProc
 def test_workers_end_with_signals(number: str, status: int, model: Model, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("tea with rain\n" * 200_000, encoding="utf-8")
-    command = [sys.executable, "-m", "bertcli", "encode", "-m", str(model.path), "-i", str(source)]
+    command = [sys.executable, "-c", IN_TWO_PROCESSES, "encode", "-m", str(model.path), "-i", str(source)]
     with in_time(
-        [*command, "--workers", "2", "--format", "jsonl"],
+        [*command, "--format", "jsonl"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None

@@ -62,10 +62,10 @@ class _Answer(RecordTask):
                 raise BertcliError(f"The {what} of {item.title} is empty, so there is nothing to answer.")
         room, stride = self._room(item.tokens), self.options.stride or 0
         if room <= stride:
-            advice = f"give a stride below {room} (--stride)" if room > 0 else "shorten it"
+            advice = f"give a stride below {room}" if room > 0 else "shorten it"
             raise BertcliError(
                 f"The question of {item.title} has {sides.count(0)} tokens, which leaves {max(0, room)} of a window's "
-                f"{self.limit} for the context: {advice}, or raise max_length (--max-length)."
+                f"{self.limit} for the context: {advice}, or raise max_length."
             )
 
     def _room(self, tokens: Tokens) -> int:

@@ -215,7 +215,7 @@ class ApartRankTask(RankTask):
             limit = self.queries.limit
             raise BertcliError(
                 f"The query of {item.title} has {limit + query.tokens.lost} tokens, more than {limit}: shorten it, or "
-                "let it be cut (--truncation warn)."
+                'let it be cut (truncation="warn").'
             )
 
     def compared(self, items: list[Item]) -> Iterator[tuple[Any, Any, Item]]:

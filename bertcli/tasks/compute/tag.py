@@ -70,12 +70,10 @@ class _Tag(RecordTask):
         super().__post_init__()
         room = self.limit - self.model.tokenizer.special_count(paired=False)
         if room < 1:
-            raise BertcliError(
-                f"max_length (--max-length) {self.limit} is too small: a window needs a token beside its special ones."
-            )
+            raise BertcliError(f"max_length {self.limit} is too small: a window needs a token beside its special ones.")
         if not 0 <= self.overlap < room:
             raise BertcliError(
-                f"stride (--stride) is {self.overlap}, but a window of {self.limit} tokens has {room} of the text: "
+                f"stride is {self.overlap}, but a window of {self.limit} tokens has {room} of the text: "
                 f"choose 0 to {room - 1}."
             )
 

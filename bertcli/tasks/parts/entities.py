@@ -136,11 +136,11 @@ class _Entities(RecordTask):
         if self.room < 1:
             raise BertcliError(
                 f"The labels take {len(self.prompt_of_labels.ids):,} tokens, and a window has {self.limit:,} with the "
-                "text: give fewer labels, shorter ones, or a larger max_length (--max-length)."
+                "text: give fewer labels, shorter ones, or a larger max_length."
             )
         if self.stride is not None and self.stride >= self.room:
             raise BertcliError(
-                f"stride (--stride) is {self.stride}, but a window of {self.limit} tokens has {self.room} of the text: "
+                f"stride is {self.stride}, but a window of {self.limit} tokens has {self.room} of the text: "
                 f"choose 0 to {self.room - 1}."
             )
 

@@ -95,7 +95,7 @@ class Task(Generic[R]):
     The constructor checks everything that does not depend on a text. Errors: BertcliError for an impossible max_length.
     """
 
-    remedies_for_cuts: ClassVar[str] = "max_length and truncation: --max-length, --truncation"
+    remedies_for_cuts: ClassVar[str] = "max_length and truncation; of a command --max-length"
     batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: LoadedModel
     read_options: ReadOptions
@@ -186,7 +186,7 @@ class Task(Generic[R]):
             if item.tokens.truncated and self.read_options.truncation == "error":
                 raise BertcliError(
                     f"{item.title} has {self.limit + item.tokens.lost} tokens, more than {self.limit}: shorten it, "
-                    "raise max_length (--max-length) where the model allows it, or let it be cut (--truncation warn)."
+                    'raise max_length (--max-length) where the model allows it, or let it be cut (truncation="warn").'
                 )
             self.check(item)
         return items

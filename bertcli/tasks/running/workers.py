@@ -52,8 +52,9 @@ def worker_processes(work: Callable[[Group], R], count: int) -> Iterator[Submit[
             yield submit
         except BrokenExecutor:
             raise BertcliError(
-                "A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers "
-                '(--workers). A script needs `if __name__ == "__main__":` around what it does with workers.'
+                "A worker process ended unexpectedly, perhaps for lack of memory: try again with fewer workers, in "
+                'a command with --threads 8. A script needs `if __name__ == "__main__":` around what it does with '
+                "workers."
             ) from None
         finally:
             here.close()
@@ -85,7 +86,9 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
             yield
     except (OSError, NotImplementedError, ImportError) as error:  # the last two where there are no semaphores
         reason = getattr(error, "strerror", None) or error
-        raise BertcliError(f"A worker process cannot be started ({reason}): set workers (--workers) to 1.") from None
+        raise BertcliError(
+            f"A worker process cannot be started ({reason}): set workers to 1, in a command --threads 8."
+        ) from None
     finally:
         for name, value in before.items():
             if value is None:

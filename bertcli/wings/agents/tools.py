@@ -15,7 +15,7 @@ from jsonschema.exceptions import best_match
 from bertcli import extensions
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.options import declared, types_of
+from bertcli.tasks.options import declared, help_of, types_of
 from bertcli.tasks.registry import TaskSpec, compute, spec
 from bertcli.wings.agents.roots import Roots
 
@@ -153,7 +153,7 @@ def _of_task(
     offered = [item for item in declared(task.options) if item.name in OFFERED[task_name]]
     arguments: Schema = {"texts": TEXTS}
     for item in offered:
-        arguments[item.name] = {**_schema(item.type), "description": item.metadata["settings"]["help"]}
+        arguments[item.name] = {**_schema(item.type), "description": help_of(item)}
         if item.metadata["least"] is not None:
             arguments[item.name]["minimum"] = item.metadata["least"]
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import ReadOptions, delimiter_option, no_header_option, numbers, option, separated
@@ -58,7 +58,6 @@ def _dtypes(text: str) -> list[str]:
 class Evaluate(ReadOptions):
     """The task, the fields of the data, the figures. Errors: BertcliError."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers",)
     _: KW_ONLY
     task: TaskName | None = option(
         None, "TASK",

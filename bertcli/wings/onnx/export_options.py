@@ -1,10 +1,10 @@
 """The options of export, for Python and the command. Its work is in export.py, beside this file."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from bertcli.tasks.encode import Pooling
-from bertcli.tasks.options import Checked, option
+from bertcli.tasks.options import Checked, for_python, option
 
 Precision = Literal["float32", "float16", "int8", "int8-stored"]
 
@@ -18,7 +18,6 @@ class ExportOptions(Checked):
     than 1e-4 is refused.
     """
 
-    not_offered: ClassVar[tuple[str, ...]] = ("opset",)
     _: KW_ONLY
     head: str | None = option(
         None, "NAME",
@@ -33,7 +32,7 @@ class ExportOptions(Checked):
     normalize: bool | None = option(
         None, "", "Scale the vector to length 1. (default: as the model's files say)", "--normalize/--no-normalize"
     )
-    opset: int = option(20, "N", "ONNX opset version, 18 or later. (default: 20)")
+    opset: int = for_python(20, "ONNX opset version, 18 or later. (default: 20)")
     precision: Precision = "float32"
     check: bool | None = option(
         None, "", "Run it once beside NumPy. (default: if onnxruntime is installed)", "--check/--no-check"

@@ -117,7 +117,7 @@ class SearchedFiles:
 class QueryOptions(EncodeOptions):
     """The options with which a query is encoded."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers", "layer", "normalize", "truncate_dim", "pooling")
+    not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize", "truncate_dim", "pooling")
     chunk: None = field(default=None, init=False)
     keep_going: bool = field(default=False, init=False)
 

@@ -136,13 +136,16 @@ def test_rows_of_csv_are_named_too(tmp_path: Path) -> None:
     assert "2 texts; 1 left out" in bertcli("evaluate", file, "--keep-going").out
 
 
-def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(tmp_path: Path) -> None:
+def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters
     file = tmp_path / "data.jsonl"
     long = {"text": "word " * 400, "label": "positive"}
     file.write_text("".join(json.dumps(row) + "\n" for row in (GOOD, long)))
-    assert "line 2" in bertcli("evaluate", file, "--truncation", "error").error
+    assert "line 2" in bertcli("evaluate", file).error
     both = ("-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
-    left = bertcli("evaluate", file, "--truncation", "error", "--keep-going", *both, "--format", "json")
+    left = bertcli("evaluate", file, "--keep-going", *both, "--format", "json")
     assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
 
 

@@ -192,7 +192,7 @@ def test_classify_evaluate_and_explain_take_it(mini: Path, tmp_path: Path) -> No
     assert explained["target"] == model.config.labels[int(found[0].argmax())]
     assert explained["value"] == pytest.approx(np.log(p / (1 - p)), abs=1e-4)
     file = tmp_path / "labels.csv"
-    assert bertcli("classify", "-i", DATA, *options, "-o", file, "--workers", "2").status == 0
+    assert bertcli("classify", "-i", DATA, *options, "-o", file).status == 0
     assert file.read_text().count("\n") == 81
 
 

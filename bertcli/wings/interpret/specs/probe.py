@@ -1,7 +1,7 @@
 """The view probe: its options, whose docstring is the help. Its work is in compute/probe.py."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of
@@ -45,7 +45,6 @@ class ProbeOptions(ReadOptions):
     --classifier FILE, and Python as bertcli.load(MODEL, classifier=FILE).
     """
 
-    not_offered: ClassVar[tuple[str, ...]] = ("workers",)
     labels: Any = ()
     pairs: Pairs = None
     _: KW_ONLY

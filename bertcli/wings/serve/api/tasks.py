@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import Field, create_model
 
 from bertcli.files.texts import Text
-from bertcli.tasks.options import declared, types_of
+from bertcli.tasks.options import declared, help_of, types_of
 from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
@@ -78,7 +78,7 @@ def request_model(use: str) -> type[TextsRequest]:
         described: Any = Field(
             None if item.default is MISSING else item.default,
             ge=item.metadata["least"],
-            description=item.metadata["settings"]["help"],
+            description=help_of(item),
             validation_alias=either(item.name, *pipeline_names),
         )
         fields[item.name] = (_json_type(item.type) | None, described)
