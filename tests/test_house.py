@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -15,9 +16,11 @@ from pathlib import Path
 import pytest
 
 import bertcli
+from bertcli.extensions import wings
 
 HOME = Path(bertcli.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
+ROOT = HOME.parent
 
 # From the ground up; a file may import from its own folder and from those before it, never from those after it.
 ORDER = [
@@ -121,6 +124,35 @@ def test_one_place_imports_each_package(package: str) -> None:
     assert users == ALONE[package]
 
 
+def test_every_package_that_is_imported_is_declared() -> None:
+    """In pyproject.toml: for all, for the wing that imports it, or for the room that reads Parquet."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = pyproject["optional-dependencies"]
+    extra_of = {f"wings.{wing.name}": wing.extra for wing in wings()} | {"files": "parquet"}
+    for path in FILES:
+        declared = {*pyproject["dependencies"], *extras.get(extra_of.get(room_of(path)), ())}
+        missing = packages_of(path) - {*map(module_of, declared)}
+        assert not missing, f"{path.relative_to(HOME)} imports {missing}, which pyproject.toml does not declare for it"
+
+
+def packages_of(path: Path) -> set[str]:
+    """The packages of others that a file imports, also by a call with their name."""
+    called = {
+        node.args[0].value
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and isinstance(node.args[0], ast.Constant)
+    }
+    names = {name.split(".")[0] for name in (*imports(path), *called)}
+    return names - sys.stdlib_module_names - {"bertcli", ""}
+
+
+def module_of(requirement: str) -> str:
+    """The module of a requirement such as "mcp-types>=2.3"."""
+    return re.split(r"[\[<>=!~; ]", requirement)[0].replace("-", "_").lower()
+
+
 PAGES = [name for name in MODULES if name.startswith(("network.", "models."))]
 
 
@@ -178,7 +210,6 @@ def test_no_class_name_means_two_things() -> None:
 
 # ------------------------------------------------------------------------------------------------- names in the prose
 
-ROOT = Path(__file__).parents[1]
 A_FILE = re.compile(r"[\w./-]*\w\.(?:py|js|css|md)\b")
 A_FOLDER = re.compile(r"(?<![\w/.-])[a-z_]+/(?=[\s,.;:)]|$)")
 A_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`", re.ASCII)

@@ -1,9 +1,6 @@
 """What GitHub runs is what the README says: .ci/run and the README's first command, word for word."""
 
-import ast
 import re
-import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -78,17 +75,3 @@ def test_a_release_has_a_bill_of_materials_that_is_not_published_with_the_wheel(
     assert any("cyclonedx-py environment" in step.get("run", "") for step in steps)
     kept = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
     assert kept == [{"name": "dist", "path": "dist"}, {"name": "materials", "path": "bertcli.cdx.json"}]
-
-
-def test_every_package_that_is_imported_is_declared() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    needed = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
-    declared = {re.split(r"[\[<>=]", requirement)[0] for requirement in needed}
-    imported = set()
-    for file in (ROOT / "bertcli").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            imported |= {name.partition(".")[0] for name in names}
-    of_mcp = {"anyio", "jsonschema", "mcp_types"}  # whose interface needs them; it brings them
-    assert imported - {"bertcli"} - sys.stdlib_module_names - declared - of_mcp == set()
