@@ -220,6 +220,7 @@ OTHERS = {
     "ROPE_INIT_FUNCTIONS",  # of transformers
     "InferenceClient",  # of the Hub's client
     "King",  # a word of a vocabulary
+    "_coercion",  # of Typer
 }
 
 
@@ -266,6 +267,8 @@ def test_files_and_names_in_the_prose_exist() -> None:
     missing = []
     known = names_in_code() | OTHERS
     texts = [(path, text) for path in FILES for text in prose(path)]
+    for path in [ROOT / ".github/ARCHITECTURE.md", *(ROOT / ".github/decisions").glob("*.md")]:
+        texts.append((path, path.read_text(encoding="utf-8")))
     for path, text in texts:
         for name in {*A_FILE.findall(text), *A_FOLDER.findall(text)} - OTHERS:
             if not any(stored.endswith(f"/{name.strip('/')}") for stored in stored_paths()):

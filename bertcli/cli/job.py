@@ -159,7 +159,7 @@ class CommandRun(Generic[W]):
         return self.options.get("--id-column") is not None
 
     def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
-        """Write blocks of vectors to a file of arrays; `results_from` as in `write_records`.
+        """Write blocks of vectors to a file of arrays; `results_from` as in `write`.
 
         Errors: as in `raise_if_failed`, once all is written.
         """

@@ -6,7 +6,7 @@ from bertcli.tracing.dispatch import Array
 
 
 class Dense(Module):
-    """activation(x · weightᵀ + bias): bias may be None, activation is one of ACTIVATIONS' values."""
+    """activation(x · weightᵀ + bias): bias may be None, activation is identity or a name in engine/kernels.py's ACTIVATIONS."""
 
     weight: Array = parameter("outputs inputs")
     bias: Array | None = parameter("outputs")

@@ -167,8 +167,6 @@ class Service:
         # Those that were trained for it, if there are any.
         fitting = [one for one in able if not uses or one.main_use in uses] or able
         if not fitting:
-            if name and not named:
-                _refuse_near_miss(name, able, fitting)
             model, *_ = named or self.models
             why = f"The model {model.short} cannot answer this route, which needs {uses[0]}."
             raise Refusal(422, f"{why} It answers {', '.join(paths_for(model))}.", "model", "wrong_model")
