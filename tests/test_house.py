@@ -128,24 +128,22 @@ def test_every_package_that_is_imported_is_declared() -> None:
     """In pyproject.toml: for all, for the wing that imports it, or for the room that reads Parquet."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = pyproject["optional-dependencies"]
-    extra_of = {f"wings.{wing.name}": wing.extra for wing in wings()} | {"files": "parquet"}
+    extra_of: dict[str, str | None] = {f"wings.{wing.name}": wing.extra for wing in wings()}
+    extra_of["files"] = "parquet"
     for path in FILES:
-        declared = {*pyproject["dependencies"], *extras.get(extra_of.get(room_of(path)), ())}
+        declared = {*pyproject["dependencies"], *extras.get(extra_of.get(room_of(path)) or "", ())}
         missing = packages_of(path) - {*map(module_of, declared)}
         assert not missing, f"{path.relative_to(HOME)} imports {missing}, which pyproject.toml does not declare for it"
 
 
 def packages_of(path: Path) -> set[str]:
     """The packages of others that a file imports, also by a call with their name."""
-    called = {
-        node.args[0].value
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func).endswith("import_module")
-        and isinstance(node.args[0], ast.Constant)
-    }
-    names = {name.split(".")[0] for name in (*imports(path), *called)}
-    return names - sys.stdlib_module_names - {"bertcli", ""}
+    named = {*imports(path)}
+    for node in ast.walk(parsed(path)):
+        is_import = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module")
+        if is_import and isinstance(node.args[0], ast.Constant):  # type: ignore[attr-defined]
+            named.add(str(node.args[0].value))  # type: ignore[attr-defined]
+    return {name.split(".")[0] for name in named} - sys.stdlib_module_names - {"bertcli", ""}
 
 
 def module_of(requirement: str) -> str:

@@ -6,7 +6,10 @@ from bertcli.tracing.dispatch import Array
 
 
 class Dense(Module):
-    """activation(x · weightᵀ + bias): bias may be None, activation is identity or a name in engine/kernels.py's ACTIVATIONS."""
+    """activation(x · weightᵀ + bias): bias may be None.
+
+    activation: identity, or a name of ACTIVATIONS in engine/kernels.py.
+    """
 
     weight: Array = parameter("outputs inputs")
     bias: Array | None = parameter("outputs")
