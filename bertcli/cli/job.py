@@ -146,7 +146,7 @@ class CommandRun(Generic[W]):
 
                 print_records(every, output.printed, table, self._own_ids, self.task_options.keep_going)
             else:
-                from bertcli.files.write.resumable_output import save
+                from bertcli.files.write.save import save
 
                 for record in every:
                     table.add(record)
@@ -240,7 +240,7 @@ class CommandRun(Generic[W]):
 
         import bertcli
         from bertcli.engine.threads import thread_count
-        from bertcli.files.write.resumable_output import digest
+        from bertcli.files.digest import digest
 
         job = self.job
         return {

@@ -104,7 +104,7 @@ def show(document: "Document", output: OutputOptions, page: Callable[[], str] | 
 def write_document(documents: "list[Document]", file: str, page: Callable[[], str] | None = None) -> None:
     """Write documents about one result: a page and Markdown have all of them, every other file has the first."""
     from bertcli.files.write.record_writer import write_lines
-    from bertcli.files.write.resumable_output import save
+    from bertcli.files.write.save import save
     from bertcli.report.documents import as_bytes
     from bertcli.report.terminal import as_json
 

@@ -93,7 +93,7 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
     count = len(items)
     if output.output is not None and output.ending in ARRAYS:
         from bertcli.files.arrays import FileArray
-        from bertcli.files.write.save_arrays import save_stored
+        from bertcli.files.write.save import save_stored
 
         save_stored(output.output, FileArray("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
         say_written(output.output)

@@ -162,7 +162,7 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions, out
     if output.has_arrays:
         import numpy as np
 
-        from bertcli.files.write.save_arrays import save_arrays
+        from bertcli.files.write.save import save_arrays
 
         ids, segments = (np.asarray(rows, np.int64) for rows in (inputs.ids, inputs.segments))
         pieces = {} if options.text is None else {"tokens": np.array([inputs.pieces])}
@@ -188,7 +188,7 @@ def _write(whole: "Pass", options: TraceOptions, file: str, versus: "Pass | None
     """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
     from bertcli.analysis.trace.page import BOUND, PageOptions, pass_page
-    from bertcli.files.write.resumable_output import save
+    from bertcli.files.write.save import save
 
     layer, head = parse_layer(options.layer, whole.model.config, least=0)
     opened_at = PageOptions(layer, head or 1, bound=BOUND)

@@ -83,8 +83,8 @@ class StorageOptions(CommandExtras):
         if run.job.output.ending not in self._arrays(run.task_options):
             return None
         from bertcli.files.read.vector_reader import MODEL, SETTINGS
-        from bertcli.files.write.resumable_output import signature
         from bertcli.files.write.vector_writer import VectorForm
+        from bertcli.weights.digest import signature
 
         job, options = run.job, run.task_options
         if self.dtype == "int8" and job.output.ending in SINGLE:

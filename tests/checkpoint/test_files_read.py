@@ -24,9 +24,9 @@ from safetensors.numpy import load_file, save_file
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.write.resumable_output import signature
 from bertcli.folder.download import SMALL_FILES, VOCABULARY
 from bertcli.folder.files import Folder
+from bertcli.weights.digest import signature
 
 opened: list[Path] | None = None
 

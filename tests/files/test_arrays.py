@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.formats import ARRAYS, SEVERAL
-from bertcli.files.write.save_arrays import save_arrays, save_stored
+from bertcli.files.write.save import save_arrays, save_stored
 
 Arrays = Mapping[str, NDArray[Any]]
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

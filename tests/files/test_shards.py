@@ -13,7 +13,8 @@ import pytest
 from bertcli.errors import BertcliError
 from bertcli.files.files_beside import ERRORS
 from bertcli.files.write import resumable_output
-from bertcli.files.write.resumable_output import ResumableOutput, save
+from bertcli.files.write.resumable_output import ResumableOutput
+from bertcli.files.write.save import save
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bertcli.files.write import resumable_output
+from bertcli.files.write import atomic, resumable_output
 
 CALLS = ("write", "fsync", "mkdir", "rmdir", "replace", "unlink")
 
@@ -106,7 +106,8 @@ def crashing(last: int | None, power_cut: bool = False) -> Iterator[Disk]:
             patch.setattr(os, name, disk.patched(name, getattr(os, name)))
         patch.setattr(os, "open", disk.opened(os.open))
         patch.setattr(os, "close", disk.closed(os.close))
-        patch.setattr(resumable_output, "open", disk.new, raising=False)
+        for module in (atomic, resumable_output):
+            patch.setattr(module, "open", disk.new, raising=False)
         with suppress(Crash):
             yield disk
     if last is not None:
@@ -129,5 +130,6 @@ def full_disk(room: int) -> Iterator[None]:
             return count
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resumable_output, "open", lambda path, mode: io.BufferedWriter(File(path, "w")), raising=False)
+        for module in (atomic, resumable_output):
+            patch.setattr(module, "open", lambda path, mode: io.BufferedWriter(File(path, "w")), raising=False)
         yield

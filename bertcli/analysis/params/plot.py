@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bertcli.analysis.params.summary import Summary, SummaryRow, is_within
 from bertcli.errors import BertcliError
 from bertcli.files.formats import check_output, ending_of
-from bertcli.files.write.resumable_output import save
+from bertcli.files.write.save import save
 from bertcli.report.terminal import visible
 
 INDENT = "    "

@@ -3,7 +3,8 @@
 print_records      records on standard output
 record_writer      records in a file; json_and_csv: the JSON arrays and separated values in it
 vector_writer      the vectors of `encode` in a file
-save_arrays        arrays that are in memory, in a file
+save               what is in memory, in a file: bytes, or arrays
 resumable_output   the file itself: every result is written through it, whole or not at all
+atomic             a file that is written whole or not at all
 draft_folder       several files that belong together, such as those of an export
 """

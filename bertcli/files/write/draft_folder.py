@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from filelock import FileLock, Timeout
 
-from bertcli.files.write.resumable_output import writing
+from bertcli.files.write.atomic import writing
 
 # A temporary folder beside what is written, and the file in it that is locked while its process lives.
 DRAFT, LOCK = ".bertcli.", ".lock"

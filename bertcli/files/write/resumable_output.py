@@ -5,9 +5,9 @@
     .v.npy.parts/lock              held by the process that is at work
     .v.npy.parts/process           its process id
 
-Every file is written under a temporary name, synced and renamed: a file under its final name is complete, and a resumed
-run begins after the segments that it finds. The result is written
-in the same way; if it is a link, its target is replaced. The user's cache folder (`finished/`) notes the run of each
+Every file is written under a temporary name, synced and renamed (atomic.py): a file under its final name is complete,
+and a resumed run begins after the segments that it finds. The result is written in the same way; if it is a link, its
+target is replaced. The user's cache folder (`finished/`) notes the run of each
 result, so that --resume of a finished run has nothing to do.
 """
 
@@ -19,7 +19,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.files_beside import ERRORS, SETTINGS_FILE
-from bertcli.folder.files import TENSOR_ENDINGS
+from bertcli.files.write.atomic import replacing, writing
 from bertcli.platforms import cache_folder, sync_folder
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ WORTH_KEEPING = 10.0  # seconds of work from which segments are kept after an er
 HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
 LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)  # errors of a file system without locks
-BLOCKS, BLOCK = 64, 1 << 14  # of a file of weights, so many blocks of so many bytes are part of a signature
 
 
 class Kept(NamedTuple):
@@ -151,14 +150,14 @@ class ResumableOutput:
         errors, settings = (self._path.with_name(f"{self._path.name}.{name}") for name in (ERRORS, SETTINGS_FILE))
         with writing(self.file):
             if self.row_count(ERRORS):
-                with _replacing(errors, self._folder / "new") as listed:
+                with replacing(errors, self._folder / "new") as listed:
                     listed.writelines(self.byte_blocks(ERRORS))
             if beside:
                 settings.unlink(missing_ok=True)
-            with _replacing(self._path, self._folder / "result") as stream:
+            with replacing(self._path, self._folder / "result") as stream:
                 yield stream
             if beside:
-                with _replacing(settings, self._folder / "new") as noted:
+                with replacing(settings, self._folder / "new") as noted:
                     noted.write(beside)
             if not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
@@ -174,7 +173,7 @@ class ResumableOutput:
             for other in self._done.parent.iterdir():
                 if time.time() - other.stat().st_mtime > FORGOTTEN:
                     other.unlink(missing_ok=True)
-            with _replacing(self._done, self._done.with_suffix(f".{os.getpid()}")) as noted:
+            with replacing(self._done, self._done.with_suffix(f".{os.getpid()}")) as noted:
                 noted.write(json.dumps(done).encode())
 
     def __exit__(self, *error: object) -> None:
@@ -267,11 +266,11 @@ class ResumableOutput:
         fingerprint = self._folder / "fingerprint.json"
         with writing(self.file):
             if self._fingerprint and not fingerprint.exists():
-                with _replacing(fingerprint, self._folder / "new") as stream:
+                with replacing(fingerprint, self._folder / "new") as stream:
                     stream.write(json.dumps(self._fingerprint()).encode())
             arrays: dict[str, Any] = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
             arrays[PROGRESS] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
-            with _replacing(self._segment(self._kept.number), self._folder / "new") as stream:
+            with replacing(self._segment(self._kept.number), self._folder / "new") as stream:
                 np.savez(stream, **arrays)
         self._held = []  # first: after a Ctrl-C here nothing is there twice
         self._kept = kept
@@ -306,37 +305,6 @@ def _are(count: int) -> str:
 def _parts_of(path: Path) -> Path:
     """Return the folder of a file's segments."""
     return path.with_name(f".{path.name}.parts")
-
-
-def save(file: str, data: bytes) -> None:
-    """Write a whole file atomically: after an error the old content is unchanged."""
-    with ResumableOutput(file) as segments, segments.result() as stream:
-        stream.write(data)
-
-
-@contextmanager
-def writing(file: str) -> Iterator[None]:
-    """Turn disk errors in this context into BertcliErrors that name the file."""
-    try:
-        yield
-    except OSError as error:
-        raise BertcliError(f"Cannot write {file}: {error.strerror or error}; nothing there was changed.") from None
-
-
-@contextmanager
-def _replacing(path: Path, temporary: Path) -> Iterator[IO[bytes]]:
-    """Yield a stream to a temporary file; sync and rename it to `path`, with the old permissions. Errors: OSError."""
-    try:
-        with open(temporary, "wb") as stream:
-            yield stream
-            stream.flush()
-            if path.exists():
-                os.chmod(temporary, path.stat().st_mode)
-            os.fsync(stream.fileno())
-    except BaseException:
-        temporary.unlink(missing_ok=True)  # room on a full disk for what is to be kept
-        raise
-    os.replace(temporary, path)
 
 
 def _mark_of(path: Path) -> Path:
@@ -390,35 +358,6 @@ def _content(path: Path) -> str:
 
 
 # ------------------------------------------------------------------------------------------------- the fingerprint
-
-
-def digest(files: Iterable[Path]) -> str:
-    """Hash the contents of files, in this order. Errors: OSError."""
-    whole = hashlib.blake2b(digest_size=16)
-    for path in files:
-        with path.open("rb") as file:
-            whole.update(hashlib.file_digest(file, "blake2b").digest())
-    return whole.hexdigest()
-
-
-def signature(name: str, files: Iterable[Path]) -> str:
-    """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it.
-
-    files: those that were read to open the model, in an order that is always the same.
-    """
-    weights = hashlib.blake2b(digest_size=8)
-    for path in files:
-        if path.suffix in TENSOR_ENDINGS:
-            with path.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                weights.update(size.to_bytes(8, "little"))
-                for number in range(BLOCKS):
-                    file.seek(size * number // BLOCKS)
-                    weights.update(file.read(BLOCK))
-    # Of a folder the name as it was given: its whole path would say where it lay, and the target of a link is another.
-    given = Path(os.path.abspath(os.path.expanduser(name)))
-    named = given.name if given.is_dir() else name
-    return f"{named.encode('utf-8', 'backslashreplace').decode()} {weights.hexdigest()}"
 
 
 def difference(old: Fingerprint, new: Fingerprint) -> str | None:

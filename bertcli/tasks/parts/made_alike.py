@@ -6,10 +6,10 @@ from typing import Any
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.vector_reader import MODEL, StoredVectors
-from bertcli.files.write.resumable_output import signature
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.weights.digest import signature
 
 logger = logging.getLogger("bertcli")
 

@@ -168,7 +168,7 @@ def _print(evaluation: "Evaluation", report: ReportOptions) -> None:
 
 def _write(evaluation: "Evaluation", file: str) -> None:
     """Write the report in the format of the file's ending, and report the file on stderr."""
-    from bertcli.files.write.resumable_output import save
+    from bertcli.files.write.save import save
     from bertcli.wings.evaluate.load.beir import run_of
     from bertcli.wings.evaluate.report.page import evaluation_page
     from bertcli.wings.evaluate.report.tables import documents

@@ -14,7 +14,7 @@ import numpy
 
 from bertcli._version import __version__
 from bertcli.engine import blas
-from bertcli.files.write.resumable_output import digest
+from bertcli.files.digest import digest
 from bertcli.model import Model
 from bertcli.wings.evaluate.bootstrap import DRAWS, SEED, Record
 from bertcli.wings.evaluate.comparison import FLIPS

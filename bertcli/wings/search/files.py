@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError, check_count, check_names, quoted
 from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in, searched_files
 from bertcli.files.texts import STANDARD_INPUT, Item, Text, Texts
-from bertcli.files.write.resumable_output import signature
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.report.progress import progress
@@ -34,6 +33,7 @@ from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
+from bertcli.weights.digest import signature
 from bertcli.wings.search.bm25 import Keywords, fused
 from bertcli.wings.search.index import FileVectors, Made, Rows, part_of, read_index, write_index
 from bertcli.wings.search.vectors import Comparison, DenseComparison, SparseComparison

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, open_safetensors, write_safetensors
 from bertcli.files.sparse_rows import SparseRows
-from bertcli.files.write.resumable_output import save
+from bertcli.files.write.save import save
 
 FORMAT = "bertcli search index 1"
 Spans = NDArray[np.int32]

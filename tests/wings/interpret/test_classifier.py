@@ -21,7 +21,7 @@ import bertcli as library
 from bertcli.classifier import Classifier, read_classifier
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
-from bertcli.files.write.save_arrays import save_stored
+from bertcli.files.write.save import save_stored
 from bertcli.wings.evaluate.logistic import Features
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))[

@@ -14,7 +14,7 @@ from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.write.save_arrays import save_arrays
+from bertcli.files.write.save import save_arrays
 from bertcli.folder.files import Folder
 from bertcli.weights.tensors import open_tensors
 from bertcli.wings.interpret.compute.diff import Diff, Weights

@@ -13,7 +13,7 @@ from bertcli.classifier import ENDING, Classifier, digest_of
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.formats import check_output
-from bertcli.files.write.save_arrays import save_stored
+from bertcli.files.write.save import save_stored
 from bertcli.loaded_model import LoadedModel
 from bertcli.report.documents import Document, View
 from bertcli.report.terminal import Column

@@ -1,4 +1,4 @@
-"""Write arrays that are in memory to a .npz or .safetensors file."""
+"""Write what is in memory to a file: bytes, or arrays to a .npz or .safetensors file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,12 @@ from numpy.typing import NDArray
 from bertcli.files.arrays import SAFETENSORS_TYPES, FileArray
 from bertcli.files.formats import SEVERAL, ArrayFormat, check_output, ending_of, format_of
 from bertcli.files.write.resumable_output import ResumableOutput
+
+
+def save(file: str, data: bytes) -> None:
+    """Write a whole file atomically: after an error the old content is unchanged."""
+    with ResumableOutput(file) as segments, segments.result() as stream:
+        stream.write(data)
 
 
 def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
