@@ -23,7 +23,7 @@ MOST = {
     "explain": 13,
     "lens": 11,
     "heads": 15,
-    "patch": 11,
+    "patch": 12,
     "probe": 18,
     "diff": 7,
     "evaluate": 28,

@@ -3,6 +3,7 @@
 command   make the command of a view from its spec (specs/), and print its result or write it as a record or a page
 examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it
 labelled  the labelled texts that the view probe reads: their options, and how they are read from a file
+pairs     the pairs of texts that the view patch reads from a file
 options   the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
 registry  find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands
 """
@@ -50,11 +51,23 @@ WING = Extension(
             "Activation patching: which layer and token carry the difference between two texts.",
             module="bertcli.wings.interpret.command",
             position=4,
-            most_used=("-m", "--of", "--direction", "--label", "--word", "--foil", "--contrast", "-o", "--format"),
+            most_used=(
+                "-i",
+                "-m",
+                "--of",
+                "--direction",
+                "--label",
+                "--word",
+                "--foil",
+                "--contrast",
+                "-o",
+                "--format",
+            ),
             brief={
                 "patch": "Activation patching: what carries the difference of two texts",
                 "--direction": "denoise: A's states into B; noise: B's into A; both",
                 "--of": "What is patched: layers, attention, heads, …",
+                "-i": "Many pairs, fields a and b: means with intervals",
             },
         ),
         Command(
@@ -85,7 +98,7 @@ WING = Extension(
             },
         ),
     ),
-    names={name: f"bertcli.wings.interpret.compute.{name}" for name in VIEWS},
+    names={name: f"bertcli.wings.interpret.compute.{name}" for name in (*VIEWS, "patch_pairs")},
     examples="bertcli.wings.interpret.examples",
     topics=(Topic(Path(__file__).parent / "guide" / "interpret.md", 7, ("explain",)),),
     stands_on=("evaluate",),

@@ -118,6 +118,18 @@ class BothTexts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class BothTextsOrPairs:
+    """The two texts, or a file of many pairs."""
+
+    panel: ClassVar = "Input"
+    a: str | None = argument(None, "[A]", "The clean text: its result is explained.")
+    other_text: str | None = argument(None, "[B]", "The corrupted text: it differs from A, best by one word.")
+    input: str | None = option(
+        None, "FILE", "Many pairs of texts: .csv, .tsv, .jsonl or .parquet, with fields a and b.", "-i", "--input"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class OptionalTexts(SingleTexts):
     """Texts of a command that does without: it reads no pipe unasked."""
 
@@ -148,7 +160,8 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     common = {"options": spec.options}
     output = PageOutput
     if spec.reads == "two texts":
-        return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
+        texts = BothTextsOrPairs if spec.pairs else BothTexts
+        return {"texts": texts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":
         return {"models": BothModels, "texts": OptionalTexts, **common, "output": output}
     if spec.reads == "labelled texts":
@@ -188,7 +201,18 @@ def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options:
     show_document(work.measure(opened, seen, options), output, work.draw)
 
 
-def _of_two_texts(spec: ViewSpec, texts: BothTexts, model: ModelOptions, options: Any, output: OutputOptions) -> None:
+def _of_two_texts(
+    spec: ViewSpec,
+    texts: BothTexts | BothTextsOrPairs,
+    model: ModelOptions,
+    options: Any,
+    output: OutputOptions,
+) -> None:
+    if isinstance(texts, BothTextsOrPairs) and texts.input is not None:
+        _of_pairs(spec, texts, texts.input, model, options, output)
+        return
+    if texts.a is None or texts.other_text is None:
+        raise wrong("A B", "give two texts, or a file of pairs of texts (-i).")
     output.check()
     opened = open_model(model, spec.sample(options, [texts.a, texts.other_text]))
     work = compute(spec)
@@ -196,6 +220,30 @@ def _of_two_texts(spec: ViewSpec, texts: BothTexts, model: ModelOptions, options
 
     counting = lambda rows: counted(rows, spec.name, "rows", len(rows))  # noqa: E731
     views = work.measure(opened, texts.a, replace(options, b=texts.other_text), output.is_page, counting)
+    show_document(views[0], output, lambda _: work.draw(views, opened.name))
+
+
+def _of_pairs(
+    spec: ViewSpec,
+    texts: BothTextsOrPairs,
+    file: str,
+    model: ModelOptions,
+    options: Any,
+    output: OutputOptions,
+) -> None:
+    if texts.a is not None:
+        raise wrong("--input", "give two texts or --input, not both.")
+    output.check()
+    from bertcli.wings.interpret.pairs import read_pairs
+
+    pairs = read_pairs(file)
+    seen = [pair.a for pair in pairs] + [pair.b for pair in pairs]
+    opened = open_model(model, spec.sample(options, seen))
+    work = compute(spec, pairs=True)
+    from bertcli.report.progress import counted
+
+    counting = lambda pairs: counted(pairs, spec.name, "pairs", len(pairs))  # noqa: E731
+    views = work.measure(opened, pairs, options, output.is_page, counting)
     show_document(views[0], output, lambda _: work.draw(views, opened.name))
 
 

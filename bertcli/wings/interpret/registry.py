@@ -32,6 +32,7 @@ class ViewSpec:
 
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
     command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe --save`.
+    pairs: also reads a file of many pairs of texts (-i); its work is in a file of its own (patch_pairs.py).
     panel, position: where --help lists the command, and its rank there.
     """
 
@@ -40,6 +41,7 @@ class ViewSpec:
     sample: Callable[[Any, Sequence[str]], str] = _for_masks
     each: bool = False
     takes_classifier: bool = False
+    pairs: bool = False
     panel: str = "Interpret"
     position: int = 0
 
@@ -78,8 +80,12 @@ def _spec_in(module: str) -> ViewSpec | None:
     return getattr(import_module(f"{__package__}.specs.{module}"), "SPEC", None)
 
 
-def compute(spec: ViewSpec) -> Any:
-    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
+def compute(spec: ViewSpec, pairs: bool = False) -> Any:
+    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without.
+
+    pairs: that of many pairs of texts.
+    """
     home = spec.options.__module__
     is_own = home.startswith(f"{__package__}.")
-    return import_module(f"{__package__}.compute.{spec.name}" if is_own else extensions.work_of("views", home))
+    module = f"{__package__}.compute.{spec.name}" if is_own else extensions.work_of("views", home)
+    return import_module(f"{module}_pairs" if pairs else module)

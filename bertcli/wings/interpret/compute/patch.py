@@ -7,30 +7,30 @@ a layer at one token, the output of attention or feed-forward there, or an atten
 
 m is the result that `explain` measures, too. That is "denoise"; "noise" runs A with an activation of B, and measures
 how much of the result this one activation can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv
-2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042).
+2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042). The mean over many pairs of texts is in patch_pairs.py.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.layers import layer_name, state_name
+from bertcli.analysis.layers import layer_name
 from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError, number_of
 from bertcli.loaded_model import LoadedModel, expect_model
-from bertcli.report.documents import Document, View, print_document
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
-from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
-from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
+from bertcli.report.terminal import Column
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
+from bertcli.wings.interpret.compute.effects import DIRECTIONS, EffectGrid, nulls, runs_of
 from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS, PATCHED_PLACES, PartWatcher
 from bertcli.wings.interpret.compute.target import (
     Target,
@@ -48,7 +48,6 @@ TITLES = {
     FEED_FORWARD: "Feed-forward output, before the residual sum",
     HEADS: "Attention heads' output, at all tokens",
 }
-DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
 # Least difference of the two results: effects are shares of it, and below this their third digit would be noise.
 LEAST_DIFFERENCE = 0.01
 MEANING = (
@@ -144,13 +143,25 @@ class Patching(NamedTuple):
 
 # --------------------------------------------------------------------------------------------------- the whole of it
 
+# What a token of b is, besides a special token or the mask, which are called by their pieces.
+BEFORE, DIFFERENT, BETWEEN, AFTER = "before", "different", "between", "after"
+
+
+class NoDifference(BertcliError):
+    """Two texts between which there is no difference to locate; `why` says it in a few words."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
 
 @dataclass(frozen=True)
-class Patch(View):
+class Patch(EffectGrid):
     """The result of patching one activation: `of` is its name, as the option has it.
 
     values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
-    b that belong together. tokens: those of a, and those of b. meaning: the name of the result, for people.
+    b that belong together. tokens: those of a, and those of b. roles: what each token of b is: a special token, the
+    mask, or before, between, after or among the tokens that differ. meaning: the name of the result, for people.
     """
 
     a: str
@@ -161,10 +172,11 @@ class Patch(View):
     value_b: float
     pairs: tuple[tuple[int, int], ...]
     tokens: tuple[Sequence[str], Sequence[str]]
+    roles: tuple[str, ...]
     of: str
     values: dict[str, Numbers]
 
-    @property
+    @cached_property
     def effects(self) -> dict[str, Numbers]:
         """The effects by direction, in the shape of the values: shares of the difference between the two results."""
         difference = self.value_a - self.value_b
@@ -179,7 +191,7 @@ class Patch(View):
     @property
     def record(self) -> dict[str, Any]:
         """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
-        first, *second = [{self.of: _nulls(effects)} for effects in self.effects.values()]
+        first, *second = [{self.of: nulls(effects)} for effects in self.effects.values()]
         record = {name: self[name] for name in ("a", "b", "target", "value_a", "value_b")}
         record["pairs"] = [*map(list, self.pairs)]
         record["effects"] = first
@@ -200,42 +212,18 @@ class Patch(View):
         """The line with the results of both texts."""
         return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
 
-    def layer(self, row: int) -> int:
-        """The number of a row of values: of states from 0 (the embeddings), of layers from 1."""
-        return row if self.of == LAYERS else 1 + row
-
-    def row_name(self, row: int) -> str:
-        """The name of a row of values: a state, or a layer."""
-        return state_name(row) if self.of == LAYERS else layer_name(self.layer(row))
-
-    def document(self) -> Document:
-        """The table that `bertcli patch` prints: layers by tokens of B, or by heads."""
-        both = len(self.effects) > 1
-        columns = [Column("State" if self.of == LAYERS else "Layer")]
-        if both:
-            columns.append(Column("Direction"))
-        columns += [Column(name, number=True) for name in self.columns]
-        rows, lines = [], []
-        for direction, effects in self.effects.items():
-            for layer, of_layer in enumerate(_nulls(effects)):
-                names = [self.row_name(layer), direction] if both else [self.row_name(layer)]
-                rows.append([*names, *map(_effect_cell, of_layer)])
-                for column, effect in enumerate(of_layer):
-                    lines.append(self._line(direction, layer, column, effect))
-        return Document(columns, rows, self.below(), self.record, lines)
-
-    def _line(self, direction: str, row: int, column: int, effect: float | None) -> dict[str, Any]:
+    def line(self, direction: str, row: int, column: int) -> dict[str, Any]:
         """One effect as a line of a .csv file."""
         line = {"of": self.of, "direction": direction, "layer": self.layer(row)}
         if self.of == HEADS:
             line["head"] = 1 + column
         else:
             line |= {"position": column, "token": self.tokens[1][column]}
-        return {**line, "effect": effect}
+        effect = self.effects[direction][row, column]
+        return {**line, "effect": None if np.isnan(effect) else float(effect)}
 
-    def below(self) -> list[str]:
+    def below(self, turned: bool = False) -> list[str]:
         """The lines below the table: both results, and how to read an effect."""
-        runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
         count_a, count_b = map(len, self.tokens)
         lengths = []
         if count_a != count_b:
@@ -247,74 +235,8 @@ class Patch(View):
         return [
             *lengths,
             f"{self.results[0].upper()}{self.results[1:]}.",
-            f"Effect: 0 nothing, 1 all of the difference ({runs}).",
+            f"Effect: 0 nothing, 1 all of the difference ({runs_of(self.effects)}).",
         ]
-
-    def print(self) -> None:
-        """Print the table, shaded in color where the terminal has color; turned if it is wider than the terminal.
-
-        In the turned table tokens go down and states across, so that a long text is as wide as a short one.
-        """
-        document, width = self.document(), terminal_width()
-        cells = [[column.name for column in document.columns], *document.rows]
-        widths = [2 + max(cell_count(visible(cell)) for cell in column) for column in zip(*cells, strict=True)]
-        if width is not None and sum(widths) > width:
-            print_shades(self.turned(width))
-            below = self.below()
-            if self.of == LAYERS:
-                below.insert(0, "Across: state 0 is the embeddings, state N what layer N gives.")
-            print("", *(folded(visible(line), width) for line in below), sep="\n")
-        elif shows_shades():
-            print_shades(_aligned(row, widths) for row in cells)
-            print("", *document.folded_below(), sep="\n")
-        else:
-            print_document(document, "table")
-
-    def turned(self, width: int) -> Iterator[list[str]]:
-        """The turned table for a terminal of this width: a row for each token or head, a column for each layer.
-
-        Columns that do not fit follow in further tables. A line is a list of cells.
-        """
-        labels = [visible(name) for name in self.columns]
-        heading = "state" if self.of == LAYERS else "layer"
-        label_width = 1 + max(map(cell_count, [heading, *labels]))
-        # Without color a block character stands before the number.
-        gap = 1 if shows_shades() else 2
-        for direction, effects in self.effects.items():
-            # What is down in `effects`, a layer, is across here.
-            texts = [[f"{effect:z.2f}" if np.isfinite(effect) else "" for effect in of_layer] for of_layer in effects]
-            names = [str(self.layer(row)) for row in range(len(texts))]
-            widths = [gap + max(map(len, [name, *column])) for name, column in zip(names, texts, strict=True)]
-            for table_number, layers in enumerate(fitting(widths, width - label_width)):
-                if table_number:
-                    yield []
-                elif len(self.effects) > 1:
-                    yield [f"{direction}: {DIRECTIONS[direction]}"]
-                numbers = [padded(names[layer], widths[layer], number=True) for layer in layers]
-                yield [padded(heading, label_width), *numbers]
-                for row, label in enumerate(labels):
-                    cells = []
-                    for layer in layers:
-                        text = padded(texts[layer][row], widths[layer], number=True)
-                        cells.append(Shaded(text, effects[layer][row]) if text.strip() else text)
-                    yield [padded(label, label_width), *cells]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """The cells of a row in their columns, with their shades; the first is no number."""
-    cells = []
-    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        text = padded(visible(cell), width, column > 0)
-        cells.append(Shaded(text, cell.shade) if isinstance(cell, Shaded) else text)
-    return cells
-
-
-def _effect_cell(effect: float | None) -> str:
-    return "" if effect is None else Shaded(f"{effect:+z.3f}", effect)
-
-
-def _nulls(values: Numbers) -> list[list[float | None]]:
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
 
 
 @takes(PatchOptions)
@@ -326,7 +248,7 @@ def patch(model: LoadedModel, a: str, options: PatchOptions) -> Patch:
     that of `explain`; what is not named is what the model predicts for a. Errors: BertcliError as in `explain`, for
     texts that do not differ, and for results closer than 0.01.
     """
-    (view,) = patches(model, a, options, (options.of,))
+    (view,) = measure(model, a, options)
     return view
 
 
@@ -337,7 +259,10 @@ def patches(
     activations: Sequence[str],
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
-    """Patch several activations as `patch` does one; `counting` wraps the loop over layers (progress)."""
+    """Patch several activations as `patch` does one; `counting` wraps the loop over layers (progress).
+
+    Errors: NoDifference, a BertcliError, for texts that do not differ, and for results closer than LEAST_DIFFERENCE.
+    """
     expect_model(model)
     if not model.config.num_hidden_layers:
         raise BertcliError(f"{model.name} has no layers to patch: its vectors come from a table of words alone.")
@@ -346,7 +271,9 @@ def patches(
     tokens_a = tokens_of(model, prepared(a), options.text_pair, limit)
     tokens_b = tokens_of(model, prepared(options.b), options.text_pair, limit)
     if (tokens_a.ids, tokens_a.segments) == (tokens_b.ids, tokens_b.segments):
-        raise BertcliError("The two texts have the same tokens, so there is no difference to locate.")
+        raise NoDifference(
+            "The two texts have the same tokens, so there is no difference to locate.", "the same tokens in both texts"
+        )
     sentence_a = sentence_of(model, tokens_a, a, options)
     if options.word is not None and options.foil is not None:
         result = logit_difference(model, options.word, options.foil)
@@ -358,12 +285,14 @@ def patches(
     clean = run_of(model, result, sentence_a)
     corrupted = run_of(model, result, sentence_b)
     if abs(clean.value - corrupted.value) < LEAST_DIFFERENCE:
-        raise BertcliError(
+        raise NoDifference(
             f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
             f"than {LEAST_DIFFERENCE} apart, so there is no difference to locate. Choose another result "
-            "(--word, --label, --contrast)."
+            "(--word, --label, --contrast).",
+            f"results less than {LEAST_DIFFERENCE} apart",
         )
     pairs = _pairs(tokens_a, tokens_b)
+    roles = _roles(tokens_a, tokens_b, pairs, sentence_b.mask)
     pairs_of_b = [(in_b, in_a) for in_a, in_b in pairs]
     patchings = {
         "denoise": (Patching(model, result, corrupted, clean), pairs_of_b),
@@ -395,6 +324,7 @@ def patches(
             value_b=corrupted.value,
             pairs=tuple(pairs),
             tokens=(list(tokens_a.pieces), list(tokens_b.pieces)),
+            roles=roles,
             of=of,
             values={direction: np.array(grids[of, direction]) for direction in directions},
         )
@@ -403,25 +333,50 @@ def patches(
 
 
 def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
-    """Pair the positions of a and b: one to one if they have equally many tokens, else where their pieces align.
-
-    Tokens without a partner are logged.
-    """
+    """Pair the positions of a and b: one to one if they have equally many tokens, else where their pieces align."""
     if len(a.ids) == len(b.ids):
         return [(i, i) for i in range(len(a.ids))]
-    pairs = partners(a.pieces, b.pieces)
+    return partners(a.pieces, b.pieces)
+
+
+def _roles(a: Tokens, b: Tokens, pairs: Pairs, mask: int | None) -> tuple[str, ...]:
+    """What each token of b is; a token without a partner differs, and so does the place of one that a alone has."""
+    equal = {in_b for in_a, in_b in pairs if a.pieces[in_a] == b.pieces[in_b]}
+    differing = [position for position in range(len(b.ids)) if position not in equal and position != mask]
+    alone_in_a = sorted({*range(len(a.ids))} - {in_a for in_a, _ in pairs})
+    # Where b lacks a token of a, the difference lies before the next token that both have.
+    edges = [next((in_b for in_a, in_b in pairs if in_a > alone), len(b.ids)) for alone in alone_in_a]
+    first = min([*differing, *edges], default=len(b.ids))
+    last = max([*differing, *(edge - 1 for edge in edges)], default=-1)
+    roles = []
+    for position, (piece, word) in enumerate(zip(b.pieces, b.words, strict=True)):
+        if position == mask or word is None:
+            roles.append(piece)
+        elif position in differing:
+            roles.append(DIFFERENT)
+        elif position < first:
+            roles.append(BEFORE)
+        else:
+            roles.append(BETWEEN if position <= last else AFTER)
+    return tuple(roles)
+
+
+def _note_tokens_alone(view: Patch) -> None:
+    """Log which tokens of two texts of other lengths have no partner."""
+    tokens_a, tokens_b = view.tokens
+    if len(tokens_a) == len(tokens_b):
+        return
     alone = []
-    for side, tokens in enumerate((a, b)):
-        with_partner = {pair[side] for pair in pairs}
-        pieces = [piece for position, piece in enumerate(tokens.pieces) if position not in with_partner]
+    for side, tokens in enumerate(view.tokens):
+        with_partner = {pair[side] for pair in view.pairs}
+        pieces = [piece for position, piece in enumerate(tokens) if position not in with_partner]
         alone.append(shorten(" ".join(pieces) or "none", 100, placeholder=" …"))
     logger.info(
         "the texts have %d and %d tokens. Tokens that only one of them has are not patched: %s of A, %s of B.",
-        len(a.ids),
-        len(b.ids),
+        len(tokens_a),
+        len(tokens_b),
         *alone,
     )
-    return pairs
 
 
 def measure(
@@ -432,7 +387,9 @@ def measure(
     counting: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> list[Patch]:
     """Patch the activation that the options name, or with `whole` all, for the page."""
-    return patches(model, a, options, PATCHED_PLACES if whole else (options.of,), counting)
+    views = patches(model, a, options, PATCHED_PLACES if whole else (options.of,), counting)
+    _note_tokens_alone(views[0])
+    return views
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
