@@ -37,7 +37,7 @@ Arrays = list[Any]
 REPEATS = 200
 TRUE_ITEMS = 200_000  # of which the true figures are made
 ENOUGH = 60  # intervals, for a coverage
-NEVER = {"ece", "best_f1_threshold", "best_accuracy"}  # figures that have no interval
+NEVER = {"ece", "best_f1_threshold", "best_accuracy", "loss_sum"}  # figures that have no interval
 
 
 class Family(NamedTuple):
