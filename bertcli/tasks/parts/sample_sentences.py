@@ -1,4 +1,4 @@
-"""Built-in sentences that have little to do with each other: int8 is measured on them, and what is near by chance."""
+"""Built-in sentences that have little to do with each other: for the loss of int8, and what is near by chance."""
 
 SUBJECTS = (
     "The old bridge", "My neighbour's dog", "A new law on rents", "Our team of engineers", "The price of coffee",

@@ -9,7 +9,6 @@ from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
 from bertcli.network.heads import Network
-from bertcli.tasks.parts.sample_sentences import SENTENCES
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import exactness
@@ -40,7 +39,8 @@ class OnnxEngine:
         name: the model's, for messages. Errors: BertcliError if it is too far with these, too, unless `force` is set.
         """
         mode = pooling[0] if len(pooling) == 1 else "mean"
-        tokens = tokenizer.encode(SENTENCES, max_length=self.config.max_tokens)
+        # A small vocabulary may have no token for a text in another script.
+        tokens = [text for text in tokenizer.encode(exactness.TEXTS, max_length=self.config.max_tokens) if text.ids]
         measured = exactness.exactness(self.session, self.network, tokens, mode)
         kept = exactness.KeptLayers((), self.session, measured)
         # Damaged weights make the cosine NaN, which compares false: the tasks report NaN in results.

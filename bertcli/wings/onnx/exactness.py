@@ -1,4 +1,7 @@
-"""Measure how exact int8 is: the cosines of the model's int8 vectors with its float32 vectors, on SENTENCES.
+"""Measure how exact int8 is: the cosines of the model's int8 vectors with its float32 vectors, on built-in texts.
+
+The mean, by which layers are kept in float32, is that of SENTENCES. The least is that of SHORT_TEXTS, too: a single
+word loses more, since a vector of few tokens averages fewer errors.
 
 The measurement is kept beside the graph in the cache: it depends on the model above all. Where int8 is far from
 float32, some layers stay in float32: first those whose products have the widest inputs, since these are rounded to 8
@@ -23,30 +26,44 @@ from bertcli.wings.onnx.session import Session, hidden_states
 WARNED, REFUSED = 0.98, 0.95  # mean cosines below which int8 is warned of, and refused
 LAYER_PATH = re.compile(r"(.*layers\.\d+)\.")
 TOGETHER = 8  # sentences of a batch, as small ones are
+SHORT_TEXTS = (
+    # Words, frequent and rare ones.
+    "a", "the", "tea", "dog", "river", "music", "enemies", "anger", "insurance", "photosynthesis", "unbelievable",
+    "Tuesday", "Berlin", "running", "cheapest", "jazz", "zebra", "democracy", "oxygen", "quarterly", "feather", "hello",
+    "ouch", "mother", "seventeen", "gravity", "lawsuit", "purple", "algorithm", "whisper", "soup", "nevertheless",
+    # Queries and short answers.
+    "hot drink", "cheap flights", "reset password", "refund policy", "Let me know.", "No.", "Thank you!",
+    "I won again.", "side effects of aspirin", "who wrote Hamlet?", "red winter boots", "see above", "not bad at all",
+    "what time is it?", "low interest rates", "two adults and a child",
+    # Numbers, signs, names, code and other scripts.
+    "42", "3.14", "2026-11-28", "1,234,567", "+49 30 901820", "?", "...", "NO REFUNDS", "NASA", "x = f(y)",
+    "user@example.org", "https://example.org/a?b=1", "Straße", "naïve café", "Москва", "日本語",
+)  # fmt: skip
+TEXTS = (*SENTENCES, *SHORT_TEXTS)
 
 
 class Exactness(NamedTuple):
-    """Cosines of int8's vectors with float32's: their mean, and the least."""
+    """Cosines of int8's vectors with float32's: their mean for SENTENCES, and the least for all TEXTS."""
 
     mean: float
     least: float
 
     def __str__(self) -> str:
         return (
-            f"vectors have cosine {self.mean:.3f} with float32's on average and {self.least:.3f} at least "
-            f"({len(SENTENCES)} built-in sentences)"
+            f"vectors have cosine {self.mean:.3f} with float32's on average ({len(SENTENCES)} built-in sentences) and "
+            f"{self.least:.3f} at least (these and {len(SHORT_TEXTS)} words and short texts)"
         )
 
 
 def exactness(
-    session: Session, network: Callable[[Packed], Array], sentences: Sequence[Sentence], pooling: str
+    session: Session, network: Callable[[Packed], Array], texts: Sequence[Sentence], pooling: str
 ) -> Exactness:
-    """Compare a session with the network that its graph was made from, on tokenized SENTENCES."""
+    """Compare a session with the network that its graph was made from, on tokenized TEXTS."""
 
     def measure() -> list[float]:
-        batches = [pack(sentences[first : first + TOGETHER]) for first in range(0, len(sentences), TOGETHER)]
+        batches = [pack(texts[first : first + TOGETHER]) for first in range(0, len(texts), TOGETHER)]
         cosines = np.concatenate([_cosines(session, network, batch, pooling) for batch in batches])
-        return [float(cosines.mean()), float(cosines.min())]
+        return [float(cosines[: len(SENTENCES)].mean()), float(cosines.min())]
 
     mean, least = cached_measurement(session, f"exactness-{pooling}", measure, _are_cosines)
     return Exactness(mean, least)
@@ -64,7 +81,7 @@ def keep_layers(
     first: KeptLayers,
     network: Network,
     names: Mapping[str, str],
-    sentences: Sequence[Sentence],
+    texts: Sequence[Sentence],
     pooling: str,
     reopen: Callable[[Sequence[str]], Session],
 ) -> KeptLayers:
@@ -76,12 +93,12 @@ def keep_layers(
     tried: list[KeptLayers] = [first]
 
     def choose() -> list[str]:
-        layers = _widest_inputs(network, names, sentences)
+        layers = _widest_inputs(network, names, texts)
         count = 1
         while count <= len(layers) // 2 and tried[-1].exactness.mean < WARNED:
             in_float32 = tuple(layers[:count])
             session = reopen(in_float32)
-            tried.append(KeptLayers(in_float32, session, exactness(session, network, sentences, pooling)))
+            tried.append(KeptLayers(in_float32, session, exactness(session, network, texts, pooling)))
             count *= 2
         best = max(tried, key=lambda attempt: (attempt.exactness.mean >= WARNED, attempt.exactness.mean))
         return [*best.layers]
@@ -92,7 +109,7 @@ def keep_layers(
         return attempt
     # The choice was read from the cache, so that nothing was tried now.
     session = reopen(chosen)
-    return KeptLayers(chosen, session, exactness(session, network, sentences, pooling))
+    return KeptLayers(chosen, session, exactness(session, network, texts, pooling))
 
 
 class _Ranges(Tracer):
