@@ -75,30 +75,29 @@ class AlbertConfig(BertConfig):
         return re.sub(r"(?<=^encoder\.layers\.)\d+", lambda number: str(self.groups[int(number[0])]), path)
 
 
-STORED = r"encoder.albert_layer_groups.\1.albert_layers.0."
+NAMES = """
+embeddings.projection.*                          encoder.embedding_hidden_mapping_in.*
+encoder.layers.#.attention.{query,key}.*         encoder.albert_layer_groups.#.albert_layers.0.attention.{query,key}.*
+encoder.layers.#.attention.value.*               encoder.albert_layer_groups.#.albert_layers.0.attention.value.*
+encoder.layers.#.attention.output.*              encoder.albert_layer_groups.#.albert_layers.0.attention.dense.*
+encoder.layers.#.attention_norm.*                encoder.albert_layer_groups.#.albert_layers.0.attention.LayerNorm.*
+encoder.layers.#.feed_forward.intermediate.*     encoder.albert_layer_groups.#.albert_layers.0.ffn.*
+encoder.layers.#.feed_forward.output.*           encoder.albert_layer_groups.#.albert_layers.0.ffn_output.*
+encoder.layers.#.feed_forward_norm.*             encoder.albert_layer_groups.#.albert_layers.0.full_layer_layer_norm.*
+pooler.dense.*                                   pooler.*
+mlm.transform.*                                  predictions.dense.*
+mlm.norm.*                                       predictions.LayerNorm.*
+mlm.decoder                                      predictions.decoder.weight
+mlm.bias                                         predictions.bias
+sop.output.*                                     sop_classifier.classifier.*
+"""
 
 FAMILY = Family(
     types={"albert": "Albert"},
     config=AlbertConfig,
     network=Albert,
     prefixes=("albert.",),
-    names=(
-        (r"embeddings\.projection\.(\w+)", r"encoder.embedding_hidden_mapping_in.\1"),
-        *EMBEDDINGS,
-        (r"encoder\.layers\.(\d+)\.attention\.(query|key|value)\.(\w+)", STORED + r"attention.\2.\3"),
-        (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", STORED + r"attention.dense.\2"),
-        (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", STORED + r"attention.LayerNorm.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward\.intermediate\.(\w+)", STORED + r"ffn.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward\.output\.(\w+)", STORED + r"ffn_output.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", STORED + r"full_layer_layer_norm.\2"),
-        (r"pooler\.dense\.(\w+)", r"pooler.\1"),
-        (r"mlm\.transform\.(\w+)", r"predictions.dense.\1"),
-        (r"mlm\.norm\.(\w+)", r"predictions.LayerNorm.\1"),
-        (r"mlm\.decoder", "predictions.decoder.weight"),
-        (r"mlm\.bias", "predictions.bias"),
-        (r"sop\.output\.(\w+)", r"sop_classifier.classifier.\1"),
-        *FINE_TUNED,
-    ),
+    names=(NAMES, EMBEDDINGS, FINE_TUNED),
     variants={
         "albert-base": AlbertConfig.sized(12, 768),
         "albert-large": AlbertConfig.sized(24, 1024),

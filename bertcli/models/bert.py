@@ -38,33 +38,34 @@ class BertConfig(Config):
         return True
 
 
-# Our path -> the checkpoint's name. Other families use some of these groups.
-EMBEDDINGS = (
-    (r"embeddings\.token", "embeddings.word_embeddings.weight"),
-    (r"embeddings\.segment", "embeddings.token_type_embeddings.weight"),
-    (r"embeddings\.position", "embeddings.position_embeddings.weight"),
-    (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1"),
-)
-ATTENTION = (
-    (r"encoder\.layers\.(\d+)\.attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2.\3"),
-)
-LAYER = (
-    (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"encoder.layer.\1.attention.output.dense.\2"),
-    (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.output.LayerNorm.\2"),
-    (r"encoder\.layers\.(\d+)\.feed_forward\.(intermediate|output)\.(\w+)", r"encoder.layer.\1.\2.dense.\3"),
-    (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.output.LayerNorm.\2"),
-)
-POOLER = ((r"pooler\.dense\.(\w+)", r"pooler.dense.\1"),)
-MLM = (
-    (r"mlm\.transform\.(\w+)", r"cls.predictions.transform.dense.\1"),
-    (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.LayerNorm.\1"),
-    (r"mlm\.decoder", "cls.predictions.decoder.weight"),
-    (r"mlm\.bias", "cls.predictions.bias"),
-)
-FINE_TUNED = (
-    (r"(?:classifier|token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
-    (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
-)
+# Our paths and the checkpoint's names, as tensor_names.py reads them. Other families use some of these tables.
+EMBEDDINGS = """
+embeddings.token       embeddings.word_embeddings.weight
+embeddings.segment     embeddings.token_type_embeddings.weight
+embeddings.position    embeddings.position_embeddings.weight
+embeddings.norm.*      embeddings.LayerNorm.*
+"""
+ATTENTION = """
+encoder.layers.#.attention.{query,key,value}.*          encoder.layer.#.attention.self.{query,key,value}.*
+"""
+LAYER = """
+encoder.layers.#.attention.output.*                     encoder.layer.#.attention.output.dense.*
+encoder.layers.#.attention_norm.*                       encoder.layer.#.attention.output.LayerNorm.*
+encoder.layers.#.feed_forward.{intermediate,output}.*   encoder.layer.#.{intermediate,output}.dense.*
+encoder.layers.#.feed_forward_norm.*                    encoder.layer.#.output.LayerNorm.*
+"""
+POOLER = "pooler.dense.*    pooler.dense.*"
+MLM = """
+mlm.transform.*        cls.predictions.transform.dense.*
+mlm.norm.*             cls.predictions.transform.LayerNorm.*
+mlm.decoder            cls.predictions.decoder.weight
+mlm.bias               cls.predictions.bias
+"""
+NSP = "nsp.output.*    cls.seq_relationship.*"
+FINE_TUNED = """
+{classifier,token_classifier,multiple_choice}.output.*   classifier.*
+qa.output.*                                              qa_outputs.*
+"""
 
 
 FAMILY = Family(
@@ -72,15 +73,7 @@ FAMILY = Family(
     config=BertConfig,
     network=Bert,
     prefixes=("bert.",),
-    names=(
-        *EMBEDDINGS,
-        *ATTENTION,
-        *LAYER,
-        *POOLER,
-        *MLM,
-        (r"nsp\.output\.(\w+)", r"cls.seq_relationship.\1"),
-        *FINE_TUNED,
-    ),
+    names=(EMBEDDINGS, ATTENTION, LAYER, POOLER, MLM, NSP, FINE_TUNED),
     variants={
         "tiny": BertConfig.sized(2, 128),
         "mini": BertConfig.sized(4, 256),

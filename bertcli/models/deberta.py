@@ -12,7 +12,7 @@ from bertcli.engine.positions import near_buckets
 from bertcli.errors import BertcliError, quoted
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
-from bertcli.models.registry import LAYER_PATH, Family
+from bertcli.models.registry import Family
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
 from bertcli.network.heads import MaskedLM, Network, TokenClassifier
@@ -292,27 +292,24 @@ Convolution
   Convolution.norm norm               | d) layer normalization | Encoder layer output
 """
 
+NAMES = """
+embeddings.projection.*                          embeddings.embed_proj.*
+encoder.layers.#.attention.{query,key,value}.*   encoder.layer.#.attention.self.{query,key,value}_proj.*
+encoder.layers.#.attention.position_key.*        encoder.layer.#.attention.self.pos_key_proj.*
+encoder.layers.#.attention.position_query.*      encoder.layer.#.attention.self.pos_query_proj.*
+encoder.layers.#.convolution.norm.*              encoder.conv.LayerNorm.*
+encoder.layers.#.convolution.*                   encoder.conv.conv.*
+encoder.relative                                 encoder.rel_embeddings.weight
+encoder.relative_norm.*                          encoder.LayerNorm.*
+{classifier,multiple_choice}.dense.*             pooler.dense.*
+"""
 FAMILY = Family(
     types={"deberta-v2": "DebertaV2"},
     config=DebertaConfig,
     zero_masked_embeddings=True,
     network=Deberta,
     prefixes=("deberta.",),
-    names=(
-        *EMBEDDINGS,
-        (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),
-        (LAYER_PATH + r"attention\.position_key\.(\w+)", r"encoder.layer.\1.attention.self.pos_key_proj.\2"),
-        (LAYER_PATH + r"attention\.position_query\.(\w+)", r"encoder.layer.\1.attention.self.pos_query_proj.\2"),
-        (LAYER_PATH + r"attention\.(query|key|value)\.(\w+)", r"encoder.layer.\1.attention.self.\2_proj.\3"),
-        *LAYER,
-        (LAYER_PATH + r"convolution\.norm\.(\w+)", r"encoder.conv.LayerNorm.\2"),
-        (LAYER_PATH + r"convolution\.(\w+)", r"encoder.conv.conv.\2"),
-        (r"encoder\.relative", "encoder.rel_embeddings.weight"),
-        (r"encoder\.relative_norm\.(\w+)", r"encoder.LayerNorm.\1"),
-        *MLM,
-        (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pooler.dense.\1"),
-        *FINE_TUNED,
-    ),
+    names=(NAMES, EMBEDDINGS, LAYER, MLM, FINE_TUNED),
     without_lora=("encoder.rel_embeddings.weight",),
     ignored_prefixes=("lm_predictions.", "mask_predictions."),  # of the published base models
     hints={

@@ -8,7 +8,7 @@ from typing import Any
 from bertcli.models import deberta
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
 from bertcli.models.config import choice, count
-from bertcli.models.registry import LAYER_PATH, Family
+from bertcli.models.registry import Family
 from bertcli.network.encoder import Linear
 from bertcli.network.module import part, parts
 
@@ -53,7 +53,15 @@ class DebertaV1Config(deberta.DebertaConfig):
         return super().normalized({key: value for key, value in data.items() if key not in later})
 
 
-OWN = r"encoder.layer.\1.attention.self."
+NAMES = """
+embeddings.projection.*                               embeddings.embed_proj.*
+encoder.layers.#.attention.{query,key,value}.weight   encoder.layer.#.attention.self.in_proj.weight[{0,1,2}/3 of a head]
+encoder.layers.#.attention.{query,value}.bias         encoder.layer.#.attention.self.{q,v}_bias
+encoder.layers.#.attention.position_key.*             encoder.layer.#.attention.self.pos_proj.*
+encoder.layers.#.attention.position_query.*           encoder.layer.#.attention.self.pos_q_proj.*
+encoder.relative                                      encoder.rel_embeddings.weight
+classifier.dense.*                                    pooler.dense.*
+"""
 PUBLISHED: dict[str, Any] = {
     "position_biased_input": False, "relative_attention": True, "pos_att_type": deberta.TERMS,
 }  # fmt: skip
@@ -63,22 +71,7 @@ FAMILY = Family(
     zero_masked_embeddings=True,
     network=Deberta,
     prefixes=("deberta.",),
-    names=(
-        *EMBEDDINGS,
-        (r"embeddings\.projection\.(\w+)", r"embeddings.embed_proj.\1"),
-        (LAYER_PATH + r"attention\.query\.weight", OWN + "in_proj.weight[0/3 of a head]"),
-        (LAYER_PATH + r"attention\.key\.weight", OWN + "in_proj.weight[1/3 of a head]"),
-        (LAYER_PATH + r"attention\.value\.weight", OWN + "in_proj.weight[2/3 of a head]"),
-        (LAYER_PATH + r"attention\.query\.bias", OWN + "q_bias"),
-        (LAYER_PATH + r"attention\.value\.bias", OWN + "v_bias"),
-        (LAYER_PATH + r"attention\.position_key\.(\w+)", OWN + r"pos_proj.\2"),
-        (LAYER_PATH + r"attention\.position_query\.(\w+)", OWN + r"pos_q_proj.\2"),
-        *LAYER,
-        (r"encoder\.relative", "encoder.rel_embeddings.weight"),
-        *MLM,
-        (r"classifier\.dense\.(\w+)", r"pooler.dense.\1"),
-        *FINE_TUNED,
-    ),
+    names=(NAMES, EMBEDDINGS, LAYER, MLM, FINE_TUNED),
     without_lora=deberta.FAMILY.without_lora,
     ignored_prefixes=deberta.FAMILY.ignored_prefixes,
     hints=deberta.FAMILY.hints,

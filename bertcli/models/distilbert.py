@@ -75,28 +75,23 @@ Embeddings
   Embeddings.norm norm      | d) layer normalization | Embedding output
 """
 
+NAMES = """
+encoder.layers.#.attention.{query,key,value,output}.*   transformer.layer.#.attention.{q,k,v,out}_lin.*
+encoder.layers.#.attention_norm.*                       transformer.layer.#.sa_layer_norm.*
+encoder.layers.#.feed_forward.{intermediate,output}.*   transformer.layer.#.ffn.{lin1,lin2}.*
+encoder.layers.#.feed_forward_norm.*                    transformer.layer.#.output_layer_norm.*
+mlm.transform.*                                         vocab_transform.*
+mlm.norm.*                                              vocab_layer_norm.*
+mlm.decoder                                             vocab_projector.weight
+mlm.bias                                                vocab_projector.bias
+{classifier,multiple_choice}.dense.*                    pre_classifier.*
+"""
 FAMILY = Family(
     types={"distilbert": "DistilBert"},
     config=DistilBertConfig,
     network=DistilBert,
     prefixes=("distilbert.",),
-    names=(
-        *EMBEDDINGS,
-        (r"encoder\.layers\.(\d+)\.attention\.query\.(\w+)", r"transformer.layer.\1.attention.q_lin.\2"),
-        (r"encoder\.layers\.(\d+)\.attention\.key\.(\w+)", r"transformer.layer.\1.attention.k_lin.\2"),
-        (r"encoder\.layers\.(\d+)\.attention\.value\.(\w+)", r"transformer.layer.\1.attention.v_lin.\2"),
-        (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"transformer.layer.\1.attention.out_lin.\2"),
-        (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"transformer.layer.\1.sa_layer_norm.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward\.intermediate\.(\w+)", r"transformer.layer.\1.ffn.lin1.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward\.output\.(\w+)", r"transformer.layer.\1.ffn.lin2.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"transformer.layer.\1.output_layer_norm.\2"),
-        (r"mlm\.transform\.(\w+)", r"vocab_transform.\1"),
-        (r"mlm\.norm\.(\w+)", r"vocab_layer_norm.\1"),
-        (r"mlm\.decoder", "vocab_projector.weight"),
-        (r"mlm\.bias", "vocab_projector.bias"),
-        (r"(?:classifier|multiple_choice)\.dense\.(\w+)", r"pre_classifier.\1"),
-        *FINE_TUNED,
-    ),
+    names=(EMBEDDINGS, NAMES, FINE_TUNED),
     variants={
         "distilbert-base": DistilBertConfig(),
         "distilbert-base-cased": DistilBertConfig(vocab_size=28996),

@@ -82,25 +82,22 @@ Replaced tokens
   ReplacedTokens.output linear | b) linear         | Replaced-token logit | W_r
 """
 
+NAMES = """
+embeddings.projection.*   embeddings_project.*
+mlm.transform.*           generator_predictions.dense.*
+mlm.norm.*                generator_predictions.LayerNorm.*
+mlm.decoder               generator_lm_head.weight
+mlm.bias                  generator_lm_head.bias
+rtd.dense.*               discriminator_predictions.dense.*
+rtd.output.*              discriminator_predictions.dense_prediction.*
+multiple_choice.dense.*   sequence_summary.summary.*
+"""
 FAMILY = Family(
     types={"electra": "Electra"},
     config=ElectraConfig,
     network=Electra,
     prefixes=("electra.",),
-    names=(
-        *EMBEDDINGS,
-        (r"embeddings\.projection\.(\w+)", r"embeddings_project.\1"),
-        *ATTENTION,
-        *LAYER,
-        (r"mlm\.transform\.(\w+)", r"generator_predictions.dense.\1"),
-        (r"mlm\.norm\.(\w+)", r"generator_predictions.LayerNorm.\1"),
-        (r"mlm\.decoder", "generator_lm_head.weight"),
-        (r"mlm\.bias", "generator_lm_head.bias"),
-        (r"rtd\.dense\.(\w+)", r"discriminator_predictions.dense.\1"),
-        (r"rtd\.output\.(\w+)", r"discriminator_predictions.dense_prediction.\1"),
-        (r"multiple_choice\.dense\.(\w+)", r"sequence_summary.summary.\1"),
-        *FINE_TUNED,
-    ),
+    names=(EMBEDDINGS, ATTENTION, LAYER, NAMES, FINE_TUNED),
     hints={"mlm": "Of ELECTRA's two models only the generator fills masks, as in -m google/electra-small-generator."},
     variants={
         "electra-small": ElectraConfig.sized(12, 256),

@@ -48,7 +48,7 @@ FAMILY = Family(
     config=ErnieConfig,
     network=Ernie,
     prefixes=("ernie.",),
-    names=((r"embeddings\.task", "embeddings.task_type_embeddings.weight"), *bert.FAMILY.names),
+    names=("embeddings.task    embeddings.task_type_embeddings.weight", *bert.FAMILY.names),
     variants={
         "ernie-2.0-base-en": ErnieConfig(type_vocab_size=4),
         "ernie-3.0-base-zh": ErnieConfig(

@@ -107,22 +107,18 @@ class EsmConfig(RotaryConfig):
         return (self.stored_frequencies,) * self.num_hidden_layers
 
 
+NAMES = """
+embeddings.token                       embeddings.word_embeddings.weight
+encoder.layers.#.attention_norm.*      encoder.layer.#.attention.LayerNorm.*
+encoder.layers.#.feed_forward_norm.*   encoder.layer.#.LayerNorm.*
+encoder.norm.*                         encoder.emb_layer_norm_after.*
+"""
 FAMILY = Family(
     types={"esm": "Esm"},
     config=EsmConfig,
     network=Esm,
     prefixes=("esm.",),
-    names=(
-        (r"embeddings\.token", "embeddings.word_embeddings.weight"),
-        *ATTENTION,
-        (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
-        (r"encoder\.layers\.(\d+)\.feed_forward_norm\.(\w+)", r"encoder.layer.\1.LayerNorm.\2"),
-        *LAYER,
-        (r"encoder\.norm\.(\w+)", r"encoder.emb_layer_norm_after.\1"),
-        *POOLER,
-        *LM_HEAD,
-        *FINE_TUNED,
-    ),
+    names=(NAMES, ATTENTION, LAYER, POOLER, LM_HEAD, FINE_TUNED),
     ignored_prefixes=("contact_head.",),
     variants={
         "esm2-8m": EsmConfig.sized(6, 320, num_attention_heads=20),

@@ -5,7 +5,7 @@ feed-forward layers, no biases, and in the larger models fewer heads of keys tha
 from typing import Any, ClassVar
 
 from bertcli.models.config import activation, choice, count, eps
-from bertcli.models.registry import Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.rope import RotaryConfig
 from bertcli.models.static import Embeddings
 from bertcli.network import heads, prenorm
@@ -79,32 +79,28 @@ class EuroBertConfig(RotaryConfig):
 
 
 # Our path in a layer, and its name in files: those of Llama.
-LAYER = """
-attention_norm              input_layernorm
-attention.query             self_attn.q_proj
-attention.key               self_attn.k_proj
-attention.value             self_attn.v_proj
-attention.output            self_attn.o_proj
-feed_forward.intermediate   mlp.gate_proj
-feed_forward.gate           mlp.up_proj
-feed_forward.output         mlp.down_proj
+# Qwen2, Qwen3 and Gemma 3 have these names, too.
+DECODER = """
+embeddings.token                                        embed_tokens.weight
+encoder.layers.#.attention_norm.*                       layers.#.input_layernorm.*
+encoder.layers.#.attention.{query,key,value,output}.*   layers.#.self_attn.{q,k,v,o}_proj.*
+encoder.layers.#.feed_forward.{gate,intermediate}.*     layers.#.mlp.{up,gate}_proj.*
+encoder.layers.#.feed_forward.output.*                  layers.#.mlp.down_proj.*
+encoder.norm.*                                          norm.*
 """
-EMBEDDINGS = (r"embeddings\.token", "embed_tokens.weight")
-NORM = (r"encoder\.norm\.(\w+)", r"norm.\1")
+FEED_FORWARD_NORM = "encoder.layers.#.feed_forward_norm.*    layers.#.post_attention_layernorm.*"
+HEADS = """
+mlm.decoder                              lm_head.weight
+classifier.dense.*                       dense.*
+{classifier,token_classifier}.output.*   classifier.*
+"""
 GROUPED: dict[str, Any] = {"num_attention_heads": 18, "num_key_value_heads": 6}
 FAMILY = Family(
     types={"eurobert": "EuroBert"},
     config=EuroBertConfig,
     network=EuroBert,
     prefixes=("model.",),
-    names=(
-        EMBEDDINGS,
-        *layer_names(LAYER + "feed_forward_norm  post_attention_layernorm", "layers"),
-        NORM,
-        (r"mlm\.decoder", "lm_head.weight"),
-        (r"classifier\.dense\.(\w+)", r"dense.\1"),
-        (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
-    ),
+    names=(DECODER, FEED_FORWARD_NORM, HEADS),
     custom_code=True,
     variants={
         "eurobert-210m": EuroBertConfig(),

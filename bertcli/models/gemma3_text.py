@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.models import eurobert, static
 from bertcli.models.config import activation, choice, count, eps, number
-from bertcli.models.registry import Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
 from bertcli.network import prenorm
 from bertcli.network.module import part, parts, setting
@@ -126,27 +126,19 @@ class GemmaConfig(LocalConfig):
         return self.sliding_window - 1 if self.causal else self.sliding_window // 2
 
 
-LAYER = (
-    eurobert.LAYER
-    + """
-attention.query_norm        self_attn.q_norm
-attention.key_norm          self_attn.k_norm
-attention_output_norm       post_attention_layernorm
-feed_forward_norm           pre_feedforward_layernorm
-feed_forward_output_norm    post_feedforward_layernorm
+NAMES = """
+encoder.layers.#.attention.{query,key}_norm.*     layers.#.self_attn.{q,k}_norm.*
+encoder.layers.#.attention_output_norm.*          layers.#.post_attention_layernorm.*
+encoder.layers.#.feed_forward_norm.*              layers.#.pre_feedforward_layernorm.*
+encoder.layers.#.feed_forward_output_norm.*       layers.#.post_feedforward_layernorm.*
+classifier.output.*                               score.*
 """
-)
 FAMILY = Family(
     types={"gemma3_text": "Gemma3Text"},
     config=GemmaConfig,
     network=Gemma,
     prefixes=("model.",),
-    names=(
-        eurobert.EMBEDDINGS,
-        *layer_names(LAYER, "layers"),
-        eurobert.NORM,
-        (r"classifier\.output\.(\w+)", r"score.\1"),
-    ),
+    names=(eurobert.DECODER, NAMES),
     variants={
         "embeddinggemma-300m": GemmaConfig(
             vocab_size=262144, hidden_size=768, num_hidden_layers=24, num_attention_heads=3, num_key_value_heads=1,

@@ -6,7 +6,7 @@ from bertcli.engine.rope import Rope
 from bertcli.models.bert import EMBEDDINGS, POOLER
 from bertcli.models.config import choice, count
 from bertcli.models.nomic_bert import Embeddings, Encoder
-from bertcli.models.registry import Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.roberta import LM_HEAD, MaskedLM
 from bertcli.models.rope import GLOBAL, TYPES, RotaryConfig
 from bertcli.network.heads import Classifier, Network, Pooler, TokenClassifier
@@ -46,17 +46,22 @@ class GteConfig(RotaryConfig):
         return self.type_vocab_size > 1
 
 
-# Our path in a layer, and what newer and older files call it.
-LAYER = """
-attention.query             self_attn.q_proj           attention.qkv_proj[0/3]
-attention.key               self_attn.k_proj           attention.qkv_proj[1/3]
-attention.value             self_attn.v_proj           attention.qkv_proj[2/3]
-attention.output            self_attn.o_proj           attention.o_proj
-attention_norm              post_attention_layernorm   attn_ln
-feed_forward.gate           mlp.up_proj                mlp.up_gate_proj[0/2]
-feed_forward.intermediate   mlp.gate_proj              mlp.up_gate_proj[1/2]
-feed_forward.output         mlp.down_proj              mlp.down_proj
-feed_forward_norm           post_mlp_layernorm         mlp_ln
+# In newer and in older files.
+NAMES = """
+encoder.layers.#.attention.{query,key,value}.*        layers.#.self_attn.{q,k,v}_proj.*
+                                                      encoder.layer.#.attention.qkv_proj.*[{0,1,2}/3]
+encoder.layers.#.attention.output.*                   layers.#.self_attn.o_proj.*
+                                                      encoder.layer.#.attention.o_proj.*
+encoder.layers.#.attention_norm.*                     layers.#.post_attention_layernorm.*
+                                                      encoder.layer.#.attn_ln.*
+encoder.layers.#.feed_forward.{gate,intermediate}.*   layers.#.mlp.{up,gate}_proj.*
+                                                      encoder.layer.#.mlp.up_gate_proj.*[{0,1}/2]
+encoder.layers.#.feed_forward.output.*                layers.#.mlp.down_proj.*
+                                                      encoder.layer.#.mlp.down_proj.*
+encoder.layers.#.feed_forward_norm.*                  layers.#.post_mlp_layernorm.*
+                                                      encoder.layer.#.mlp_ln.*
+mlm.norm.*                                            lm_head.layer_norm.*   lm_head.norm.*
+{classifier,token_classifier}.output.*                classifier.*
 """
 
 
@@ -69,14 +74,7 @@ FAMILY = Family(
     config=GteConfig,
     network=Gte,
     prefixes=("gte.", "new."),
-    names=(
-        *EMBEDDINGS,
-        *layer_names(LAYER, "layers", "encoder.layer"),
-        *POOLER,
-        (r"mlm\.norm\.(\w+)", r"lm_head.layer_norm.\1", r"lm_head.norm.\1"),
-        *LM_HEAD,
-        (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
-    ),
+    names=(NAMES, EMBEDDINGS, POOLER, LM_HEAD),
     base_pooler=False,
     custom_code=True,
     variants={

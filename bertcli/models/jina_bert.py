@@ -14,7 +14,7 @@ from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM, POOLER, BertConfig
 from bertcli.models.config import choice
 from bertcli.models.nomic_bert import Embeddings
-from bertcli.models.registry import LAYER_PATH, Family
+from bertcli.models.registry import Family
 from bertcli.models.static import LONGEST_TEXT
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm, Linear
@@ -151,35 +151,26 @@ STEP_NAMES = """
   EncoderLayer.attention_norm add   | c) residual once more    | Second sum
   EncoderLayer.again_norm norm      | d) layer normalization   | Norm 2 output
 """
+# In the files of several repositories of code.
+NAMES = """
+encoder.layers.#.attention.{query,key,value}.*   encoder.layer.#.attention.self.{query,key,value}.*
+                                                 encoder.layer.#.attention.self.Wqkv.*[{0,1,2}/3]
+encoder.layers.#.attention.{query,key}.norm.*    encoder.layer.#.attention.self.layer_norm_{q,k}.*
+encoder.layers.#.again_norm.*                    encoder.layer.#.layer_norm_1.*
+encoder.layers.#.feed_forward.intermediate.*     encoder.layer.#.mlp.gated_layers.*[0/2]
+                                                 encoder.layer.#.mlp.up_gated_layer.*[1/2]
+encoder.layers.#.feed_forward.gate.*             encoder.layer.#.mlp.gated_layers.*[1/2]
+                                                 encoder.layer.#.mlp.up_gated_layer.*[0/2]
+encoder.layers.#.feed_forward.output.*           encoder.layer.#.mlp.wo.*   encoder.layer.#.mlp.down_layer.*
+encoder.layers.#.feed_forward_norm.*             encoder.layer.#.mlp.layernorm.*   encoder.layer.#.layer_norm_2.*
+"""
 FAMILY = Family(
     types={"jina_bert": "JinaBert"},
     config=JinaBertConfig,
     network=JinaBert,
     prefixes=("bert.",),
     custom_code=True,
-    names=(
-        *EMBEDDINGS,
-        (LAYER_PATH + r"attention\.(q|k)\w+\.norm\.(\w+)", r"encoder.layer.\1.attention.self.layer_norm_\2.\3"),
-        (LAYER_PATH + r"attention\.query\.(\w+)", r"encoder.layer.\1.attention.self.query.\2",
-         r"encoder.layer.\1.attention.self.Wqkv.\2[0/3]"),
-        (LAYER_PATH + r"attention\.key\.(\w+)", r"encoder.layer.\1.attention.self.key.\2",
-         r"encoder.layer.\1.attention.self.Wqkv.\2[1/3]"),
-        (LAYER_PATH + r"attention\.value\.(\w+)", r"encoder.layer.\1.attention.self.value.\2",
-         r"encoder.layer.\1.attention.self.Wqkv.\2[2/3]"),
-        (LAYER_PATH + r"again_norm\.(\w+)", r"encoder.layer.\1.layer_norm_1.\2"),
-        (LAYER_PATH + r"feed_forward\.intermediate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[0/2]",
-         r"encoder.layer.\1.mlp.up_gated_layer.\2[1/2]"),
-        (LAYER_PATH + r"feed_forward\.gate\.(\w+)", r"encoder.layer.\1.mlp.gated_layers.\2[1/2]",
-         r"encoder.layer.\1.mlp.up_gated_layer.\2[0/2]"),
-        (LAYER_PATH + r"feed_forward\.output\.(\w+)", r"encoder.layer.\1.mlp.wo.\2",
-         r"encoder.layer.\1.mlp.down_layer.\2"),
-        (LAYER_PATH + r"feed_forward_norm\.(\w+)", r"encoder.layer.\1.mlp.layernorm.\2",
-         r"encoder.layer.\1.layer_norm_2.\2"),
-        *LAYER,
-        *POOLER,
-        *MLM,
-        *FINE_TUNED,
-    ),
+    names=(NAMES, EMBEDDINGS, LAYER, POOLER, MLM, FINE_TUNED),
     variants={
         "jina-embeddings-v2-small-en": JinaBertConfig.sized(4, 512, vocab_size=30528),
         "jina-embeddings-v2-base-en": JinaBertConfig.sized(12, 768, vocab_size=30528),

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.models.config import activation, choice, count, eps
-from bertcli.models.registry import LAYER_PATH, Family
+from bertcli.models.registry import Family
 from bertcli.models.rope import GLOBAL, LOCAL, LocalConfig
 from bertcli.network import prenorm
 from bertcli.network.encoder import Linear
@@ -168,29 +168,28 @@ Token classifier
   TokenClassifier.output linear | linear              | Label logits      | W_c
 """
 
+NAMES = """
+embeddings.token                                      embeddings.tok_embeddings.weight
+embeddings.norm.*                                     embeddings.norm.*
+encoder.layers.#.attention_norm.*                     layers.#.attn_norm.*
+encoder.layers.#.attention.{query,key,value}.*        layers.#.attn.Wqkv.*[{0,1,2}/3]
+encoder.layers.#.attention.output.*                   layers.#.attn.Wo.*
+encoder.layers.#.feed_forward_norm.*                  layers.#.mlp_norm.*
+encoder.layers.#.feed_forward.{intermediate,gate}.*   layers.#.mlp.Wi.*[{0,1}/2]
+encoder.layers.#.feed_forward.output.*                layers.#.mlp.Wo.*
+encoder.norm.*                                        final_norm.*
+mlm.decoder                                           decoder.weight
+mlm.bias                                              decoder.bias
+{mlm,classifier,token_classifier,qa,multiple_choice}.transform.dense.*   head.dense.*
+{mlm,classifier,token_classifier,qa,multiple_choice}.transform.norm.*    head.norm.*
+{classifier,token_classifier,qa,multiple_choice}.output.*                classifier.*
+"""
 FAMILY = Family(
     types={"modernbert": "ModernBert"},
     config=ModernBertConfig,
     network=ModernBert,
     prefixes=("model.",),
-    names=(
-        (r"embeddings\.token", "embeddings.tok_embeddings.weight"),
-        (r"embeddings\.norm\.(\w+)", r"embeddings.norm.\1"),
-        (LAYER_PATH + r"attention_norm\.(\w+)", r"layers.\1.attn_norm.\2"),
-        (LAYER_PATH + r"attention\.query\.(\w+)", r"layers.\1.attn.Wqkv.\2[0/3]"),
-        (LAYER_PATH + r"attention\.key\.(\w+)", r"layers.\1.attn.Wqkv.\2[1/3]"),
-        (LAYER_PATH + r"attention\.value\.(\w+)", r"layers.\1.attn.Wqkv.\2[2/3]"),
-        (LAYER_PATH + r"attention\.output\.(\w+)", r"layers.\1.attn.Wo.\2"),
-        (LAYER_PATH + r"feed_forward_norm\.(\w+)", r"layers.\1.mlp_norm.\2"),
-        (LAYER_PATH + r"feed_forward\.intermediate\.(\w+)", r"layers.\1.mlp.Wi.\2[0/2]"),
-        (LAYER_PATH + r"feed_forward\.gate\.(\w+)", r"layers.\1.mlp.Wi.\2[1/2]"),
-        (LAYER_PATH + r"feed_forward\.output\.(\w+)", r"layers.\1.mlp.Wo.\2"),
-        (r"encoder\.norm\.(\w+)", r"final_norm.\1"),
-        (r"\w+\.transform\.(dense|norm)\.(\w+)", r"head.\1.\2"),
-        (r"mlm\.decoder", "decoder.weight"),
-        (r"mlm\.bias", "decoder.bias"),
-        (r"(?:classifier|token_classifier|qa|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
-    ),
+    names=(NAMES,),
     variants={
         "modernbert-base": ModernBertConfig(num_hidden_layers=22, intermediate_size=1152),
         "modernbert-large": ModernBertConfig(

@@ -103,23 +103,16 @@ Relative positions
   SelfAttention.value add_bias      | b) bias of distances  | Attention scores
 """
 
+NAMES = """
+encoder.relative                                        encoder.relative_attention_bias.weight
+encoder.layers.#.attention.{query,key,value,output}.*   encoder.layer.#.attention.attn.{q,k,v,o}.*
+encoder.layers.#.attention_norm.*                       encoder.layer.#.attention.LayerNorm.*
+"""
 FAMILY = Family(
     types={"mpnet": "MPNet"},
     config=MPNetConfig,
     network=MPNet,
     prefixes=("mpnet.",),
-    names=(
-        *EMBEDDINGS,
-        (r"encoder\.relative", "encoder.relative_attention_bias.weight"),
-        (r"encoder\.layers\.(\d+)\.attention\.query\.(\w+)", r"encoder.layer.\1.attention.attn.q.\2"),
-        (r"encoder\.layers\.(\d+)\.attention\.key\.(\w+)", r"encoder.layer.\1.attention.attn.k.\2"),
-        (r"encoder\.layers\.(\d+)\.attention\.value\.(\w+)", r"encoder.layer.\1.attention.attn.v.\2"),
-        (r"encoder\.layers\.(\d+)\.attention\.output\.(\w+)", r"encoder.layer.\1.attention.attn.o.\2"),
-        (r"encoder\.layers\.(\d+)\.attention_norm\.(\w+)", r"encoder.layer.\1.attention.LayerNorm.\2"),
-        *LAYER,
-        *POOLER,
-        *LM_HEAD,
-        *FINE_TUNED,
-    ),
+    names=(NAMES, EMBEDDINGS, LAYER, POOLER, LM_HEAD, FINE_TUNED),
     variants={"mpnet-base": MPNetConfig(layer_norm_eps=1e-5, max_position_embeddings=514)},
 )

@@ -14,7 +14,7 @@ from bertcli.engine.rope import Rope
 from bertcli.errors import BertcliError
 from bertcli.models.bert import EMBEDDINGS, MLM, POOLER
 from bertcli.models.config import activation, choice, count, renamed
-from bertcli.models.registry import Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.rope import GLOBAL, RotaryConfig
 from bertcli.network import encoder, rotary
 from bertcli.network.encoder import LayerNorm, Linear
@@ -210,38 +210,37 @@ class NomicBertConfig(RotaryConfig):
 
 
 # Our path in a layer, and what newer and older files call it.
-LAYER = """
-attention.query             self_attn.q_proj           attn.Wqkv[0/3]
-attention.key               self_attn.k_proj           attn.Wqkv[1/3]
-attention.value             self_attn.v_proj           attn.Wqkv[2/3]
-attention.output            self_attn.o_proj           attn.out_proj
-attention_norm              post_attention_layernorm   norm1
-feed_forward.intermediate   mlp.gate_proj              mlp.fc12
-feed_forward.gate           mlp.up_proj                mlp.fc11
-feed_forward.output         mlp.down_proj              mlp.fc2
-feed_forward_norm           post_mlp_layernorm         norm2
-plain.intermediate          mlp.fc1                    mlp.fc1
-plain.output                mlp.fc2                    mlp.fc2
-experts.router              mlp.router.layer           mlp.router.layer
+# In newer and in older files.
+NAMES = """
+embeddings.norm.*                                     embeddings.LayerNorm.*
+                                                      emb_ln.*
+encoder.layers.#.attention.{query,key,value}.*        layers.#.self_attn.{q,k,v}_proj.*
+                                                      encoder.layers.#.attn.Wqkv.*[{0,1,2}/3]
+encoder.layers.#.attention.output.*                   layers.#.self_attn.o_proj.*
+                                                      encoder.layers.#.attn.out_proj.*
+encoder.layers.#.attention_norm.*                     layers.#.post_attention_layernorm.*
+                                                      encoder.layers.#.norm1.*
+encoder.layers.#.feed_forward.{gate,intermediate}.*   layers.#.mlp.{up,gate}_proj.*
+                                                      encoder.layers.#.mlp.{fc11,fc12}.*
+encoder.layers.#.feed_forward.output.*                layers.#.mlp.down_proj.*
+                                                      encoder.layers.#.mlp.fc2.*
+encoder.layers.#.feed_forward_norm.*                  layers.#.post_mlp_layernorm.*
+                                                      encoder.layers.#.norm2.*
+encoder.layers.#.plain.{intermediate,output}.*        layers.#.mlp.{fc1,fc2}.*
+                                                      encoder.layers.#.mlp.{fc1,fc2}.*
+encoder.layers.#.experts.router.*                     layers.#.mlp.router.layer.*
+                                                      encoder.layers.#.mlp.router.layer.*
+encoder.layers.#.experts.{inner,outer}                encoder.layers.#.mlp.experts.mlp.{w1,w2}
+encoder.layers.#.experts.bias                         encoder.layers.#.mlp.experts.bias
+mlm.norm.*                                            cls.predictions.transform.layer_norm.*
+{classifier,token_classifier}.output.*                classifier.*
 """
-EXPERT = r"encoder\.layers\.(\d+)\.experts\."
 FAMILY = Family(
     types={"nomic_bert": "NomicBert"},
     config=NomicBertConfig,
     network=NomicBert,
     prefixes=("nomic_bert.",),
-    names=(
-        (r"embeddings\.norm\.(\w+)", r"embeddings.LayerNorm.\1", r"emb_ln.\1"),
-        *EMBEDDINGS,
-        *layer_names(LAYER, "layers", "encoder.layers"),
-        (EXPERT + "inner", r"encoder.layers.\1.mlp.experts.mlp.w1"),
-        (EXPERT + "outer", r"encoder.layers.\1.mlp.experts.mlp.w2"),
-        (EXPERT + "bias", r"encoder.layers.\1.mlp.experts.bias"),
-        *POOLER,
-        (r"mlm\.norm\.(\w+)", r"cls.predictions.transform.layer_norm.\1"),
-        *MLM,
-        (r"(?:token_)?classifier\.output\.(\w+)", r"classifier.\1"),
-    ),
+    names=(NAMES, EMBEDDINGS, POOLER, MLM),
     base_pooler=False,
     custom_code=True,
     variants={

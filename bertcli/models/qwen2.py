@@ -5,7 +5,7 @@ from typing import ClassVar
 from bertcli.models import eurobert, qwen3
 from bertcli.models.config import count
 from bertcli.models.qwen3 import NextToken, Qwen3Config
-from bertcli.models.registry import Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.static import Embeddings
 from bertcli.network import prenorm, rotary
 from bertcli.network.encoder import Linear
@@ -62,12 +62,7 @@ FAMILY = Family(
     config=Qwen2Config,
     network=Qwen2,
     prefixes=qwen3.FAMILY.prefixes,
-    names=(
-        eurobert.EMBEDDINGS,
-        *layer_names(eurobert.LAYER + "feed_forward_norm  post_attention_layernorm", "layers"),
-        eurobert.NORM,
-        *qwen3.HEADS,
-    ),
+    names=(eurobert.DECODER, eurobert.FEED_FORWARD_NORM, qwen3.HEADS),
     custom_code=True,  # gte-Qwen2: attention to both sides, which its config.json says, too
     variants={
         "gte-qwen2-1.5b": Qwen2Config.sized(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from bertcli.errors import BertcliError, quoted
 from bertcli.models import eurobert
 from bertcli.models.config import activation, count, eps
-from bertcli.models.registry import Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.rope import LOCAL, LocalConfig
 from bertcli.models.static import Embeddings
 from bertcli.network import prenorm
@@ -103,30 +103,18 @@ class Qwen3Config(LocalConfig):
         return self.sliding_window - self.is_causal
 
 
-HEADS = (
-    (r"lm\.decoder", "lm_head.weight"),
-    (r"(?:token_)?classifier\.output\.(\w+)", r"score.\1"),
-    (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
-)
+QUERY_NORMS = "encoder.layers.#.attention.{query,key}_norm.*    layers.#.self_attn.{q,k}_norm.*"
+HEADS = """
+lm.decoder                               lm_head.weight
+{classifier,token_classifier}.output.*   score.*
+qa.output.*                              qa_outputs.*
+"""
 FAMILY = Family(
     types={"qwen3": "Qwen3"},
     config=Qwen3Config,
     network=Qwen3,
     prefixes=("model.", "transformer."),  # the latter of Qwen3ForQuestionAnswering
-    names=(
-        eurobert.EMBEDDINGS,
-        *layer_names(
-            eurobert.LAYER
-            + """
-feed_forward_norm           post_attention_layernorm
-attention.query_norm        self_attn.q_norm
-attention.key_norm          self_attn.k_norm
-""",
-            "layers",
-        ),
-        eurobert.NORM,
-        *HEADS,
-    ),
+    names=(eurobert.DECODER, eurobert.FEED_FORWARD_NORM, QUERY_NORMS, HEADS),
     variants={
         "qwen3-embedding-0.6b": Qwen3Config.sized(
             28, 1024, vocab_size=151669, intermediate_size=3072, num_key_value_heads=8, tie_word_embeddings=True

@@ -4,20 +4,19 @@ Each file of this folder that has a FAMILY is one, and each that a plugin brings
 until one has the model_type; no list names them. weights/loading.py reads the tensors that a family's table names.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, NamedTuple
+from typing import Any
 
 from bertcli.errors import BertcliError, nearest, quoted
 from bertcli.models.config import Config, texts
+from bertcli.models.tensor_names import TensorSlice, tensor_slices
 from bertcli.network.heads import Network
 from bertcli.network.module import optional_parts
-from bertcli.tracing.dispatch import Array
 
 ARCHITECTURES = {  # how the names of transformers' classes with a head end
     "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "lm": ("ForCausalLM",),
@@ -32,53 +31,9 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
 EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
 QA_OUTPUT = "qa_outputs."  # the only name of such a head that no other has
 
-LAYER_PATH = r"encoder\.layers\.(\d+)\."  # how our paths in a layer begin, for patterns in `Family.names`
 GLINER2 = "extractor"  # the model_type of fastino/gliner2-base-v1 and its like
 JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each task
 ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
-
-
-class TensorSlice(NamedTuple):
-    """A tensor's name, without prefix, and the number of the equal part, along the first axis, that a parameter is.
-
-    `of_head`: each head's rows are divided into the parts, and heads follow each other. `of_columns`: the second axis
-    is divided, not the first. `of_pairs`: the whole tensor, each head's rows at even places before those at odd places:
-    the file's network turns neighbours (x_2j, x_2j+1) by position, `rotate` the pairs (x_j, x_j+D/2).
-    """
-
-    name: str
-    number: int = 0
-    parts: int = 1
-    of_head: bool = False
-    of_columns: bool = False
-    of_pairs: bool = False
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the parameter is the tensor as it is stored."""
-        return self.parts == 1 and not self.of_pairs
-
-    def whole(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the whole tensor, for a parameter of this shape that is a part of it."""
-        axis = int(self.of_columns)
-        return (*shape[:axis], shape[axis] * self.parts, *shape[axis + 1 :]) if self.parts > 1 else shape
-
-    def cut(self, whole: Array, heads: int) -> Array:
-        """Cut the parameter out of the whole tensor; `heads` is the number of attention heads."""
-        if self.is_whole:
-            return whole
-        if self.of_pairs:
-            halves: Array = whole.reshape(heads, -1, 2, *whole.shape[1:]).swapaxes(1, 2).reshape(whole.shape)
-            halves.setflags(write=False)
-            return halves
-        if self.of_columns:
-            size = whole.shape[1] // self.parts
-            columns: Array = whole[:, self.number * size : (self.number + 1) * size].copy()
-            columns.setflags(write=False)
-            return columns
-        groups = heads if self.of_head else 1
-        by_group = whole.reshape(groups, self.parts, -1, *whole.shape[1:])
-        return by_group[:, self.number].reshape(-1, *whole.shape[1:])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,9 +45,7 @@ class Family:
     config: type[Config]
     network: type[Network]
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
-    # Pattern of our path, names in files (`[1/3]`: the second third of it; also `[1/3 of a head]`, `[1/2 of columns]`,
-    # `[pairs]`).
-    names: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]  # tables of our paths and the tensors' names in files: see tensor_names.py
     variants: Mapping[str, Config]
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     ignored_prefixes: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
@@ -132,34 +85,9 @@ class Family:
         return optional_parts(self.network)
 
 
-def layer_names(table: str, *stems: str) -> tuple[tuple[str, ...], ...]:
-    """`Family.names` for what every layer has: a line is our path and, for each stem of layers, its name in files."""
-    rows = []
-    for ours, *theirs in map(str.split, filter(None, table.splitlines())):
-        names = [(stem, *name.partition("[")) for stem, name in zip(stems, theirs, strict=True)]
-        pattern = rf"encoder\.layers\.(\d+)\.{re.escape(ours)}\.(\w+)"
-        rows.append((pattern, *(rf"{stem}.\1.{name}.\2{bracket}{part}" for stem, name, bracket, part in names)))
-    return tuple(rows)
-
-
 @lru_cache(maxsize=1 << 14)  # of a model of 48 layers, a thousand paths, each asked for several times
 def _tensor_slices(family: Family, path: str) -> tuple[TensorSlice, ...]:
-    for pattern, *names in family.names:
-        match = re.fullmatch(pattern, path)
-        if match:
-            return tuple(_tensor_slice(match.expand(name)) for name in names)
-    return ()
-
-
-def _tensor_slice(name: str) -> TensorSlice:
-    name, _, part = name.removesuffix("]").partition("[")
-    if not part:
-        return TensorSlice(name)
-    if part == "pairs":
-        return TensorSlice(name, of_pairs=True)
-    numbers, _, of = part.partition(" of ")
-    number, parts = map(int, numbers.split("/"))
-    return TensorSlice(name, number, parts, of == "a head", of == "columns")
+    return tuple(tensor_slices(family.names, path))
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

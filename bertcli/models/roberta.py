@@ -54,18 +54,18 @@ class Roberta(Network):
     pooled: ClassVar = frozenset({"multiple_choice"})
 
 
-LM_HEAD = (
-    (r"mlm\.transform\.(\w+)", r"lm_head.dense.\1"),
-    (r"mlm\.norm\.(\w+)", r"lm_head.layer_norm.\1"),
-    (r"mlm\.decoder", "lm_head.decoder.weight"),
-    (r"mlm\.bias", "lm_head.bias"),
-)
-FINE_TUNED = (
-    (r"classifier\.dense\.(\w+)", r"classifier.dense.\1"),
-    (r"classifier\.output\.(\w+)", r"classifier.out_proj.\1"),
-    (r"(?:token_classifier|multiple_choice)\.output\.(\w+)", r"classifier.\1"),
-    (r"qa\.output\.(\w+)", r"qa_outputs.\1"),
-)
+LM_HEAD = """
+mlm.transform.*   lm_head.dense.*
+mlm.norm.*        lm_head.layer_norm.*
+mlm.decoder       lm_head.decoder.weight
+mlm.bias          lm_head.bias
+"""
+FINE_TUNED = """
+classifier.dense.*                            classifier.dense.*
+classifier.output.*                           classifier.out_proj.*
+{token_classifier,multiple_choice}.output.*   classifier.*
+qa.output.*                                   qa_outputs.*
+"""
 
 
 class RobertaConfig(BertConfig):
@@ -113,7 +113,7 @@ FAMILY = Family(
     config=RobertaConfig,
     network=Roberta,
     prefixes=("roberta.",),
-    names=(*EMBEDDINGS, *ATTENTION, *LAYER, *POOLER, *LM_HEAD, *FINE_TUNED),
+    names=(EMBEDDINGS, ATTENTION, LAYER, POOLER, LM_HEAD, FINE_TUNED),
     variants={
         "roberta-base": RobertaConfig.sized(12, 768, **PUBLISHED),
         "roberta-large": RobertaConfig.sized(24, 1024, **PUBLISHED),

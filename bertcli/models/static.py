@@ -67,7 +67,7 @@ FAMILY = Family(
     config=StaticConfig,
     network=Static,
     prefixes=(),
-    names=((r"embeddings\.token", "embedding.weight"),),
+    names=("embeddings.token    embedding.weight",),
     variants={},
 )
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.models.config import Config, choice, count, eps, renamed
-from bertcli.models.registry import LAYER_PATH, Family, layer_names
+from bertcli.models.registry import Family
 from bertcli.models.static import LONGEST_TEXT, Embeddings
 from bertcli.network import encoder, prenorm
 from bertcli.network.encoder import Linear, aligned
@@ -152,16 +152,23 @@ class T5Config(Config):
         return LONGEST_TEXT
 
 
-BIAS = "layer.0.SelfAttention.relative_attention_bias.weight"
-LAYER = """
-attention_norm             layer.0.layer_norm
-attention.query            layer.0.SelfAttention.q
-attention.key              layer.0.SelfAttention.k
-attention.value            layer.0.SelfAttention.v
-attention.output           layer.0.SelfAttention.o
-feed_forward_norm          layer.1.layer_norm
-feed_forward.gate          layer.1.DenseReluDense.wi_1
-feed_forward.output        layer.1.DenseReluDense.wo
+# The table of tokens as transformers reads it. MADLAD has only the decoder's, which was tied to the encoder's.
+NAMES = """
+embeddings.token                              encoder.embed_tokens.weight
+                                              shared.weight
+                                              decoder.embed_tokens.weight
+encoder.relative                              encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight
+encoder.layers.#.attention.relative           encoder.block.#.layer.0.SelfAttention.relative_attention_bias.weight
+encoder.layers.#.attention_norm.*             encoder.block.#.layer.0.layer_norm.*
+encoder.layers.#.attention.{query,key}.*      encoder.block.#.layer.0.SelfAttention.{q,k}.*
+encoder.layers.#.attention.{value,output}.*   encoder.block.#.layer.0.SelfAttention.{v,o}.*
+encoder.layers.#.feed_forward_norm.*          encoder.block.#.layer.1.layer_norm.*
+encoder.layers.#.feed_forward.intermediate.*  encoder.block.#.layer.1.DenseReluDense.wi.*
+                                              encoder.block.#.layer.1.DenseReluDense.wi_0.*
+encoder.layers.#.feed_forward.gate.*          encoder.block.#.layer.1.DenseReluDense.wi_1.*
+encoder.layers.#.feed_forward.output.*        encoder.block.#.layer.1.DenseReluDense.wo.*
+encoder.norm.*                                encoder.final_layer_norm.*
+token_classifier.output.*                     classifier.*
 """
 GATED: dict[str, Any] = {"hidden_act": "gelu_new", "is_gated": True}
 FAMILY = Family(
@@ -169,20 +176,7 @@ FAMILY = Family(
     config=T5Config,
     network=T5,
     prefixes=("transformer.",),  # of a token classifier
-    names=(
-        # As transformers reads them. MADLAD has only the decoder's table, which was tied to the encoder's.
-        (r"embeddings\.token", "encoder.embed_tokens.weight", "shared.weight", "decoder.embed_tokens.weight"),
-        *layer_names(LAYER, "encoder.block"),
-        (
-            LAYER_PATH + r"feed_forward\.intermediate\.(\w+)",
-            r"encoder.block.\1.layer.1.DenseReluDense.wi.\2",
-            r"encoder.block.\1.layer.1.DenseReluDense.wi_0.\2",
-        ),
-        (LAYER_PATH + r"attention\.relative", rf"encoder.block.\1.{BIAS}"),
-        (r"encoder\.relative", f"encoder.block.0.{BIAS}"),
-        (r"encoder\.norm\.(\w+)", r"encoder.final_layer_norm.\1"),
-        (r"token_classifier\.output\.(\w+)", r"classifier.\1"),
-    ),
+    names=(NAMES,),
     ignored_prefixes=("decoder.", "lm_head.", "shared."),
     without_lora=("shared.weight", "decoder.embed_tokens.weight"),
     without_copies=("shared.weight", "decoder.embed_tokens.weight"),

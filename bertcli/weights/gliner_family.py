@@ -4,7 +4,6 @@ It is made when such a model is opened: its network has one more head, its confi
 tensors have the prefix that the library gives a backbone. Source of names and meaning: GLiNER 0.2.29.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
@@ -19,27 +18,21 @@ from bertcli.tracing.dispatch import Array, Integers, untraced
 PREFIX = "token_rep_layer.bert_layer.model."
 SPANS = "span_rep_layer.span_rep_layer."
 
-
-def _lstm_names() -> Iterator[tuple[str, str]]:
-    """Yield the names of torch.nn.LSTM for the parameters of a layer, in both directions."""
-    for ours, theirs in (("input", "weight_ih"), ("recurrent", "weight_hh")):
-        for begin, end in (("", ""), ("reverse_", "_reverse")):
-            yield rf"spans\.lstm\.{begin}{ours}", f"rnn.lstm.{theirs}_l0{end}"
-            yield rf"spans\.lstm\.{begin}{ours}_bias", f"rnn.lstm.{theirs.replace('weight', 'bias')}_l0{end}"
-
-
-NAMES = (
-    (r"spans\.projection\.(\w+)", r"token_rep_layer.projection.\1"),
-    *_lstm_names(),
-    (r"spans\.(start|end)\.inner\.(\w+)", SPANS + r"project_\1.0.\2"),
-    (r"spans\.(start|end)\.output\.(\w+)", SPANS + r"project_\1.3.\2"),
-    (r"spans\.from_start\.weight", SPANS + "out_project.0.weight[0/2 of columns]"),
-    (r"spans\.from_end\.weight", SPANS + "out_project.0.weight[1/2 of columns]"),
-    (r"spans\.from_end\.bias", SPANS + "out_project.0.bias"),
-    (r"spans\.output\.(\w+)", SPANS + r"out_project.3.\1"),
-    (r"spans\.label\.inner\.(\w+)", r"prompt_rep_layer.0.\1"),
-    (r"spans\.label\.output\.(\w+)", r"prompt_rep_layer.3.\1"),
-)
+# The LSTM's names are those of torch.nn.LSTM.
+NAMES = """
+spans.projection.*                          token_rep_layer.projection.*
+spans.lstm.{input,recurrent}                rnn.lstm.weight_{ih,hh}_l0
+spans.lstm.{input,recurrent}_bias           rnn.lstm.bias_{ih,hh}_l0
+spans.lstm.reverse_{input,recurrent}        rnn.lstm.weight_{ih,hh}_l0_reverse
+spans.lstm.reverse_{input,recurrent}_bias   rnn.lstm.bias_{ih,hh}_l0_reverse
+spans.{start,end}.inner.*                   span_rep_layer.span_rep_layer.project_{start,end}.0.*
+spans.{start,end}.output.*                  span_rep_layer.span_rep_layer.project_{start,end}.3.*
+spans.{from_start,from_end}.weight          span_rep_layer.span_rep_layer.out_project.0.weight[{0,1}/2 of columns]
+spans.from_end.bias                         span_rep_layer.span_rep_layer.out_project.0.bias
+spans.output.*                              span_rep_layer.span_rep_layer.out_project.3.*
+spans.label.inner.*                         prompt_rep_layer.0.*
+spans.label.output.*                        prompt_rep_layer.3.*
+"""
 
 
 @cache
@@ -47,7 +40,7 @@ def with_spans(member: Family) -> Family:
     """Make the family whose models have the head of spans beside a backbone of this family."""
     network, config = _network(member.network), _config(member.config)
     return replace(
-        member, config=config, network=network, prefixes=(PREFIX,), names=(*member.names, *NAMES), variants={}
+        member, config=config, network=network, prefixes=(PREFIX,), names=(*member.names, NAMES), variants={}
     )
 
 

@@ -17,7 +17,6 @@ from bertcli.models.config import Config
 from bertcli.models.registry import (
     EXCLUSIVE_HEADS,
     Family,
-    TensorSlice,
     family,
     heads_in,
     named_heads,
@@ -25,6 +24,7 @@ from bertcli.models.registry import (
     parse_heads,
     with_stored_labels,
 )
+from bertcli.models.tensor_names import TensorSlice
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array, shape_only

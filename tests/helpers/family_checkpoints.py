@@ -1,7 +1,7 @@
 """Small random checkpoints of every family but BERT: which tensors there are, written down as in published files.
 
 A line is a linear layer (weight and bias), a norm, or a single tensor, with its axes; a name that begins with a dot has
-the family's prefix, `N` is a layer's number, and `{a,b}` stands for each of its words. `[mlm]` and so on begin what a
+the family's prefix, `#` is a layer's number, and `{a,b}` stands for each of its words. `[mlm]` and so on begin what a
 head adds. That the names and shapes are right is checked when the goldens are recorded.
 """
 
@@ -26,15 +26,15 @@ tensor .embeddings.position_embeddings.weight P E
 tensor .embeddings.token_type_embeddings.weight 2 E
 norm .embeddings.LayerNorm E
 """
-ATTENTION = "linear .encoder.layer.N.attention.self.{query,key,value} H H"
+ATTENTION = "linear .encoder.layer.#.attention.self.{query,key,value} H H"
 FEED_FORWARD = """
-linear .encoder.layer.N.intermediate.dense F H
-linear .encoder.layer.N.output.dense H F
-norm .encoder.layer.N.output.LayerNorm H
+linear .encoder.layer.#.intermediate.dense F H
+linear .encoder.layer.#.output.dense H F
+norm .encoder.layer.#.output.LayerNorm H
 """
 LAYER = f"""
-linear .encoder.layer.N.attention.output.dense H H
-norm .encoder.layer.N.attention.output.LayerNorm H
+linear .encoder.layer.#.attention.output.dense H H
+norm .encoder.layer.#.attention.output.LayerNorm H
 {FEED_FORWARD}
 """
 LM_HEAD = """
@@ -88,10 +88,10 @@ linear .pooler.dense H H
 DISTILBERT = f"""
 {EMBEDDINGS}
 norm .embeddings.LayerNorm H
-linear .transformer.layer.N.attention.{{q_lin,k_lin,v_lin,out_lin}} H H
-norm .transformer.layer.N.{{sa_layer_norm,output_layer_norm}} H
-linear .transformer.layer.N.ffn.lin1 F H
-linear .transformer.layer.N.ffn.lin2 H F
+linear .transformer.layer.#.attention.{{q_lin,k_lin,v_lin,out_lin}} H H
+norm .transformer.layer.#.{{sa_layer_norm,output_layer_norm}} H
+linear .transformer.layer.#.ffn.lin1 F H
+linear .transformer.layer.#.ffn.lin2 H F
 [mlm]
 linear vocab_transform H H
 norm vocab_layer_norm H
@@ -102,8 +102,8 @@ MPNET = f"""
 {EMBEDDINGS}
 norm .embeddings.LayerNorm H
 tensor .encoder.relative_attention_bias.weight 32 A
-linear .encoder.layer.N.attention.attn.{{q,k,v,o}} H H
-norm .encoder.layer.N.attention.LayerNorm H
+linear .encoder.layer.#.attention.attn.{{q,k,v,o}} H H
+norm .encoder.layer.#.attention.LayerNorm H
 {FEED_FORWARD}
 [model]
 linear .pooler.dense H H
@@ -128,11 +128,11 @@ linear discriminator_predictions.dense_prediction 1 H
 MODERNBERT = f"""
 tensor .embeddings.tok_embeddings.weight V H
 tensor .embeddings.norm.weight H
-tensor .layers.N.attn.Wqkv.weight 3H H
-tensor .layers.N.attn.Wo.weight H H
-tensor .layers.N.mlp_norm.weight H
-tensor .layers.N.mlp.Wi.weight 2F H
-tensor .layers.N.mlp.Wo.weight H F
+tensor .layers.#.attn.Wqkv.weight 3H H
+tensor .layers.#.attn.Wo.weight H H
+tensor .layers.#.mlp_norm.weight H
+tensor .layers.#.mlp.Wi.weight 2F H
+tensor .layers.#.mlp.Wo.weight H F
 tensor .layers.{{1,2,3}}.attn_norm.weight H
 tensor .final_norm.weight H
 [mlm]
@@ -152,9 +152,9 @@ norm .encoder.LayerNorm H if norm_rel_ebd
 tensor .encoder.conv.conv.weight H H 3 if conv_kernel_size
 tensor .encoder.conv.conv.bias H if conv_kernel_size
 norm .encoder.conv.LayerNorm H if conv_kernel_size
-linear .encoder.layer.N.attention.self.{{query_proj,key_proj,value_proj}} H H
-linear .encoder.layer.N.attention.self.pos_key_proj H H if own_key
-linear .encoder.layer.N.attention.self.pos_query_proj H H if own_query
+linear .encoder.layer.#.attention.self.{{query_proj,key_proj,value_proj}} H H
+linear .encoder.layer.#.attention.self.pos_key_proj H H if own_key
+linear .encoder.layer.#.attention.self.pos_query_proj H H if own_query
 {LAYER}
 [mlm]
 linear cls.predictions.transform.dense E H
@@ -177,10 +177,10 @@ tensor .embeddings.token_type_embeddings.weight 2 E if type_vocab_size
 tensor .embeddings.embed_proj.weight H E if projected
 norm .embeddings.LayerNorm H
 tensor .encoder.rel_embeddings.weight 2R H
-tensor .encoder.layer.N.attention.self.in_proj.weight 3H H
-tensor .encoder.layer.N.attention.self.{{q_bias,v_bias}} H
-tensor .encoder.layer.N.attention.self.pos_proj.weight H H if own_key
-linear .encoder.layer.N.attention.self.pos_q_proj H H if own_query
+tensor .encoder.layer.#.attention.self.in_proj.weight 3H H
+tensor .encoder.layer.#.attention.self.{{q_bias,v_bias}} H
+tensor .encoder.layer.#.attention.self.pos_proj.weight H H if own_key
+linear .encoder.layer.#.attention.self.pos_q_proj H H if own_query
 {LAYER}
 [mlm]
 linear cls.predictions.transform.dense E H
@@ -215,10 +215,10 @@ linear classifier C H
 linear classifier C H
 """
 GATED = """
-tensor .layers.N.self_attn.{q_proj,k_proj,v_proj,o_proj}.weight H H
-tensor .layers.N.mlp.{gate_proj,up_proj}.weight F H
-tensor .layers.N.mlp.down_proj.weight H F
-norm .layers.N.{post_attention_layernorm,post_mlp_layernorm} H
+tensor .layers.#.self_attn.{q_proj,k_proj,v_proj,o_proj}.weight H H
+tensor .layers.#.mlp.{gate_proj,up_proj}.weight F H
+tensor .layers.#.mlp.down_proj.weight H F
+norm .layers.#.{post_attention_layernorm,post_mlp_layernorm} H
 """
 NOMIC = f"""
 tensor .embeddings.word_embeddings.weight V H
@@ -234,11 +234,11 @@ tensor cls.predictions.bias V
 OLD_NOMIC = NOMIC.replace(
     GATED,
     """
-tensor .encoder.layers.N.attn.Wqkv.weight 3H H
-tensor .encoder.layers.N.attn.out_proj.weight H H
-tensor .encoder.layers.N.mlp.{fc11,fc12}.weight F H
-tensor .encoder.layers.N.mlp.fc2.weight H F
-norm .encoder.layers.N.{norm1,norm2} H
+tensor .encoder.layers.#.attn.Wqkv.weight 3H H
+tensor .encoder.layers.#.attn.out_proj.weight H H
+tensor .encoder.layers.#.mlp.{fc11,fc12}.weight F H
+tensor .encoder.layers.#.mlp.fc2.weight H F
+norm .encoder.layers.#.{norm1,norm2} H
 """,
 ).replace(".embeddings.LayerNorm", ".emb_ln")
 GTE = f"""
@@ -246,8 +246,8 @@ tensor .embeddings.word_embeddings.weight V H
 tensor .embeddings.token_type_embeddings.weight 1 H if type_vocab_size
 norm .embeddings.LayerNorm H
 {GATED}
-tensor .layers.N.self_attn.{{q_proj,k_proj,v_proj,o_proj}}.bias H
-tensor .layers.N.mlp.down_proj.bias H
+tensor .layers.#.self_attn.{{q_proj,k_proj,v_proj,o_proj}}.bias H
+tensor .layers.#.mlp.down_proj.bias H
 [mlm]
 linear lm_head.dense H H
 norm lm_head.layer_norm H
@@ -257,23 +257,23 @@ tensor lm_head.decoder.bias V
 OLD_GTE = (
     GTE.partition(GATED)[0]
     + """
-linear .encoder.layer.N.attention.qkv_proj 3H H
-linear .encoder.layer.N.attention.o_proj H H
-tensor .encoder.layer.N.mlp.up_gate_proj.weight 2F H
-linear .encoder.layer.N.mlp.down_proj H F
-norm .encoder.layer.N.{attn_ln,mlp_ln} H
+linear .encoder.layer.#.attention.qkv_proj 3H H
+linear .encoder.layer.#.attention.o_proj H H
+tensor .encoder.layer.#.mlp.up_gate_proj.weight 2F H
+linear .encoder.layer.#.mlp.down_proj H F
+norm .encoder.layer.#.{attn_ln,mlp_ln} H
 [mlm]"""
     + GTE.partition("[mlm]")[2].replace("lm_head.layer_norm", "lm_head.norm")
 )
 
 LLAMA = """
 tensor .embed_tokens.weight V H
-tensor .layers.N.self_attn.q_proj.weight Q H
-tensor .layers.N.self_attn.{k_proj,v_proj}.weight M H
-tensor .layers.N.self_attn.o_proj.weight H Q
-tensor .layers.N.mlp.{gate_proj,up_proj}.weight F H
-tensor .layers.N.mlp.down_proj.weight H F
-tensor .layers.N.{input_layernorm,post_attention_layernorm}.weight H
+tensor .layers.#.self_attn.q_proj.weight Q H
+tensor .layers.#.self_attn.{k_proj,v_proj}.weight M H
+tensor .layers.#.self_attn.o_proj.weight H Q
+tensor .layers.#.mlp.{gate_proj,up_proj}.weight F H
+tensor .layers.#.mlp.down_proj.weight H F
+tensor .layers.#.{input_layernorm,post_attention_layernorm}.weight H
 tensor .norm.weight H
 """
 EUROBERT = f"""
@@ -288,17 +288,17 @@ linear classifier C H
 """
 GEMMA = f"""
 {LLAMA}
-tensor .layers.N.self_attn.{{q_norm,k_norm}}.weight D
-tensor .layers.N.{{pre_feedforward_layernorm,post_feedforward_layernorm}}.weight H
+tensor .layers.#.self_attn.{{q_norm,k_norm}}.weight D
+tensor .layers.#.{{pre_feedforward_layernorm,post_feedforward_layernorm}}.weight H
 [classifier]
 tensor score.weight C H
 """
 QWEN3 = f"""
 {LLAMA}
-tensor .layers.N.self_attn.{{q_norm,k_norm}}.weight D
-tensor .layers.N.self_attn.q_proj.bias Q if attention_bias
-tensor .layers.N.self_attn.{{k_proj,v_proj}}.bias M if attention_bias
-tensor .layers.N.self_attn.o_proj.bias H if attention_bias
+tensor .layers.#.self_attn.{{q_norm,k_norm}}.weight D
+tensor .layers.#.self_attn.q_proj.bias Q if attention_bias
+tensor .layers.#.self_attn.{{k_proj,v_proj}}.bias M if attention_bias
+tensor .layers.#.self_attn.o_proj.bias H if attention_bias
 [lm]
 tensor lm_head.weight V H
 [classifier]
@@ -310,8 +310,8 @@ linear qa_outputs 2 H
 """
 QWEN2 = f"""
 {LLAMA}
-tensor .layers.N.self_attn.q_proj.bias Q
-tensor .layers.N.self_attn.{{k_proj,v_proj}}.bias M
+tensor .layers.#.self_attn.q_proj.bias Q
+tensor .layers.#.self_attn.{{k_proj,v_proj}}.bias M
 [lm]
 tensor lm_head.weight V H
 [classifier]
@@ -323,15 +323,15 @@ linear qa_outputs 2 H
 """
 T5 = """
 tensor .shared.weight V H
-tensor .encoder.block.N.layer.0.SelfAttention.{q,k,v}.weight Q H
-tensor .encoder.block.N.layer.0.SelfAttention.o.weight H Q
+tensor .encoder.block.#.layer.0.SelfAttention.{q,k,v}.weight Q H
+tensor .encoder.block.#.layer.0.SelfAttention.o.weight H Q
 tensor .encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight N A
 tensor .encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight N A if own_bias
-tensor .encoder.block.N.layer.0.layer_norm.weight H
-tensor .encoder.block.N.layer.1.DenseReluDense.wi.weight F H if plain
-tensor .encoder.block.N.layer.1.DenseReluDense.{wi_0,wi_1}.weight F H if gated
-tensor .encoder.block.N.layer.1.DenseReluDense.wo.weight H F
-tensor .encoder.block.N.layer.1.layer_norm.weight H
+tensor .encoder.block.#.layer.0.layer_norm.weight H
+tensor .encoder.block.#.layer.1.DenseReluDense.wi.weight F H if plain
+tensor .encoder.block.#.layer.1.DenseReluDense.{wi_0,wi_1}.weight F H if gated
+tensor .encoder.block.#.layer.1.DenseReluDense.wo.weight H F
+tensor .encoder.block.#.layer.1.layer_norm.weight H
 tensor .encoder.final_layer_norm.weight H
 [token_classifier]
 linear classifier C H
@@ -340,10 +340,10 @@ ESM = f"""
 tensor .embeddings.word_embeddings.weight V H
 tensor .rotary_embeddings.inv_freq 8
 {ATTENTION}
-linear .encoder.layer.N.attention.output.dense H H
-linear .encoder.layer.N.intermediate.dense F H
-linear .encoder.layer.N.output.dense H F
-norm .encoder.layer.N.{{attention.LayerNorm,LayerNorm}} H
+linear .encoder.layer.#.attention.output.dense H H
+linear .encoder.layer.#.intermediate.dense F H
+linear .encoder.layer.#.output.dense H F
+norm .encoder.layer.#.{{attention.LayerNorm,LayerNorm}} H
 norm .encoder.emb_layer_norm_after H
 tensor .contact_head.regression.weight 1 4
 tensor .contact_head.regression.bias 1
@@ -378,11 +378,11 @@ tensor .embeddings.word_embeddings.weight V H
 tensor .embeddings.token_type_embeddings.weight 2 H
 norm .embeddings.LayerNorm H
 {ATTENTION}
-linear .encoder.layer.N.attention.output.dense H H
-norm .encoder.layer.N.attention.output.LayerNorm H
-tensor .encoder.layer.N.mlp.gated_layers.weight 2F H
-linear .encoder.layer.N.mlp.wo H F
-norm .encoder.layer.N.mlp.layernorm H
+linear .encoder.layer.#.attention.output.dense H H
+norm .encoder.layer.#.attention.output.LayerNorm H
+tensor .encoder.layer.#.mlp.gated_layers.weight 2F H
+linear .encoder.layer.#.mlp.wo H F
+norm .encoder.layer.#.mlp.layernorm H
 [model]
 linear .pooler.dense H H
 [mlm]
@@ -395,22 +395,22 @@ NOMIC_EXPERTS = """
 tensor .embeddings.word_embeddings.weight V H
 tensor .embeddings.token_type_embeddings.weight 1 H
 norm .emb_ln H
-linear .encoder.layers.N.attn.Wqkv 3H H
-linear .encoder.layers.N.attn.out_proj H H
+linear .encoder.layers.#.attn.Wqkv 3H H
+linear .encoder.layers.#.attn.out_proj H H
 linear .encoder.layers.{0,2}.mlp.fc1 F H
 linear .encoder.layers.{0,2}.mlp.fc2 H F
 tensor .encoder.layers.{1,3}.mlp.router.layer.weight X H
 tensor .encoder.layers.{1,3}.mlp.experts.mlp.{w1,w2} I H
 tensor .encoder.layers.{1,3}.mlp.experts.bias H
-norm .encoder.layers.N.{norm1,norm2} H
+norm .encoder.layers.#.{norm1,norm2} H
 """
 DIALECTS = {  # other names, and what else there is
     "experts": NOMIC_EXPERTS,
     "code": JINA.replace("gated_layers", "up_gated_layer").replace("mlp.wo", "mlp.down_layer").replace(
-        "norm .encoder.layer.N.mlp.layernorm H",
-        "norm .encoder.layer.N.{attention.self.layer_norm_q,attention.self.layer_norm_k,layer_norm_1,layer_norm_2} H",
+        "norm .encoder.layer.#.mlp.layernorm H",
+        "norm .encoder.layer.#.{attention.self.layer_norm_q,attention.self.layer_norm_k,layer_norm_1,layer_norm_2} H",
     ),
-    "mosaic": JINA.replace(ATTENTION, "linear .encoder.layer.N.attention.self.Wqkv 3H H"),
+    "mosaic": JINA.replace(ATTENTION, "linear .encoder.layer.#.attention.self.Wqkv 3H H"),
 }  # fmt: skip
 
 BERT_SIZES = {"hidden_size": "H", "num_hidden_layers": "L", "num_attention_heads": "A", "intermediate_size": "F",
@@ -515,7 +515,7 @@ FAMILIES = {
         ESM, "esm.", "Esm",
         {"layer_norm_eps": 1e-5, "pad_token_id": 1, "position_embedding_type": "rotary", "token_dropout": True,
          "mask_token_id": 3},
-        heads=NEW_HEADS, old=ESM.replace(".rotary_embeddings", ".encoder.layer.N.attention.self.rotary_embeddings"),
+        heads=NEW_HEADS, old=ESM.replace(".rotary_embeddings", ".encoder.layer.#.attention.self.rotary_embeddings"),
     ),
     "jina_bert": Family(
         JINA, "bert.", "JinaBert",
@@ -650,5 +650,5 @@ def _spelled(name: str, sizes: Sizes) -> Iterator[str]:
     ends = [part.partition("}")[2] for part in rest]
     for words in product(*choices):
         found = first + "".join(word + end for word, end in zip(words, ends, strict=True))
-        letter, count = (".N.", sizes["L"]) if ".N." in found else (".G.", sizes["G"])
+        letter, count = (".#.", sizes["L"]) if ".#." in found else (".G.", sizes["G"])
         yield from dict.fromkeys(found.replace(letter, f".{i}.") for i in range(count))

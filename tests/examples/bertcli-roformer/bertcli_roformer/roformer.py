@@ -93,23 +93,20 @@ Embeddings
   Embeddings.projection linear | e) projection | Encoder input | W_e
 """
 
-# RoFormer turns neighbours of a head's numbers by position, the house's rotations numbers half a head apart.
-QUERY_AND_KEY = r"encoder.layer.\1.attention.self.\2.\3[pairs]"
+# Our paths and the checkpoint's names, as bertcli/models/tensor_names.py reads them. RoFormer turns neighbours of a
+# head's numbers by position, the house's rotations numbers half a head apart: hence [pairs].
+NAMES = """
+embeddings.projection.*                    embeddings_project.*
+encoder.layers.#.attention.{query,key}.*   encoder.layer.#.attention.self.{query,key}.*[pairs]
+encoder.layers.#.attention.value.*         encoder.layer.#.attention.self.value.*
+"""
 
 FAMILY = Family(
     types={"roformer": "RoFormer"},
     config=RoFormerConfig,
     network=RoFormer,
     prefixes=("roformer.",),
-    names=(
-        *(row for row in EMBEDDINGS if "position" not in row[0]),
-        (r"embeddings\.projection\.(\w+)", r"embeddings_project.\1"),
-        (r"encoder\.layers\.(\d+)\.attention\.(query|key)\.(\w+)", QUERY_AND_KEY),
-        (r"encoder\.layers\.(\d+)\.attention\.value\.(\w+)", r"encoder.layer.\1.attention.self.value.\2"),
-        *LAYER,
-        *MLM,
-        *FINE_TUNED,
-    ),
+    names=(NAMES, EMBEDDINGS, LAYER, MLM, FINE_TUNED),
     variants={"roformer-small": RoFormerConfig.sized(6, 384, embedding_size=128, max_position_embeddings=512)},
     ignored_prefixes=("encoder.embed_positions.",),  # sines and cosines, which are computed here
 )
