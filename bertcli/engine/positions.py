@@ -17,7 +17,6 @@ from bertcli.engine.kernels import product
 from bertcli.tracing.dispatch import Array, Integers
 
 PADDING = 16  # numbers: a line of the cache
-FARTHEST = 128  # distances from here on share T5's last bucket of a direction
 
 
 def counted(ids: Integers, offsets: Integers, padding: int) -> Integers:
@@ -47,16 +46,16 @@ def _is_run(positions: Integers) -> bool:
     return bool((np.diff(positions) == 1).all())
 
 
-def t5_bucket(distance: Integers, buckets: int) -> Integers:
+def t5_bucket(distance: Integers, buckets: int, farthest: int) -> Integers:
     """T5's bucket for each distance query - key: half of the `buckets` for each direction.
 
-    In a direction, near distances have half of its buckets, one each; the others are the wider the farther away. The
-    logarithms are float32, as in the published code.
+    In a direction, near distances have half of its buckets, one each; the others are the wider the farther away, and
+    the last one has all distances from `farthest` on. The logarithms are float32, as in the published code.
     """
     directed = buckets // 2
     near = directed // 2
     far = np.abs(distance)
-    scale = np.float32(log(FARTHEST / near))
+    scale = np.float32(log(farthest / near))
     wide = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(near)) / scale * np.float32(directed - near)
     of_direction = np.where(far < near, far, np.minimum(near + wide.astype(np.intp), directed - 1))
     return np.where(distance < 0, directed, 0) + of_direction

@@ -27,7 +27,7 @@ from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import Network
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
-from bertcli.weights.tensors import open_file
+from bertcli.weights.tensors import open_file, unwrapped
 
 SPARSE_FILE, LATE_FILE = LAYER_FILES
 OF_FLAG_EMBEDDING = "cls, as FlagEmbedding pools models that have such layers beside them"
@@ -123,7 +123,7 @@ def read(layout: Layout, modules: Modules) -> SeveralOutputs | None:
 
 def _layer(folder: Folder, name: str, inputs: int | None, outputs: int | None, activation: str) -> Dense:
     """Read the layer in a file. inputs: the network's hidden size; outputs: None for any number."""
-    tensors = open_file(folder.reading(name))
+    tensors = unwrapped(open_file(folder.reading(name)))
     file = folder.file(name)
     if {*tensors} != {"weight", "bias"}:
         raise BertcliError(f"{file} does not hold the two tensors weight and bias: use another model.")

@@ -16,6 +16,8 @@ from bertcli.network.ops import add, embed
 from bertcli.network.position_ops import add_bias, embed_counted, relative_bias
 from bertcli.tracing.dispatch import Array, Integers
 
+FARTHEST = 128  # distances from here on share the last bucket of a direction, whatever config.json says
+
 
 class Embeddings(distilbert.Embeddings):
     """X = LayerNorm(E_tok[ids] + E_pos[positions]), with RoBERTa's positions"""
@@ -57,7 +59,7 @@ class Encoder(encoder.Layers[Biases]):
         """The batch, and for each group of its sentences the bias of every query and key."""
         batch, queries = aligned(batch, rows)
         positions = [group.positions(queries, batch.positions) for group in batch.groups]
-        return batch, [relative_bias(self.relative, *pair) for pair in positions]
+        return batch, [relative_bias(self.relative, *pair, farthest=FARTHEST) for pair in positions]
 
 
 class MPNet(Network):

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed
-from bertcli.models.config import Config, choice, count, eps, renamed
+from bertcli.errors import BertcliError
+from bertcli.models.config import Config, count, eps, renamed
 from bertcli.models.registry import Family
 from bertcli.models.static import LONGEST_TEXT, Embeddings
 from bertcli.network import encoder, prenorm
@@ -34,13 +35,14 @@ class SelfAttention(encoder.SelfAttention[Shared]):
     value: Linear = part(outputs="Q", inputs="H")
     output: Linear = part(outputs="H", inputs="Q")
     relative: Array | None = parameter("K A", when="has_own_bias")
+    farthest: int = setting("relative_attention_max_distance")
     terms: float = setting("score_scale")  # scores are divided by sqrt(terms · D), which is 1
 
     def forward(self, x: Array, context: Array, batch: Packed, shared: Shared) -> Array:
         """x [query, hidden], context [key, hidden] -> [query, hidden]"""
         positions, _ = shared
         if self.relative is not None:
-            shared = positions, [relative_bias(self.relative, *pair) for pair in positions]
+            shared = positions, [relative_bias(self.relative, *pair, farthest=self.farthest) for pair in positions]
         return super().forward(x, context, batch, shared)
 
     def scores(self, block: AttentionBlock, q: Array, k: Array, shared: Shared) -> Array:
@@ -76,6 +78,7 @@ class Encoder(LayersThenNorm[Shared]):
     layers: tuple[EncoderLayer, ...] = parts("L")
     norm: RMSNorm = part(features="H")
     relative: Array | None = parameter("K A", when="has_shared_bias")
+    farthest: int = setting("relative_attention_max_distance")
 
     def layer_inputs(self, batch: Packed, rows: Integers | None) -> tuple[Packed, Shared]:
         """The batch, and for each group of its sentences positions, and the bias of every query and key."""
@@ -83,7 +86,7 @@ class Encoder(LayersThenNorm[Shared]):
         positions = [group.positions(queries, batch.positions) for group in batch.groups]
         if self.relative is None:
             return batch, (positions, [])
-        return batch, (positions, [relative_bias(self.relative, *pair) for pair in positions])
+        return batch, (positions, [relative_bias(self.relative, *pair, farthest=self.farthest) for pair in positions])
 
 
 class T5(NetworkOfNormedStates):
@@ -100,9 +103,9 @@ class T5Config(Config):
     vocab_size: int = count(32128, "V", needed=True)
     head_dim: int = count(64)
     rms_norm_eps: float = eps(1e-6)
-    # Below 4 no distance has a bucket of its own; from 512 on the last of these would lie beyond max_distance.
-    relative_attention_num_buckets: int = count(32, "K", least=4, most=511)
-    relative_attention_max_distance: int = choice(128)
+    # Below 4 buckets no distance has its own.
+    relative_attention_num_buckets: int = count(32, "K", least=4)
+    relative_attention_max_distance: int = count(128, least=2, most=LONGEST_TEXT)
     is_gated: bool = False
     model_type: str = "t5"
 
@@ -112,6 +115,16 @@ class T5Config(Config):
         "d_model": "hidden_size", "d_kv": "head_dim", "d_ff": "intermediate_size", "num_layers": "num_hidden_layers",
         "num_heads": "num_attention_heads", "layer_norm_epsilon": "rms_norm_eps",
     }  # fmt: skip
+
+    def check(self) -> None:
+        farthest = self.relative_attention_max_distance
+        # A quarter of the buckets have one distance each, and all of these are below the farthest.
+        most = 4 * farthest - 1
+        if self.relative_attention_num_buckets > most:
+            raise BertcliError(
+                f"relative_attention_num_buckets is {self.relative_attention_num_buckets}; with a "
+                f"relative_attention_max_distance of {farthest} it must be at most {most}."
+            )
 
     @classmethod
     def normalized(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,11 +21,14 @@ def embed_counted(table: Array, ids: Integers, offsets: Integers, *, padding: in
 
 
 @op("bucket head, query, key -> head query key", work=1, beside=-1)
-def relative_bias(table: Array, queries: Integers, keys: Integers) -> Array:
-    """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets)."""
+def relative_bias(table: Array, queries: Integers, keys: Integers, *, farthest: int) -> Array:
+    """T[bucket(query - key)] of every head, for the positions of queries and keys (Raffel et al. 2020's buckets).
+
+    From the distance `farthest` on all have the last bucket of their direction.
+    """
 
     def of_distances(distance: Integers) -> Array:
-        return table.T.take(positions.t5_bucket(distance, len(table)), axis=1)
+        return table.T.take(positions.t5_bucket(distance, len(table), farthest), axis=1)
 
     return positions.by_distance(of_distances, queries, keys)
 

@@ -23,7 +23,7 @@ from bertcli.folder.files import ADAPTER_FILES, Folder, JsonSettings
 from bertcli.folder.layout import Layout
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array
-from bertcli.weights.tensors import StoredTensor, open_file
+from bertcli.weights.tensors import COMPILED, StoredTensor, open_file, unwrapped
 
 PREFIX = "base_model.model."
 FACTORS = re.compile(r"(.+)\.(lora_A|lora_B)\.weight|(.+)\.(lora_embedding_A|lora_embedding_B)")
@@ -161,7 +161,7 @@ def _matrices(weights: Path) -> tuple[dict[str, Pair], dict[str, StoredTensor]]:
     """Read an adapter's file: the pair of matrices of each module, and the tensors that replace the base's."""
     pairs: dict[str, Pair] = {}
     whole: dict[str, StoredTensor] = {}
-    for stored, tensor in open_file(weights).items():
+    for stored, tensor in unwrapped(open_file(weights)).items():
         name = stored.removeprefix(PREFIX)
         match = FACTORS.fullmatch(name)
         if not stored.startswith(PREFIX) or (match is None and "lora_" in name):
@@ -208,7 +208,7 @@ def _check_targets(config: JsonSettings, modules: Iterable[str]) -> None:
     """Refuse tensors of modules that the settings exclude: peft would not load them."""
     targets, excluded = config.get("target_modules"), config.get("exclude_modules")
     for module in modules:
-        whole_name = isinstance(targets, list) and module in targets
+        whole_name = isinstance(targets, list) and module in [str(name).replace(COMPILED, "") for name in targets]
         for key, is_excluded in (
             ("target_modules", isinstance(targets, list) and not _named(module, targets)),
             ("exclude_modules", isinstance(excluded, list) and _named(module, excluded)),
@@ -236,4 +236,5 @@ def _in_layers(config: JsonSettings, module: str) -> bool:
 
 def _named(module: str, names: Iterable[Any]) -> bool:
     """True if one of the names is the module's, or the end of it."""
-    return any(isinstance(name, str) and (module == name or module.endswith(f".{name}")) for name in names)
+    bare = [name.replace(COMPILED, "") for name in names if isinstance(name, str)]
+    return any(module == name or module.endswith(f".{name}") for name in bare)

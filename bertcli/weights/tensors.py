@@ -103,16 +103,16 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
     opened = {name: open_file(path) for name, path in paths.items()}
     if not index:
         (tensors,) = opened.values()
-        return _unwrapped(tensors)
+        return unwrapped(tensors)
     for tensor, name in file_of.items():
         if tensor not in opened[name]:
             raise BertcliError(
                 f"{paths[name]} lacks tensor {quoted(tensor)}, which {index} places there: fetch both again."
             )
-    return _unwrapped({tensor: opened[name][tensor] for tensor, name in file_of.items()})
+    return unwrapped({tensor: opened[name][tensor] for tensor, name in file_of.items()})
 
 
-def _unwrapped(tensors: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
+def unwrapped(tensors: dict[str, StoredTensor]) -> dict[str, StoredTensor]:
     """Take out of names what torch.compile puts anywhere (_orig_mod), and DataParallel before all (module)."""
     if not any(COMPILED in name or name.startswith(PARALLEL) for name in tensors):
         return tensors

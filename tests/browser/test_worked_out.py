@@ -105,6 +105,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], dict[str, int], int]] = {
     "distances without buckets": ("deberta-v2", "mlm", {"position_buckets": 0, "norm_rel_ebd": "none"}, {}, 20),
     "distances without a norm": ("deberta-v2", "mlm", {"norm_rel_ebd": "none"}, {}, 20),
     "few distances": ("deberta-v2", "mlm", {}, {}, 4),
+    "a nearer last distance": ("t5", "model", {"relative_attention_max_distance": 10}, {}, 20),
     "masks": ("esm", "mlm", {"mask_token_id": 102}, {}, 20),  # the first of the random ids
     "shared keys": ("gemma3_text", "classifier", {"num_key_value_heads": 2}, SEVERAL_QUERIES, 20),
 }

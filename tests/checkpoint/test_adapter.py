@@ -311,6 +311,22 @@ def test_of_several_patterns_that_fit_the_first_counts(tmp_path: Path) -> None:
     assert np.abs(np.subtract(vectors[0], vectors[2])).max() > 1e-4
 
 
+@pytest.mark.parametrize("prefix", ["_orig_mod.base_model.model.", "base_model.model._orig_mod."])
+def test_an_adapter_of_a_compiled_model_is_read(tmp_path: Path, prefix: str) -> None:
+    """torch.compile puts _orig_mod before the names of what it was called on: the adapter's model, or its base."""
+    base, adapter = write_lora(tmp_path, "bert")
+    file = adapter / "adapter_model.safetensors"
+    names = {name: name.replace("base_model.model.", prefix) for name in load_file(file)}
+    write_safetensors(file, {names[name]: ("F32", values) for name, values in load_file(file).items()})
+    settings = adapter / "adapter_config.json"
+    queries = [f"_orig_mod.bert.encoder.layer.{n}.attention.self.{part}" for n in (0, 1) for part in ("query", "value")]
+    for targets in (None, queries):
+        if targets:
+            settings.write_text(json.dumps(json.loads(settings.read_text()) | {"target_modules": targets}))
+        model = bertcli.load(base, adapter=adapter)
+        np.testing.assert_allclose(computed(model, "bert"), RECORDED["bert"], rtol=0, atol=1e-5)
+
+
 def test_tensors_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert")
     file = adapter / "adapter_model.safetensors"

@@ -209,9 +209,15 @@ CASES: dict[str, Case] = {
     "t5.gated": Case("t5", "model", {"seed": 180, "sizes": NARROW, "config": {"feed_forward_proj": "gated-silu"}}),
     "t5.far": Case("t5", "model", {"seed": 181}, lengths=(290, 9, 150, 9)),
     "t5.buckets": Case("t5", "model", {"seed": 183, "sizes": {"N": 13}}, lengths=(290, 9, 150)),
+    "t5.distance": Case(
+        "t5", "model", {"seed": 185, "config": {"relative_attention_max_distance": 20}}, lengths=(70, 9, 40)
+    ),
     **every_head("mt5"),
     **every_head("umt5"),
     "umt5.buckets": Case("umt5", "model", {"seed": 184, "sizes": {"N": 64}}, lengths=(290, 9, 150)),
+    "umt5.distance": Case(
+        "umt5", "model", {"seed": 186, "config": {"relative_attention_max_distance": 300}}, lengths=(290, 9, 150)
+    ),
     "umt5.plain": Case("umt5", "model", {"seed": 182, "sizes": NARROW, "config": {"feed_forward_proj": "relu"}}),
     **{
         f"{family}.{rope['rope_type']}": Case(

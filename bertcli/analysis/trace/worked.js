@@ -210,9 +210,9 @@ const looked = (cell, path, row, what) => {
 // The place of a distance between tokens in MPNet's and T5's tables of biases, and in DeBERTa's of positions, with the rounding of
 // the published code (positions.py).
 const single = Math.fround;
-function bucketT5(distance, buckets) {
+function bucketT5(distance, buckets, farthest) {
   const directed = Math.floor(buckets / 2), near = Math.floor(directed / 2);
-  const far = Math.abs(distance), scale = single(Math.log(128 / near));
+  const far = Math.abs(distance), scale = single(Math.log(farthest / near));
   const wide = single(single(single(Math.log(single(Math.max(far, 1) / near))) / scale) * (directed - near));
   return (distance < 0 ? directed : 0) + (far < near ? far : Math.min(near + Math.trunc(wide), directed - 1));
 }
@@ -365,7 +365,7 @@ const RULES = {
   },
   relative_bias: cell => {
     const path = cell.parameterFromEnd(0), table = cell.pass.table(path), distance = cell.row - cell.column;
-    const bucket = table ? bucketT5(distance, table.rows) : 0;
+    const bucket = table ? bucketT5(distance, table.rows, cell.settings.farthest) : 0;
     return lines([[`T at distance ${distance} (bucket ${bucket}), head ${cell.head + 1}`, cell.looked(path, bucket)[cell.head]]]);
   },
   embed: cell => looked(cell, cell.parameterFromEnd(0), cell.settings.ids[cell.row], cell.name(1)),

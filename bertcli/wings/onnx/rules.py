@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.engine.positions import FARTHEST, deberta_bucket, t5_bucket
+from bertcli.engine.positions import deberta_bucket, t5_bucket
 from bertcli.wings.onnx.graph import IDS, INT32, INT64, MASK, PLACES, ROWS, Band, Dim, Graph, OnnxValue, Operand
 
 FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a graph does not have
@@ -196,11 +196,11 @@ def convolve(
     return activated(unpadded(made.permuted(0, 2, 1), weight.dims[0].size), activation)
 
 
-def relative_bias(table: OnnxValue, queries: OnnxValue, keys: OnnxValue) -> OnnxValue:
-    """Gather of the table's rows by the bucket of each distance, a constant; beyond FARTHEST they are equal."""
-    farthest = FARTHEST + 1
-    buckets = t5_bucket(np.arange(-farthest, farthest + 1), table.dims[0].size)
-    rows = _at(buckets, _distances(queries, keys), farthest)
+def relative_bias(table: OnnxValue, queries: OnnxValue, keys: OnnxValue, *, farthest: int) -> OnnxValue:
+    """Gather of the table's rows by the bucket of each distance, a constant; beyond `farthest` they are equal."""
+    limit = farthest + 1
+    buckets = t5_bucket(np.arange(-limit, limit + 1), table.dims[0].size, farthest)
+    rows = _at(buckets, _distances(queries, keys), limit)
     return table.graph.rows(table, rows).node("Transpose", perm=(2, 0, 1))
 
 
