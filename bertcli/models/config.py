@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 from bertcli.engine.kernels import ACTIVATIONS
 from bertcli.errors import BertcliError, quoted
+from bertcli.network.axes import listed_at
 
 MOST_LAYERS = 1000
 LARGEST_SIZE = 1 << 24  # far above any encoder; anything larger is a mistake, or an attempt to exhaust memory
 MOST_SENTENCES = 1 << 20
-AXES = "VHLADFPTCEKWQMUXIGJZY"  # in the order in which sizes are listed; the glossary is in network/module.py
 
 
 def count(
     default: int | None, axis: str = "", *, least: int = 1, most: int = LARGEST_SIZE, needed: bool = False
 ) -> Any:
-    """Field: a whole number from `least` to `most`, the size of an axis (the glossary is in network/module.py).
+    """Field: a whole number from `least` to `most`, the size of an axis (network/axes.py says which there are).
 
     With `needed` a config.json without it is refused.
     """
@@ -113,9 +113,10 @@ class Config:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Map every axis' symbol to its size."""
-        by_axis = {item.metadata.get("axis"): getattr(self, item.name) for item in fields(self)}
+        with_axis = [item for item in fields(self) if item.metadata.get("axis")]
+        by_axis = {item.metadata["axis"]: getattr(self, item.name) for item in with_axis}
         by_axis["D"] = by_axis["H"] // by_axis["A"]
-        return {axis: by_axis[axis] for axis in AXES if axis in by_axis}
+        return {axis: by_axis[axis] for axis in sorted(by_axis, key=listed_at)}
 
     @property
     def has_projection(self) -> bool:

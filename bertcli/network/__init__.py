@@ -1,5 +1,6 @@
 """The parts of models: how a model is declared (module.py), the ops, layers, and heads. Families are in models/.
 
+axes                     the glossary of axes, and the order of their symbols
 module                   fields that declare a tree of modules and arrays; `build` and `walk`
 ops, position_ops        every arithmetic step, with its shape and cost; engine/ computes them
 encoder, heads           BERT's encoder; prediction heads, and the root of every family

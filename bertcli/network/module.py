@@ -10,10 +10,7 @@ parameter `X | None` is there if its `when`, a key of the configuration, says so
 is there if it is asked for, and a parameter a bias, which is there unless a part around it says `bias=False`. Where the
 configuration has a tuple, each layer has a value of its own.
 
-Glossary of axes: B batch, S token, H hidden, A head, D head size, F feed-forward, L layer, V vocabulary, P position,
-T token type, U task type, C label, E embedding, Q all query heads (A·D), M all key heads, K relative position, W width
-of a convolution, X expert, I feed-forward of all experts (X·F); of GLiNER's head G words, spans and labels, J a
-direction of its LSTM, Z gates (4·J), Y inside a projection (4·G); a plain number stands for itself.
+What the symbols of axes mean stands in axes.py; a plain number stands for itself.
 
 Modules compute with ops (`ops.py`). Both are called through one place (`tracing/dispatch.py`), where a watcher can take
 the calls: that is how a pass is traced.

@@ -19,7 +19,7 @@ UNNAMED = ""
 class Factor(NamedTuple):
     """A factor of an axis: its symbol and its size.
 
-    In addition to the glossary in network/module.py, the symbols are
+    In addition to the glossary in network/axes.py, the symbols are
 
         R    requested rows of a sentence, if not all are
         ΣS   tokens of sentences of different lengths, end to end (ΣR likewise)

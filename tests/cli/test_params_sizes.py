@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,12 @@ from helpers.terminal import bertcli
 from rich.cells import cell_len
 
 import bertcli as library
+from bertcli.models.bert import FAMILY as BERT
+from bertcli.models.bert import Bert, BertConfig
+from bertcli.models.config import count
+from bertcli.network.encoder import Embeddings
+from bertcli.network.module import parameter, part
+from bertcli.tracing.dispatch import Array
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
@@ -71,3 +78,34 @@ def test_params_configurations_are_compared_without_weights(tmp_path: Path) -> N
         done = bertcli("params", "--config", tmp_path / "a" / "config.json", "--versus", other, "--format", "json")
         record = json.loads(done.out)
         assert record["difference"] == 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
+
+
+class Outer(Embeddings):
+    """X = LayerNorm(E_tok[ids] + E_type[segments] + E_pos), and a table with an axis of its own"""
+
+    table: Array = parameter("Ω H")
+
+
+class OuterBert(Bert):
+    """Token ids to hidden states, of a family whose axis Ω no glossary has"""
+
+    embeddings: Outer = part()
+
+
+class OuterConfig(BertConfig):
+    """BERT's configuration, and the size of an axis of its own."""
+
+    outer_size: int = count(7, "Ω")
+    model_type: str = "outer"
+
+
+def test_params_counts_an_axis_that_only_a_plugin_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outer = replace(BERT, types={"outer": "Outer"}, config=OuterConfig, network=OuterBert, variants={})
+    monkeypatch.setattr("bertcli.extensions.plugin_parts", lambda *looked_for: iter([outer]))
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "outer", "vocab_size": 30, **sizes}))
+    arguments = ("params", "--config", str(tmp_path / "config.json"), "--formulas")
+    rows = {row["path"]: row for row in json.loads(bertcli(*arguments, "--format", "json").out)["rows"]}
+    assert rows["embeddings"]["formula"] == "V·H + T·H + P·H + H·Ω"
+    assert rows["embeddings"]["params"] == 8 * (30 + 2 + 512 + 7)
+    assert "30·8 + 2·8 + 512·8 + 8·7" in bertcli(*arguments, environment={"COLUMNS": "200"}).out

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
-# The order of symbols within a product. L (layers) is first: `factored` takes it out in front.
-SYMBOL_ORDER = "LAVPKTUECHQMDFWXIZYGJ"
+from bertcli.network.axes import multiplied_at
+
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Product = tuple[str, ...]
@@ -22,7 +22,7 @@ def sum_of(products: Iterable[Iterable[str]]) -> Sum:
     total: Sum = Counter()
     for axes in products:
         factors = list(axes)
-        symbols = sorted((factor for factor in factors if not factor.isdigit()), key=SYMBOL_ORDER.index)
+        symbols = sorted((factor for factor in factors if not factor.isdigit()), key=multiplied_at)
         total[tuple(symbols)] += prod(int(factor) for factor in factors if factor.isdigit())
     return total
 
@@ -50,7 +50,7 @@ def expanded(total: Sum) -> str:
 
 def with_numbers(formula: str, sizes: Mapping[str, int]) -> str:
     """Replace every symbol of a formula by its size: `4·(768² + 768)`."""
-    return re.sub(r"[A-Z]", lambda symbol: str(sizes[symbol[0]]), formula)
+    return re.sub("|".join(sizes), lambda symbol: str(sizes[symbol[0]]), formula)
 
 
 def _shared(total: Sum, front: list[str]) -> str:
