@@ -223,7 +223,7 @@ class CommandRun(Generic[W]):
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)
-                share = done / count if count else self.texts.share()  # of what is read, some is computed later
+                share = done / count if count else self.texts.share_read()  # of what is read, some is computed later
                 return done, share if count or share is None else share * done / max(done, self.texts.read)
 
             with closing(progress(blocks, self.command, reached)) as counted:

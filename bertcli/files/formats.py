@@ -325,17 +325,17 @@ def _no_formats(module: str, formats: tuple[Any, ...]) -> str | None:
     return None if fit else f"FORMATS of {module} are no objects of classes of formats"
 
 
-def endings(*contents: Content) -> tuple[str, ...]:
+def endings_with(*contents: Content) -> tuple[str, ...]:
     """List the endings of the formats that may hold any of these contents, in their order."""
     return tuple(ending for what in contents for ending, format in BY_ENDING.items() if what in format.holds)
 
 
 PAGE = ".html"
-RECORDS = endings("records")
-TABLES = endings("records", "rows")  # of records that have rows in a table
-SINGLE, SEVERAL = endings("array"), endings("arrays")
+RECORDS = endings_with("records")
+TABLES = endings_with("records", "rows")  # of records that have rows in a table
+SINGLE, SEVERAL = endings_with("array"), endings_with("arrays")
 ARRAYS = SINGLE + SEVERAL
-VECTOR_TABLES = endings("vectors")
+VECTOR_TABLES = endings_with("vectors")
 
 
 def ending_of(file: str) -> str:
@@ -356,18 +356,18 @@ def format_of(file: str, holding: type[F]) -> F:
     return found
 
 
-def check_output(file: str | None, endings: tuple[str, ...]) -> None:
+def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
     """Raise BertcliError for an output file with another ending, or one that cannot be written; None passes."""
     if file is None:
         return
     ending = ending_of(file)
     brought = None if ending in BY_ENDING or ending == PAGE else known_format(ending)
-    fits = brought is not None and "records" in brought.holds and {*RECORDS} <= {*endings}
-    if ending not in endings and not fits:
-        single = ending in SINGLE and not {*SEVERAL}.isdisjoint(endings)
+    fits = brought is not None and "records" in brought.holds and {*RECORDS} <= {*allowed}
+    if ending not in allowed and not fits:
+        single = ending in SINGLE and not {*SEVERAL}.isdisjoint(allowed)
         why = f" A {ending} file holds one array, but this result has several." if single else ""
-        allowed = f"one of {', '.join(endings)}" if len(endings) > 1 else endings[0]
-        raise BertcliError(f"Cannot write {file}: the ending must be {allowed}.{why}")
+        choices = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
+        raise BertcliError(f"Cannot write {file}: the ending must be {choices}.{why}")
     path = Path(os.path.realpath(file))
     if not path.parent.is_dir():
         raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")

@@ -113,7 +113,7 @@ class TableRows:
     def waiting(self) -> bool:
         return False
 
-    def share(self) -> float | None:
+    def share_read(self) -> float | None:
         """The share of rows that has been read, 0 to 1; None before the file is open."""
         return self._row / self._rows if self._rows else None
 

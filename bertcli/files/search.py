@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import VectorFormat, ending_of, endings, format_of
+from bertcli.files.formats import VectorFormat, ending_of, endings_with, format_of
 from bertcli.files.read.vector_reader import AnyNumbers, StoredVectors
 from bertcli.files.write.vector_writer import quantize, stored_width
 from bertcli.ranking import ROUNDING, best_first
@@ -131,7 +131,7 @@ def open_vectors(file: str) -> StoredVectors:
 
     Errors: BertcliError for a file that is missing, damaged, or holds no vectors of whole texts.
     """
-    path, known = Path(file), endings("array", "arrays", "vectors")
+    path, known = Path(file), endings_with("array", "arrays", "vectors")
     if ending_of(file) not in known:
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(known)}.")
     if not path.is_file():

@@ -93,22 +93,22 @@ class Failure:
 class Texts:
     """An iterable of Text in input order.
 
-    waiting()   true while the next text is not available yet: a pipe has paused
-    at_hand     all texts are available, so reading ahead never waits, as it may with a pipe or an iterator
-    files       the files it reads, in order; None if one is a pipe, which a second run could not read again
-    share()     the share of the files that has been read, 0 to 1; None if unknown
-    count       the number of texts; None if unknown
-    with_ids    texts have ids: from a column, or because the format of a file gives them (FASTA)
-    read        the number of texts that have been read
-    empty       how many of them are empty, and `first_empty`: the first of these, by its number
-    change      a function that is applied to each text
-    way_on      ends the message on a text that cannot be used: how to go on without it
+    waiting()     true while the next text is not available yet: a pipe has paused
+    at_hand       all texts are available, so reading ahead never waits, as it may with a pipe or an iterator
+    files         the files it reads, in order; None if one is a pipe, which a second run could not read again
+    share_read()  the share of the files that has been read, 0 to 1; None if unknown
+    count         the number of texts; None if unknown
+    with_ids      texts have ids: from a column, or because the format of a file gives them (FASTA)
+    read          the number of texts that have been read
+    empty         how many of them are empty, and `first_empty`: the first of these, by its number
+    change        a function that is applied to each text
+    way_on        ends the message on a text that cannot be used: how to go on without it
     """
 
     rows: Iterable[Text]
     waiting: Callable[[], bool] = lambda: False
     files: tuple[str, ...] | None = ()
-    share: Callable[[], float | None] = lambda: None
+    share_read: Callable[[], float | None] = lambda: None
     at_hand: bool = False
     count: int | None = None
     with_ids: bool = False

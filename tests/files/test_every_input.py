@@ -19,7 +19,7 @@ from helpers.doors import choices, commands_with
 from helpers.terminal import bertcli
 from reference.task_cases import RANKER, READER, TAGGER
 
-from bertcli.files.formats import endings
+from bertcli.files.formats import endings_with
 
 TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]" of tea, — 中国😀', "[MASK]")
 WORDS = ("king", "tea", "the")
@@ -116,7 +116,7 @@ def compare(found: Any, expected: Any, form: str) -> None:
 def test_every_input_is_tested_in_every_command_that_has_it() -> None:
     # probe reads labelled texts (test_probe), search passages of files (test_search_files).
     assert DOORS.keys() == commands_with("--input") - {"probe", "search"}
-    assert {form.removesuffix(".gz") for form in FORMS} == {*endings("texts")}
+    assert {form.removesuffix(".gz") for form in FORMS} == {*endings_with("texts")}
     assert {pipe for command in DOORS for pipe in choices(command, "--format-in")} == {*PIPES}
 
 

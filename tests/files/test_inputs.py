@@ -80,12 +80,12 @@ def test_inputs_share_that_has_been_read_grows_to_one(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(1000)), encoding="utf-8")
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b"".join(b'{"text": "%d"}\n' % i for i in range(100_000))))
     rows = from_files([str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl.gz")])
-    shares = [rows.share() for _ in rows]
+    shares = [rows.share_read() for _ in rows]
     known = [share for share in shares if share is not None]
     assert known == sorted(shares, key=lambda share: share or 0)
     assert 0 < known[0] < 0.01
     assert known[-1] == 1
-    assert from_files(["-"]).share() is None
+    assert from_files(["-"]).share_read() is None
 
 
 def test_inputs_of_a_command_may_be_several(made: Made, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import TextFormat, endings, known_format
+from bertcli.files.formats import TextFormat, endings_with, known_format
 from bertcli.files.read.rows import Field, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
@@ -69,7 +69,7 @@ def rows_in(
         inputs,
         inputs.waiting,
         files_read,
-        inputs.share,
+        inputs.share_read,
         at_hand=inputs.regular,
         with_ids=with_ids,
         way_on=way_on,
@@ -112,9 +112,9 @@ class _InputFiles:
     def waiting(self) -> bool:
         return bool(self._files) and self._files[self._current].rows.waiting()
 
-    def share(self) -> float | None:
+    def share_read(self) -> float | None:
         """The share of all files' bytes that has been read."""
-        current = self._files[self._current].rows.share() if self.regular and self._files else None
+        current = self._files[self._current].rows.share_read() if self.regular and self._files else None
         if current is None:
             return None
         read = sum(self._sizes[: self._current]) + current * self._sizes[self._current]
@@ -127,7 +127,7 @@ def _format(file: str, format_in: str) -> TextFormat:
     format = known_format(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
         return format
-    known = endings("texts")
+    known = endings_with("texts")
     raise BertcliError(
         f"{file}: the ending of an input file must be {', '.join(known[:-1])} (perhaps with {GZIP}) or {known[-1]}; "
         "any other file can be piped in, one text per line or as --format-in says."

@@ -65,7 +65,7 @@ class LineFile:
         except (OSError, ValueError):
             return False
 
-    def share(self) -> float | None:
+    def share_read(self) -> float | None:
         """The share of the file that has been read, 0 to 1; None if its size is unknown."""
         return min(1.0, self._used / self._size) if self._size else None
 

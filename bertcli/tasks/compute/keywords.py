@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
@@ -24,14 +23,13 @@ from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.keywords import ENGLISH, LONGEST, NONE, KeywordsOptions
 from bertcli.tasks.parts.stop_words import ENGLISH_STOP_WORDS
-from bertcli.tasks.running.batches import check_wanted
+from bertcli.tasks.running.batches import Numbers, check_wanted
 from bertcli.tasks.running.task import Progress, Record, Records, RecordTask, length_limit
 from bertcli.tokens import Tokens
 from bertcli.tokens.plain_words import stands_alone, words_of
 from bertcli.tokens.words import Word
 
 logger = logging.getLogger("bertcli")
-Numbers = NDArray[np.float64]
 
 # The language is doubted if of this many words or more so small a share are English stop words: in English text it is
 # about 0.4, in German, French, Dutch, Italian, Spanish below 0.1.

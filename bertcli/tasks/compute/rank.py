@@ -92,7 +92,7 @@ class ByQuery(Texts):
     """
 
     def __init__(self, pairs: Texts) -> None:
-        super().__init__(pairs, pairs.waiting, pairs.files, pairs.share, pairs.at_hand, way_on=pairs.way_on)
+        super().__init__(pairs, pairs.waiting, pairs.files, pairs.share_read, pairs.at_hand, way_on=pairs.way_on)
 
     def __iter__(self) -> Iterator[Text]:
         """The pairs; a row that cannot be read counts as one of the query before it."""

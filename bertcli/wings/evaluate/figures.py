@@ -111,5 +111,5 @@ def possible_figures(data: Labelled, options: Evaluate) -> list[str]:
 
 
 def _types(data: Labelled) -> Sequence[str]:
-    tags = {tag for row in data.rows for tag in row.label[1]}
+    tags = {tag for row in data.rows for tag in row.label.tags}
     return sorted({tag[2:] for tag in tags if tag != "O"})

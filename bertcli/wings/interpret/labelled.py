@@ -74,6 +74,6 @@ def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledT
     if found.left_out.count:
         logger.info("%d left out; the first: %s", found.left_out.count, found.left_out.first)
     if options.words:
-        words, tags = ([row.label[side] for row in rows] for side in (0, 1))
+        words, tags = [row.label.words for row in rows], [row.label.tags for row in rows]
         return LabelledTexts(words, tags, clusters)
     return LabelledTexts(Texts(rows, at_hand=True, count=len(rows)), [row.label for row in rows], clusters)

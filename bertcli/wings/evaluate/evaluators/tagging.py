@@ -163,7 +163,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
     types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
     right_counts, found_counts, true_counts = (count_by_type(some, types) for some in (right, rows.found, rows.true))
-    word_counts = np.array([len(words_of(row)) for row in data.rows], float)
+    word_counts = np.array([len(row.label.words) for row in data.rows], float)
     spelled = partial(_spelled, joiner=rows.joiner)
     return [
         Outcome(
@@ -181,15 +181,9 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     ]
 
 
-def words_of(row: Text) -> Sequence[str]:
-    """The words of a row whose label is its words and their tags."""
-    words: Sequence[str] = row.label[0]
-    return words
-
-
 def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     """Compare the tag of each word, for a model that labels tokens."""
-    words = [words_of(row) for row in data.rows]
+    words = [row.label.words for row in data.rows]
     labels = model.config.labels
     model_form, form = form_of(labels), _form_of_data(data, options, labels)
     types = {type_of(_model_tag(label, model_form), model_form) for label in labels if label != "O"}
@@ -228,7 +222,7 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     if labels is None:
         in_data = set()
         for row in data.rows:
-            for tag in row.label[1]:
+            for tag in row.label.tags:
                 is_of_form = form != "typed" or TAG.fullmatch(tag)
                 type = type_of(written(tag, form), form) if is_of_form else "O"
                 in_data.add(names.get(type, type))
@@ -244,7 +238,7 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     logger.info("tags are read as %s in the data (--scheme chooses another).", scheme)
     true, found, right_words = [], [], []
     for row, tags, record in zip(data.rows, gold, records, strict=True):
-        bounds = word_bounds(words_of(row))
+        bounds = word_bounds(row.label.words)
         spans = entities(tags, scheme)
         true.append({EntitySpan(type, bounds[first][0], bounds[last - 1][1]) for type, first, last in spans})
         said = record.get("entities", ())
@@ -260,7 +254,7 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
 
 def _form_of_data(data: Labelled, options: Evaluate, labels: Iterable[str] = ()) -> str:
     """As `form_of`. Where every entity is one word (S-PER alone), the scheme asked for or the model's labels tell."""
-    names = {tag for row in data.rows for tag in row.label[1]} - {"O"}
+    names = {tag for row in data.rows for tag in row.label.tags} - {"O"}
     form = form_of(names)
     are_tags = bool(names) and all(TAG.fullmatch(name) for name in names)
     of_the_model = names <= {*labels} and form_of(labels) == "typed"
@@ -349,7 +343,7 @@ def count_by_type(sentences: Iterable[Iterable[EntitySpan]], types: Sequence[str
 def _renamed(row: Text, types: Collection[str], names: Mapping[str, str], form: str) -> list[str]:
     """The tags of a row with types as the model calls them. Errors: ValueError for a type that it lacks."""
     tags: list[str] = []
-    for as_given in row.label[1]:
+    for as_given in row.label.tags:
         tag = written(as_given, form)
         is_outside = tag == "O"
         type = type_of(tag, form)

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.line_reader import Line, LineFile
 from bertcli.files.texts import Text
-from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut
+from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut, TaggedWords
 from bertcli.wings.evaluate.load.tables import TAG
 from bertcli.wings.evaluate.options import Evaluate
 
@@ -39,7 +39,9 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
             if bad:
                 left_out.add(bad)
             elif words:
-                yield LabelledText(Text(" ".join(words), None, location, label=(words, tags)), cluster=str(document))
+                yield LabelledText(
+                    Text(" ".join(words), None, location, label=TaggedWords(words, tags)), cluster=str(document)
+                )
             words, tags, bad = [], [], ""
             document += bool(cells)
         elif (of_conllu and not cells[0].isdecimal()) or (any_tag and cells[0] == "#" and not words):

@@ -66,6 +66,13 @@ class Relevance(NamedTuple):
     documents: Mapping[str, str] = {}
 
 
+class TaggedWords(NamedTuple):
+    """The label of a text for `tag`: its words, and a tag for each."""
+
+    words: list[str]
+    tags: list[str]
+
+
 class LabelledText(NamedTuple):
     """A text with its label (`text.label`), and the values of the fields that --by and --cluster name."""
 

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.inputs import are_separated, rows_in
 from bertcli.files.read.rows import RowColumns, header_hint, unusable
 from bertcli.files.texts import Text, is_unicode
-from bertcli.wings.evaluate.load.labelled import LabelledText, Relevance
+from bertcli.wings.evaluate.load.labelled import LabelledText, Relevance, TaggedWords
 from bertcli.wings.evaluate.options import Evaluate
 
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError
@@ -269,7 +269,8 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
     except ValueError as error:
         return LabelledText(unusable(location, str(error)))
     if task in ("tag", "words"):
-        text, label = " ".join(text), (text, label)
+        words: list[str] = values[0]
+        text, label = " ".join(words), TaggedWords(words, label)
     if task == "rank":
         # Documents without ids get numbers, which a text comparison sorts as they stand.
         ids = [f"{i:06d}" for i in range(len(pair))]
