@@ -190,7 +190,7 @@ TEXTS: dict[str, Any] = {
 OF_OTHERS = {
     "/classify": {"head", "candidates", "template", "multi_label"},
     "/zero-shot": {"head", "activation"},
-    "/score": {"target", "compare", "metric"},
+    "/score": {"target"},
     "/tag": {"labels", "nested", "multi_label"},
 }
 PARAMETER_CASES = [(path, name) for path, names in PARAMETERS.items() for name in names]
