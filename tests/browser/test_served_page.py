@@ -1,12 +1,14 @@
 """The server's page for people, in a real browser: every task, three widths, light and dark, by keyboard alone."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Made
 from helpers.served import Running, serving
 from reference import task_cases as cases
+from reference.patch_cases import folder_of
 
 import bertcli
 from bertcli.wings.serve.service import Limits
@@ -104,6 +106,30 @@ def test_the_page_works_by_keyboard_alone_and_says_what_is_wrong(browser: Any, r
     box.send_keys(Keys.CONTROL, Keys.ENTER)
     WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
     assert browser.find_element(By.CSS_SELECTOR, "#result .wrong").text == "The input is empty: send at least one text."
+
+
+def test_the_example_has_the_models_own_mask_and_so_has_what_was_typed(browser: Any, tmp_path: Path) -> None:
+    """RoBERTa's is <mask>: with [MASK] the first click would be refused."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select
+
+    roberta = bertcli.load(folder_of(tmp_path / "roberta", "roberta"))
+    with serving([roberta, bertcli.load("bert-mini-mlm")]) as running:
+        show(browser, f"{running.url}/", 800, "light")
+        for name, mask in ((roberta.name, "<mask>"), ("bert-mini-mlm", "[MASK]")):
+            Select(browser.find_element(By.ID, "model")).select_by_value(name)
+            (tab,) = (one for one in browser.find_elements(By.CSS_SELECTOR, "[role=tab]") if one.text == "Fill masks")
+            tab.click()
+            box = browser.find_element(By.ID, "text")
+            assert box.get_attribute("value") == f"She poured a cup of hot {mask}."
+            browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
+            assert "%" in ran(browser)
+            assert browser.find_elements(By.CSS_SELECTOR, "#result .wrong") == []
+        box.send_keys(Keys.CONTROL, "a")
+        box.send_keys("Cold [MASK].")
+        Select(browser.find_element(By.ID, "model")).select_by_value(roberta.name)
+        assert browser.find_element(By.ID, "text").get_attribute("value") == "Cold <mask>."
 
 
 def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> None:

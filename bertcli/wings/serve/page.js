@@ -135,6 +135,10 @@ const kept = {};  // what was typed, by field
 const tasksOf = (one) => [...new Set([...one.uses, ...(one.uses[0] === "encode" ? ["rank"] : [])])]
   .filter((use) => TASKS[use] && !(use === "tag" && one.uses.includes("entities")));
 
+/** A text with this model's mask token in place of those of all models; what was typed for another one fits, too. */
+const withMask = (text) => model.mask_token === null ? text
+  : ["[MASK]", ...models.map((one) => one.mask_token ?? "[MASK]")].reduce((found, mask) => found.replaceAll(mask, model.mask_token), text);
+
 function choose(name, use) {
   model = models.find((one) => one.model_id === name) ?? models[0];
   const uses = tasksOf(model);
@@ -145,7 +149,7 @@ function choose(name, use) {
   }, TASKS[each].title)));
   at("fields").replaceChildren(...TASKS[task].fields.map(([name, words, value, rows]) => {
     const field = rows > 1 ? make("textarea", { rows }) : make("input", { type: "text" });
-    Object.assign(field, { id: name, dir: "auto", value: kept[task + name] ?? value.replace("[MASK]", model.mask_token ?? "[MASK]") });
+    Object.assign(field, { id: name, dir: "auto", value: withMask(kept[task + name] ?? value) });
     field.oninput = () => { kept[task + name] = field.value; };
     return make("label", {}, words, field);
   }));
