@@ -6,7 +6,7 @@ and draws them (pass.js). Two passes can stand side by side.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +16,12 @@ from bertcli.analysis.texts import partners
 from bertcli.analysis.trace.formulas import formula, mathml
 from bertcli.analysis.trace.passes import NEXT, Pass, results, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
-from bertcli.analysis.trace.selection import Chosen, Selection, choose
+from bertcli.analysis.trace.selection import Chosen, Numbers, Selection, choose
 from bertcli.analysis.trace.steps import Step
 from bertcli.errors import BertcliError, number_of
 from bertcli.report.page import COLORS, Markup, element, html, page
 from bertcli.report.terminal import visible
+from bertcli.tasks.running.batches import check_wanted
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def _input_name(run: Pass) -> str:
 def _sections(run: Pass) -> Iterator[Markup]:
     """The embeddings, each layer, and the heads, with a card for each step."""
     for number in range(run.layers + 2):
+        check_wanted()
         steps = [step for step in run.trace.steps if run.sections[step.index] == number]
         name = section_name(number, run.layers)
         yield html(SECTION, number=number, name=name, cards=[*_cards(steps, run)])
@@ -186,10 +188,19 @@ def _data(run: Pass, kept: Selection) -> dict[str, Any]:
         "steps": [{**step.record(), **_beside(step, run)} for step in run.trace.steps],
         "lines": [state._asdict() for state in run.states],
         "names": dict(_columns(run, kept)),
-        "arrays": {path: numbers.record() for path, numbers in kept.arrays.items()},
-        "parameters": {path: numbers.record() for path, numbers in kept.parameters.items()},
+        "arrays": _records(kept.arrays),
+        "parameters": _records(kept.parameters),
         "products": {path: products.record() for path, products in kept.products.items()},
     }
+
+
+def _records(numbers: Mapping[str, Numbers]) -> dict[str, Any]:
+    """Numbers by path, as the scripts read them."""
+    records = {}
+    for path, of_path in numbers.items():
+        check_wanted()
+        records[path] = of_path.record()
+    return records
 
 
 def _beside(step: Step, run: Pass) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from bertcli.engine.packing import Packed
 from bertcli.engine.span_rows import rows_of_pass
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
+from bertcli.tasks.running.batches import check_wanted
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def _states(model: "LoadedModel", inputs: "Inputs") -> list[State]:
     batch, states = model.padded(inputs.ids, inputs.segments, None).batch, list[State]()
     before: Array | None = None
     for state in model.network.states(batch):
+        check_wanted()
         if not np.isfinite(state).all():
             return []
         norms = np.linalg.norm(state, axis=1)

@@ -21,6 +21,7 @@ from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
 from bertcli.network.traced_tree import twins
 from bertcli.report.terminal import terminal_width
+from bertcli.tasks.running.batches import check_wanted
 from bertcli.tracing.dispatch import Array, Integers, Module, Op, watched, watching
 from bertcli.tracing.traced import Origins, Traced, Weight, named_axes
 from bertcli.tracing.tracer import Ran, Tracer
@@ -101,6 +102,7 @@ class Trace(Tracer, Account):
 
     def ran(self, ran: Ran) -> None:
         """Record an op as a step. FLOPs are 2·MACs plus the op's `work` for every number of the result."""
+        check_wanted()
         op, output = ran.op, ran.output
         operands = [operand for operand in ran.operands if operand is not None]
         weights = [operand.weight for operand in operands if operand.weight is not None]

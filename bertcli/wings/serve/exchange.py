@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.tasks.options import WindowOptions
+from bertcli.tasks.running.batches import between_batches
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.answers import Answer
 from bertcli.wings.serve.requests import (
@@ -94,6 +95,30 @@ class Exchange:
         if unless:
             return function(*arguments)
         return await self.service.in_thread(function, *arguments)
+
+    async def while_wanted(self, function: Callable[..., T]) -> T:
+        """Call a function in another thread; where it looks (`check_wanted`) it stops once nobody waits for it.
+
+        Errors: Abandoned.
+        """
+
+        def check() -> None:
+            if self.over:
+                raise Abandoned
+
+        def run() -> T:
+            check()
+            reset = between_batches.set(check)
+            try:
+                return function()
+            finally:
+                between_batches.reset(reset)
+
+        leaving = asyncio.ensure_future(self._leave())
+        try:
+            return await self.in_thread(run)
+        finally:
+            leaving.cancel()
 
     @property
     def is_short(self) -> bool:

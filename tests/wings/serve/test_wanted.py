@@ -19,6 +19,8 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.running import batches
+from bertcli.tokens.tokenizer import Tokenizer
+from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.service import Limits
 
 WORDS = "the queen drank hot tea and a dog sat in paris " * 40
@@ -97,3 +99,49 @@ def test_what_a_client_left_is_given_up_after_the_pass_under_way(
     running.given("/embed", {"model": "vectors", "inputs": "hot tea"})
     # What was under way, and the request that came after it.
     assert len(passes) - 1 <= 2 < whole, (whole, len(passes))
+
+
+@pytest.mark.parametrize("ends", ["client", "timeout"])
+@pytest.mark.parametrize(("path", "body"), [("/pass?text=hot+[MASK]", None), ("/tokenize", {"inputs": NAMES})])
+def test_pages_and_tokens_stop_when_nobody_waits(
+    path: str, body: Any, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of a pass takes several passes, tokens one call a text: after the one under way there is no other."""
+    model = bertcli.load("bert-mini-mlm")
+    owner, name = (LoadedModel, "outputs") if body is None else (Tokenizer, "encode")
+    calls: list[int] = []
+    begun, goes_on, left = threading.Event(), threading.Event(), threading.Event()
+    plain = getattr(owner, name)
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        begun.set()
+        assert goes_on.wait(30)
+        return plain(*arguments, **options)
+
+    leave = Exchange._leave
+
+    async def noticed(exchange: Exchange) -> None:
+        await leave(exchange)
+        left.set()
+
+    monkeypatch.setattr(Exchange, "_leave", noticed)
+    with serving([model], Limits(quiet=True, timeout=30 if ends == "client" else 0.3)) as running:
+        monkeypatch.setattr(owner, name, counted)
+        address = urlsplit(running.url)
+        client = http.client.HTTPConnection(address.hostname or "", address.port)
+        sent = None if body is None else json.dumps(body)
+        client.request("GET" if body is None else "POST", path, sent, {"Content-Type": "application/json"})
+        assert begun.wait(20)
+        if ends == "client":
+            client.close()
+            assert left.wait(20)
+        else:
+            answer = client.getresponse()
+            assert answer.status == 504, answer.read()
+            client.close()
+        goes_on.set()
+        until = time.monotonic() + 20
+        while running.server._in_pool and time.monotonic() < until:
+            time.sleep(0.001)
+    assert len(calls) == 1

@@ -75,7 +75,7 @@ async def pass_page(exchange: Exchange) -> Response:
         return page_response(page_of_text(served.model, text, pair, versus, options))
 
     async with exchange.service.drawing:
-        return await exchange.in_thread(draw)
+        return await exchange.while_wanted(draw)
 
 
 @route("/", public=True)

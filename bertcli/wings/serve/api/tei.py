@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from bertcli._version import __version__
 from bertcli.errors import quoted
+from bertcli.tasks.running.batches import check_wanted
 from bertcli.tokens import Tokens
 from bertcli.wings.serve.api.cohere import Ranking, rerank
 from bertcli.wings.serve.api.tasks import TextsRequest, answer_texts, request_model
@@ -25,7 +26,6 @@ from bertcli.wings.serve.ranking import RANKERS, Documents, RankingRequest
 from bertcli.wings.serve.requests import Listed, Refusal, RequestModel, either
 from bertcli.wings.serve.routes import paths_for, route
 from bertcli.wings.serve.served_model import Served
-from bertcli.wings.serve.stream import Abandoned
 
 # The keys of /info that TEI has; the others are of bertcli.
 TEI_KEYS = (
@@ -196,14 +196,13 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
         tokenizer = exchange.served.model.tokenizer
         answers: list[list[Token]] = []
         for text in texts:
-            if exchange.over:
-                raise Abandoned
+            check_wanted()
             (tokens,) = tokenizer.encode([text])
             exchange.count_predictions(len(tokens.ids))
             answers.append(_described(tokens, request.add_special_tokens))
         return answers
 
-    return await exchange.in_thread(answer)
+    return await exchange.while_wanted(answer)
 
 
 def _described(tokens: Tokens, with_special: bool) -> list[Token]:
@@ -229,13 +228,14 @@ async def decode(exchange: Exchange, request: DecodeRequest) -> list[str]:
     def spell() -> list[str]:
         texts: list[str] = []
         for text_ids in texts_ids:
+            check_wanted()
             if not all(0 <= id < tokenizer.vocab_size for id in text_ids):
                 raise Refusal(422, f"ids must be from 0 to {tokenizer.vocab_size - 1}.", "ids", "wrong_shape")
             texts.append(tokenizer.spelled([tokenizer.piece(id) for id in text_ids if id not in left_out]))
         return texts
 
     exchange.count_predictions(sum(map(len, texts_ids)))
-    return await exchange.in_thread(spell)
+    return await exchange.while_wanted(spell)
 
 
 # ------------------------------------------------------------------------------------------- the models and limits
