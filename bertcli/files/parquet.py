@@ -1,7 +1,7 @@
 """Read and write tables with pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors.
 
 `Table` is the interface of an open file to read, `OpenWriter` makes pyarrow's writer: another format has its own. The
-types of columns come from the task's record, not from their values, so the files of all shards have equal schemas.
+types of columns come from the task's record, not from their values, so the files of all runs have equal schemas.
 """
 
 import json

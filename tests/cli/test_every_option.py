@@ -209,7 +209,7 @@ EXEMPT = {
     "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
     "--output --format --resume --keep-going --save --dtype":
-        "test_every_output.py, test_resume.py, test_shards.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
+        "test_every_output.py, test_resume.py, test_segments.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
     "--index": "test_search_command.py, test_search_files.py",
     "--labels --nested": "test_gliner.py",
     "--head": "models here have one",

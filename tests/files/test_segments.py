@@ -42,7 +42,7 @@ def left(folder: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("eager")
-def test_shards_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
+def test_segments_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
     assert sorted(path.name for path in (tmp_path / ".v.json.parts").iterdir()) == [
@@ -61,7 +61,7 @@ def test_shards_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_shards_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
+def test_segments_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
     (tmp_path / ".v.json.parts" / "fingerprint.json").unlink()
@@ -74,7 +74,7 @@ def test_shards_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_shards_without_resume_leave_nothing_of_another_run(tmp_path: Path) -> None:
+def test_segments_without_resume_leave_nothing_of_another_run(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
     other = ResumableOutput(str(file), lambda: {"input": "milk"}, False)
@@ -84,7 +84,7 @@ def test_shards_without_resume_leave_nothing_of_another_run(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("eager")
-def test_shards_without_resume_go_on_where_the_same_run_ended(tmp_path: Path) -> None:
+def test_segments_without_resume_go_on_where_the_same_run_ended(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
     with unfinished(file, resume=False) as repeated:
@@ -94,7 +94,7 @@ def test_shards_without_resume_go_on_where_the_same_run_ended(tmp_path: Path) ->
     assert file.read_bytes() == b"teatea"
 
 
-def test_shards_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resumable_output, "LARGEST_SEGMENT", 100)
     with ResumableOutput(str(tmp_path / "v.npy")) as written:
         for _ in range(7):
@@ -138,7 +138,7 @@ def test_result_has_a_list_of_errors_only_if_there_are_any(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("eager")
-def test_shard_that_failed_to_reach_the_disk_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segment_that_did_not_reach_the_disk_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync, failures = os.fsync, [OSError(errno.EIO, "Input/output error")]
 
     def once(file: int) -> None:
