@@ -1,13 +1,13 @@
 """Groups of input options by what a task reads: texts, questions with contexts, a query with documents."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.job import Job, read_texts
 from bertcli.cli.options import InputOptions, argument, wrong
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import DOCUMENTS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, InputKind
+from bertcli.tasks.registry import DOCUMENTS, PAIRS_IN_ROWS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, InputKind
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -19,6 +19,25 @@ class SingleTexts(InputOptions):
 
     text_pair: None = field(default=None, init=False)
     pair_column: None = field(default=None, init=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextsAlone(InputOptions):
+    """The input options of a task whose pairs are rare: rows that have a second text call it text_pair."""
+
+    not_offered: ClassVar[tuple[str, ...]] = ("text_pair", "pair_column")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FewTexts(InputOptions):
+    """The input options of a command that looks at few texts: rows have a header; a second text is text_pair."""
+
+    not_offered: ClassVar[tuple[str, ...]] = ("pair_column", "no_header", "delimiter")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _AloneJob(Job):
+    texts: TextsAlone
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,10 +68,14 @@ class _QuestionsJob(Job):
 
     def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
         from bertcli.files.read.inputs import takes_columns
+        from bertcli.files.texts import STANDARD_INPUT
 
         questions = self.texts
+        files = questions.input or [STANDARD_INPUT]
         without_context = questions.text_pair is None and questions.pair_column is None
-        if not questions.texts and takes_columns(questions.input or [], questions.format_in):
+        # With a context for all a pipe has a question a line, unless a column is named.
+        lines_piped = files == [STANDARD_INPUT] and questions.text_pair is not None and questions.column is None
+        if not questions.texts and not lines_piped and takes_columns(files):
             question, context = ("1", "2") if questions.no_header else ("question", "context")
             questions = replace(
                 questions,
@@ -100,7 +123,6 @@ class _DocumentsJob(Job):
             document = options.column or ("2" if options.no_header else "text")
             rows = _QueryRows(
                 input=options.input,
-                format_in=options.format_in,
                 column=options.query_column,
                 pair_column=document,
                 no_header=options.no_header,
@@ -113,7 +135,6 @@ class _DocumentsJob(Job):
         single = InputOptions(
             texts=documents or None,
             input=options.input,
-            format_in=options.format_in,
             column=options.column,
             no_header=options.no_header,
             delimiter=options.delimiter,
@@ -126,6 +147,7 @@ class _DocumentsJob(Job):
 
 JOBS: dict[InputKind, type[Job]] = {
     TEXTS: Job,
+    PAIRS_IN_ROWS: _AloneJob,
     TEXTS_OR_CHOICES: _LabelJob,
     SINGLE_TEXTS: _SingleJob,
     QUESTIONS: _QuestionsJob,

@@ -333,9 +333,10 @@ def read_texts(
         keep_going=keep_going,
         options=(names["column"], names["pair_column"]),
         own_pair=_takes_pairs(options),
-        format_in=options.format_in,
+        rows_piped=_names_columns(options, id_column),
         header=not options.no_header,
         delimiter=options.delimiter,
+        headerless="no_header" not in getattr(options, "not_offered", ()),
         way_on=way_on,
     )
     _check_not_read(output.output, texts.files or ())
@@ -350,6 +351,12 @@ def check_rows(texts: "Texts") -> None:
     if texts.files:
         for _ in texts.rows:
             pass
+
+
+def _names_columns(options: InputOptions, id_column: str | None) -> bool:
+    """True if an option is about columns, so that a pipe has rows of them."""
+    named = (options.column, options.pair_column, id_column, options.delimiter)
+    return options.no_header or any(name is not None for name in named)
 
 
 def _takes_pairs(options: InputOptions) -> bool:
@@ -368,15 +375,10 @@ def _check_columns(options: InputOptions, id_column: str | None) -> None:
 
     Wrong usage is a typer.BadParameter.
     """
-    from bertcli.files.texts import STANDARD_INPUT
-
     files = options.input or []
     names = _option_names(options)
     if options.text_pair is not None and options.pair_column is not None:
         raise wrong(names["pair_column"], f"give {names['text_pair']} or {names['pair_column']}, not both.")
-    reads_standard_input = not options.texts and STANDARD_INPUT in (files or [STANDARD_INPUT])
-    if options.format_in != "txt" and not reads_standard_input:
-        raise wrong("--format-in", "this is for standard input; a file's ending decides its format.")
     columns = {
         names["column"]: options.column,
         names["pair_column"]: options.pair_column,
@@ -386,14 +388,14 @@ def _check_columns(options: InputOptions, id_column: str | None) -> None:
     if given:
         from bertcli.files.read.inputs import takes_columns
 
-        if options.texts or not takes_columns(files, options.format_in):
-            why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe and --format-in."
+        if options.texts or not takes_columns(files):
+            why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe of such rows."
             raise wrong(given[0], why)
     if options.no_header or options.delimiter is not None:
         from bertcli.files.read.inputs import are_separated
 
-        if options.texts or not are_separated(files, options.format_in):
-            why = "this is about columns: give a .csv or .tsv file (--input), or a pipe and --format-in csv."
+        if options.texts or not are_separated(files):
+            why = "this is about columns: give a .csv or .tsv file (--input), or a pipe of such rows."
             refuse(options, ("--no-header", "--delimiter"), why)
 
 

@@ -144,11 +144,9 @@ class InputOptions:
         "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input.",
         "-i", "--input",
     )  # fmt: skip
-    format_in: Literal["txt", "jsonl", "csv", "tsv", "fasta"] = option(
-        "txt", "FORMAT",
-        "What standard input holds: txt (default), one text per line; jsonl, csv or tsv, with --column; or fasta.",
-    )  # fmt: skip
-    column: str | None = option(None, "NAME", "The field that holds the text. (default: text)")
+    column: str | None = option(
+        None, "NAME", "The field that holds the text. (default: text) A pipe then has rows: CSV, TSV or JSON lines."
+    )
     text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.")
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
     no_header: bool = no_header_option()

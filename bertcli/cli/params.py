@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, given_options, refuse, wrong
 from bertcli.cli.output import PageOutput, show
@@ -45,9 +45,6 @@ class AnalyzedOptions:
         "multiple_choice, rtd, sop; or none. (default: those of the checkpoint or of config.json, else the pooler)",
     )  # fmt: skip
     vocab_size: int | None = option(None, "N", "Override the vocabulary size.")
-    override: list[str] | None = option(
-        None, "KEY=N", "Another size, by its key in config.json: num_hidden_layers=6. Repeat for more.", "--set",
-    )  # fmt: skip
     seq_len: int | None = option(None, "N", "Tokens per sentence.")
     batch_size: int | None = option(None, "N", "Number of sentences.")
 
@@ -59,17 +56,6 @@ class AnalyzedOptions:
                 variant_config(self.variant)
             except BertcliError as error:
                 raise wrong("--variant", str(error)) from None
-
-    @property
-    def changes(self) -> dict[str, Any]:
-        """The arguments of `bertcli.variant` that change a configuration. Wrong usage is a typer.BadParameter."""
-        sizes = {}
-        for setting in self.override or ():
-            key, _, size = setting.partition("=")
-            if not size.isdecimal():
-                raise wrong("--set", f"{setting!r} is not KEY=N, as in num_hidden_layers=6.")
-            sizes[key] = int(size)
-        return {"vocab_size": self.vocab_size, "sizes": sizes}
 
     @property
     def without_weights(self) -> bool:
@@ -86,21 +72,16 @@ def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int |
     variant or a configuration takes precedence over a model named in the environment.
     """
     from bertcli.loaded_model import LoadedModel
-    from bertcli.network.module import parameters
 
     named = options.model not in (None, os.environ.get("BERTCLI_MODEL"))
     if named + (analyzed.variant is not None) + (analyzed.config is not None) > 1:
         raise wrong("-m, --variant, --config", "only one of these can be given.")
     if analyzed.without_weights:
-        sized = LoadedModel.variant(
-            analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed, **analyzed.changes
-        )
-        labels = analyzed.changes["sizes"].get("num_labels")
-        if labels is not None and not any("C" in parameter.symbols for parameter in parameters(sized.network)):
-            raise wrong("--set", "no head of this model has labels; give --heads classifier, too.")
-        return sized
-    sizes = ("--vocab-size", "--set")
-    refuse(analyzed, sizes, "this needs --variant or --config; a checkpoint's sizes are fixed.")
+        return LoadedModel.variant(
+            analyzed.variant or "", config=analyzed.config, heads=analyzed.heads, weights=seed,
+            vocab_size=analyzed.vocab_size,
+        )  # fmt: skip
+    refuse(analyzed, ("--vocab-size",), "this needs --variant or --config; a checkpoint's sizes are fixed.")
     arguments = options.load_arguments(
         MASKED_SAMPLE, "no model given (-m, --variant or --config); using the bundled %s."
     )
@@ -120,7 +101,6 @@ class ParamsOptions:
         "tree", "STYLE",
         "tree (default): the modules of the model that runs; keras: the rows and names of the Keras summary.",
     )  # fmt: skip
-    tensors: bool = option(False, "", "List a checkpoint's tensors and what is done with each.")
     versus: str | None = option(None, "NAME|FILE|DIR|HUB_ID", "Another variant, config.json or model to compare with.")
     dtype: Literal["float32", "float16", "bfloat16"] = option(
         "float32",
@@ -130,17 +110,12 @@ class ParamsOptions:
 
     def refuse_contradictions(self, analyzed: AnalyzedOptions, draws: bool) -> None:
         """Wrong usage is a typer.BadParameter."""
-        if self.tensors and analyzed.without_weights:
-            raise wrong("--tensors", "a variant or a config has no tensor files to list; give a checkpoint.")
-        for name in given_options(self) + given_options(analyzed):
-            if self.tensors and name not in ("--tensors", "--heads"):
-                raise wrong(name, "--tensors lists the tensors of one checkpoint as they are.")
         if "--dtype" in given_options(self) and None in (analyzed.seq_len, analyzed.batch_size):
             raise wrong("--dtype", "this is the type of a pass's memory: add --batch-size and --seq-len.")
         if self.style == "keras":
             refuse(self, ("--depth",), "the Keras summary has no nested modules.")
-        if draws and (self.versus is not None or self.tensors):
-            raise wrong("--output", "a graph has the modules of one model; leave out --versus and --tensors.")
+        if draws and self.versus is not None:
+            raise wrong("--output", "a graph has the modules of one model; leave out --versus.")
         if self.versus is not None and self.formulas:
             raise wrong("--formulas", "they can be shown for only one model; leave out --versus.")
 
@@ -160,9 +135,7 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOption
     bertcli params --variant large --collapse
     bertcli params --variant base --batch-size 8 --seq-len 128 --dtype float16
     bertcli params --variant base --versus large
-    bertcli params --variant base --set num_hidden_layers=6 --heads mlm
     bertcli params --config a/config.json --versus b/config.json
-    bertcli params -m my-model --tensors
     bertcli params --config config.json --format json
     bertcli params --variant tiny -o tiny.mmd
 
@@ -179,21 +152,18 @@ def params(model: ModelOptions, analyzed: AnalyzedOptions, options: ParamsOption
         from bertcli.analysis.params.plot import check_plot
 
         check_plot(str(output.output))
-    if options.tensors:
-        document, name = _tensors(model, analyzed), model.model or MASKED_SAMPLE
-    else:
-        models = [analyzed_model(model, analyzed)]
-        if options.versus is not None:
-            models.append(_other_model(options.versus, model, analyzed))
-        summaries = _counted(models, analyzed, options)
-        if draws:
-            from bertcli.analysis.params.plot import plot
+    models = [analyzed_model(model, analyzed)]
+    if options.versus is not None:
+        models.append(_other_model(options.versus, model, analyzed))
+    summaries = _counted(models, analyzed, options)
+    if draws:
+        from bertcli.analysis.params.plot import plot
 
-            plot(summaries[0], str(output.output))
-            say_written(str(output.output))
-            return
-        document, name = _table(summaries, options), summaries[0].model
-    show(document, output, lambda: _page(document, name))
+        plot(summaries[0], str(output.output))
+        say_written(str(output.output))
+        return
+    document = _table(summaries, options)
+    show(document, output, lambda: _page(document, summaries[0].model))
 
 
 def _counted(models: "list[LoadedModel]", analyzed: AnalyzedOptions, options: ParamsOptions) -> "list[Summary]":
@@ -230,18 +200,6 @@ def _page(document: "Document", name: str) -> str:
     return page("Parameters", document_table("Parameters by module", document), *below, lead=lead, model=name)
 
 
-def _tensors(model: ModelOptions, analyzed: AnalyzedOptions) -> "Document":
-    from bertcli.folder.hub import find_model
-
-    folder = find_model(**model.load_arguments(MASKED_SAMPLE))  # a wrong name is refused before anything is computed
-    from bertcli.analysis.params.summary import tensors_document
-    from bertcli.folder.layout import Layout
-    from bertcli.weights.loading import open_checkpoint
-
-    opened = open_checkpoint(Layout.of(folder), analyzed.heads, partial=True)
-    return tensors_document(model.model or MASKED_SAMPLE, opened.uses)
-
-
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "LoadedModel":
     """The model to compare with: a variant or configuration with the requested sizes and heads, else a checkpoint."""
     from bertcli.loaded_model import LoadedModel
@@ -250,7 +208,9 @@ def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "
     names = variants()
     config = None if name in names else _config_alone(Path(name))
     if name in names or config is not None:
-        return LoadedModel.variant("" if config else name, config=config, heads=analyzed.heads, **analyzed.changes)
+        return LoadedModel.variant(
+            "" if config else name, config=config, heads=analyzed.heads, vocab_size=analyzed.vocab_size
+        )
     try:
         return LoadedModel.load(name, **model.fetching, heads=analyzed.heads, text=False)
     except BertcliError as error:

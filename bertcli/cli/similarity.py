@@ -38,7 +38,7 @@ class ComparedOptions(EncodeOptions):
 class ComparedTexts(SingleTexts):
     """The texts that are compared: single ones, of a file with a header."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("format_in", "no_header", "delimiter")
+    not_offered: ClassVar[tuple[str, ...]] = ("no_header", "delimiter")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

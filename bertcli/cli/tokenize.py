@@ -4,8 +4,9 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bertcli.cli.inputs import FewTexts
 from bertcli.cli.job import read_texts
-from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions
+from bertcli.cli.options import MASKED_SAMPLE, ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import quoted
 from bertcli.report.tables import Cell, Record, Table
@@ -31,7 +32,7 @@ class TokenizeOptions:
     max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
 
 
-def tokenize(texts: InputOptions, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
+def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
     """Show the tokens that a model sees in a text.
 
     bertcli tokenize "An unbelievable story"

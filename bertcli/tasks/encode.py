@@ -9,7 +9,7 @@ from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
 from bertcli.tasks.options import PromptedOptions, numbers, option
-from bertcli.tasks.registry import SENTENCE_SAMPLE, TEXTS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import PAIRS_IN_ROWS, SENTENCE_SAMPLE, Fields, Needs, TaskSpec
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 
@@ -22,7 +22,7 @@ class EncodeOptions(PromptedOptions):
     bertcli encode -i sentences.txt -o vectors.npy
     bertcli encode -i corpus.jsonl --column body -o vectors.parquet --id-column id
     bertcli encode -i huge.jsonl -o vectors.npy --resume --keep-going
-    jq -c '.[]' all.json | bertcli encode --format-in jsonl -o vectors.npy
+    jq -c '.[]' all.json | bertcli encode --column body -o vectors.npy
     bertcli encode -i reports.jsonl --chunk 256,32 -o vectors.parquet
     bertcli encode -m my-model -i questions.txt --prompt-name query -o queries.npy
     bertcli encode -m naver/splade-v3 --sparse --tokens "hot tea" --format json
@@ -153,7 +153,7 @@ def examples(subject: Subject) -> Iterator[Example]:
 
 SPEC = TaskSpec(
     EncodeOptions,
-    reads=TEXTS,
+    reads=PAIRS_IN_ROWS,
     needs=lambda options: Needs("encode", sample=SENTENCE_SAMPLE),
     record=record,
     table=lambda options: (

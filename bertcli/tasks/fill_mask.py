@@ -9,7 +9,7 @@ from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import ReadOptions, option
-from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import MASKED_SAMPLE, PAIRS_IN_ROWS, Fields, Needs, TaskSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +90,7 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 
 SPEC = TaskSpec(
     FillMaskOptions,
-    reads=TEXTS,
+    reads=PAIRS_IN_ROWS,
     needs=lambda options: Needs("fill-mask", "mlm", MASKED_SAMPLE),
     record=record,
     shape=shape,

@@ -31,9 +31,11 @@ class InputKind(NamedTuple):
     text: str
     second: str | None = None
     choices: bool = False  # a text may come with choices
+    options: bool = True  # a command has options for second texts; else only rows have them, as text_pair
 
 
 TEXTS = InputKind("text", "pairs")
+PAIRS_IN_ROWS = InputKind("text", "pairs", options=False)
 SINGLE_TEXTS = InputKind("text")
 TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True)
 QUESTIONS = InputKind("question", "contexts")

@@ -27,7 +27,7 @@ from bertcli.models.registry import (
 from bertcli.models.tensor_names import TensorSlice
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
-from bertcli.tracing.dispatch import Array, shape_only
+from bertcli.tracing.dispatch import Array
 from bertcli.weights.gliner import open_gliner
 from bertcli.weights.lora import Adapter, open_adapter
 from bertcli.weights.network_files import NetworkFiles, open_plain
@@ -57,13 +57,13 @@ BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors h
 
 
 class TensorUse(NamedTuple):
-    """The use of one tensor of the file, or the note that it is missing."""
+    """The use of one tensor of the file."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     bytes: int
-    use: str  # used, renamed, ignored, missing
+    use: str  # used, renamed, ignored
     path: str | None  # the parameter's path in the network; all their paths, if the tensor is cut into several
     note: str = ""
 
@@ -93,11 +93,11 @@ class Checkpoint:
         return [f"{count} in the checkpoint: {', '.join(unused[:3])}{more}."]
 
 
-def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool = False) -> Checkpoint:
+def open_checkpoint(layout: Layout, heads: str | None = None) -> Checkpoint:
     """Open a folder with config.json and weights; `heads` keeps only these (default: all that are stored).
 
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
-    A missing tensor is an error; with `partial` it is only listed as missing, and the network cannot be run.
+    A missing tensor is an error.
     """
     config, model_family, stored, custom_code = _open(layout)
     adapter = open_adapter(layout)
@@ -114,7 +114,7 @@ def open_checkpoint(layout: Layout, heads: str | None = None, *, partial: bool =
     saved = adapter.whole if adapter is not None else {}
     config = with_stored_labels(config, model_family, stored, stored_heads, saved).with_stored(stored)
     advice = CUSTOM_CODE if custom_code else UNFIT
-    loader = _Loader(stored, config, model_family, partial, advice, adapter)
+    loader = _Loader(stored, config, model_family, advice, adapter)
     network = build(model_family.network, config, loader, chosen)
     if adapter is not None:
         adapter.check(model_family)
@@ -151,7 +151,6 @@ class _Loader:
     stored: Mapping[str, StoredTensor]
     config: Config
     family: Family
-    partial: bool
     advice: str  # ends the message if a tensor is missing, or its shape does not fit the configuration
     adapter: Adapter | None = None
     taken: dict[str, TensorUse] = field(default_factory=dict)
@@ -193,7 +192,7 @@ class _Loader:
         name, shape = tensor_slice.name, tensor_slice.whole(request.shape)
         names = self._find(name)
         if not names:
-            return self._missing(request, name, shape)
+            raise self._missing(request, name, shape)
         tensor, *copies = [self.stored[stored] for stored in names]
         if tensor.shape != shape:
             raise BertcliError(
@@ -211,23 +210,16 @@ class _Loader:
             self.whole[tensor.name] = tensor.float32()
         return tensor_slice.cut(self.whole[tensor.name], self.config.num_attention_heads)
 
-    def _missing(self, request: Request, name: str, shape: tuple[int, ...]) -> Array:
-        """Record that a parameter's tensor is missing, and return an array without numbers.
-
-        Errors: BertcliError, unless the checkpoint is opened in part.
-        """
+    def _missing(self, request: Request, name: str, shape: tuple[int, ...]) -> BertcliError:
+        """Make the error for a parameter whose tensor is missing."""
         part = request.path.partition(".")[0]
         expected = self.prefix + name if part in BASE else name
-        if self.partial:
-            path = self._paths(name, request.path)
-            self.taken[name] = TensorUse(expected, shape, "", 0, "missing", path)
-            return shape_only(request.shape)
         if self.adapter is not None and part in (*EXCLUSIVE_HEADS, "pooler"):
-            raise BertcliError(
+            return BertcliError(
                 f"{self.adapter.folder.path} lacks {expected.removesuffix('.weight')}, as its base does: train it "
                 "with modules_to_save."
             )
-        raise BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
+        return BertcliError(f"The checkpoint lacks the tensor '{expected}' of shape {shape}: {self.advice}.")
 
     def _paths(self, name: str, path: str) -> str:
         """Add a parameter's path to those of the parameters that were cut from the same tensor."""
@@ -262,7 +254,7 @@ class _Loader:
         self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
 
     def account(self) -> tuple[TensorUse, ...]:
-        """List the use of every tensor of the file, in file order; then the missing ones."""
+        """List the use of every tensor of the file, in file order."""
         for name in self.stored.keys() - self.taken.keys():
             bare_name = name.removeprefix(self.prefix)
             if name == PROJECTION and STANFORD in self.config.architectures:
@@ -274,5 +266,4 @@ class _Loader:
             else:
                 note = UNUSED
             self._take(self.stored[name], "ignored", None, note)
-        missing = [name for name in self.taken if name not in self.stored]
-        return tuple(self.taken[name] for name in [*self.stored, *missing])
+        return tuple(self.taken[name] for name in self.stored)

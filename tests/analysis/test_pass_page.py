@@ -117,8 +117,10 @@ def test_pass_page_formulas_in_mathml() -> None:
 
 
 def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
-    sizes = ["--set", "hidden_size=256", "--set", "num_hidden_layers=2", "--set", "intermediate_size=512"]
-    found = drawn(tmp_path, "--variant", "mini", "--seed", "0", "--seq-len", "240", *sizes, "--layer", "1")
+    sizes = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"model_type": "bert", **sizes}), encoding="utf-8")
+    found = drawn(tmp_path, "--config", str(file), "--seed", "0", "--seq-len", "240", "--layer", "1")
     records = found.data["arrays"].values()
     assert 0.9 * BOUND < (tmp_path / "pass.html").stat().st_size <= BOUND
     assert found.data["layer"] == 1

@@ -125,7 +125,7 @@ def test_what_the_readme_names_runs_as_published(tmp_path: Path, name: str) -> N
 TEXT = "The cat sat on the mat."
 RUN = [
     ["encode", TEXT], ["encode", TEXT, "--pooling", "none"], ["similarity", TEXT, "tea"], ["tokenize", TEXT],
-    ["params"], ["params", "--tensors"], ["trace", TEXT], ["neighbors", "▁"], ["heads", TEXT],
+    ["params"], ["trace", TEXT], ["neighbors", "▁"], ["heads", TEXT],
     ["explain", TEXT, "--contrast", "tea"], ["info"],
 ]  # fmt: skip
 REFUSED = {

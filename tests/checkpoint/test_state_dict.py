@@ -85,7 +85,7 @@ def test_dense_layers_of_sentence_models_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("command", [["params", "--tensors"], ["tokenize", "a"], ["encode", "a"], ["trace", "a"]])
+@pytest.mark.parametrize("command", [["params"], ["tokenize", "a"], ["encode", "a"], ["trace", "a"]])
 def test_commands_run_on_such_a_folder(tmp_path: Path, command: list[str]) -> None:
     outputs = []
     for name in "ab":

@@ -31,6 +31,7 @@ KEYS = {
     "score": ["index", "text", "truncated", "tokens", "loss", "pseudo_perplexity"],
     "tokenize": ["index", "text", "tokens", "ids", "segments", "offsets"],
 }
+PAIRED = ("classify", "tokenize")  # that have --text-pair
 
 
 @pytest.fixture
@@ -38,22 +39,23 @@ def model(made: Made) -> Path:
     return made(head="pretraining", seed=7)
 
 
-def write_jsonl(file: Path, texts: tuple[str, ...], pair: str | None) -> list[str]:
-    lines = [json.dumps({"text": text, "second": pair}) + "\n" for text in texts]
+def write_jsonl(file: Path, texts: tuple[str, ...], pair: str | None, second: str) -> None:
+    lines = [json.dumps({"text": text, second: pair}) + "\n" for text in texts]
     file.write_text("".join(lines), encoding="utf-8")
-    return ["--pair-column", "second"] if pair else []
 
 
-def write_table(file: Path, texts: tuple[str, ...], pair: str | None, delimiter: str) -> list[str]:
+def write_table(file: Path, texts: tuple[str, ...], pair: str | None, second: str, delimiter: str) -> None:
     stream = io.StringIO()
-    csv.writer(stream, delimiter=delimiter).writerows([("id", "said", "second"), *((7, text, pair) for text in texts)])
+    csv.writer(stream, delimiter=delimiter).writerows([("id", "said", second), *((7, text, pair) for text in texts)])
     file.write_bytes(stream.getvalue().encode())
-    return ["--column", "said", *(["--pair-column", "second"] if pair else [])]
 
 
-def feed(form: str, texts: tuple[str, ...], pair: str | None, folder: Path) -> tuple[list[str], str | None]:
-    """Arguments and standard input that bring these texts to a command."""
+def feed(
+    form: str, texts: tuple[str, ...], pair: str | None, folder: Path, second: str = "text_pair"
+) -> tuple[list[str], str | None]:
+    """Arguments and standard input that bring these texts to a command; `second`: the field of their pairs in rows."""
     file = folder / f"input.{form}"
+    named = [] if pair is None or second == "text_pair" else ["--pair-column", second]
     by_option = ["--text-pair", pair] if pair else []
     match form:
         case "arguments":
@@ -66,32 +68,41 @@ def feed(form: str, texts: tuple[str, ...], pair: str | None, folder: Path) -> t
             file.write_text("\n".join(texts), encoding="utf-8")
             return ["--input", str(file), *by_option], None
         case "jsonl":
-            return ["-i", str(file), *write_jsonl(file, texts, pair)], None
+            write_jsonl(file, texts, pair, second)
+            return ["-i", str(file), *named], None
         case _:
-            return ["-i", str(file), *write_table(file, texts, pair, "," if form == "csv" else "\t")], None
+            write_table(file, texts, pair, second, "," if form == "csv" else "\t")
+            return ["-i", str(file), "--column", "said", *named], None
 
 
-@pytest.mark.parametrize("pair", [None, PAIR], ids=["alone", "pairs"])
-@pytest.mark.parametrize("form", ["arguments", "stdin", "dash", "txt", "jsonl", "csv", "tsv"])
-@pytest.mark.parametrize("command", COMMANDS)
+ROWS = ("jsonl", "csv", "tsv")
+FORMS = ("arguments", "stdin", "dash", "txt", *ROWS)
+
+
+@pytest.mark.parametrize(
+    ("command", "form", "pair"),
+    [(command, form, None) for command in COMMANDS for form in FORMS]
+    # Without an option for them, pairs are in rows.
+    + [(command, form, PAIR) for command in COMMANDS for form in (FORMS if command in PAIRED else ROWS)],
+)
 def test_commands_texts_from_everywhere(
     command: str, form: str, pair: str | None, model: Path, made: Made, tmp_path: Path
 ) -> None:
     if command == "classify" and pair is None:  # the next-sentence head of the other checkpoint needs pairs
         model = made(head="classifier")
-    arguments, stdin = feed(form, TEXTS, pair, tmp_path)
+    arguments, stdin = feed(form, TEXTS, pair, tmp_path, "second" if command == "classify" else "text_pair")
     result = bertcli(command, "-m", model, "--format", "jsonl", *arguments, stdin=stdin)
     assert result.status == 0, result.err
     assert [record["text"] for record in result.records] == list(TEXTS)
     assert [record["index"] for record in result.records] == [0, 1, 2]
     assert all(list(record) == KEYS[command] for record in result.records)
-    expected, _ = feed("arguments", TEXTS, pair, tmp_path)
+    expected, _ = feed("jsonl" if pair and command not in PAIRED else "arguments", TEXTS, pair, tmp_path)
     assert result.records == bertcli(command, "-m", model, "--format", "jsonl", *expected).records
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_same_records_in_every_form(command: str, model: Path, tmp_path: Path) -> None:
-    arguments = [command, "-m", str(model), *TEXTS, "--text-pair", PAIR]
+    arguments = [command, "-m", str(model), *TEXTS, *(["--text-pair", PAIR] if command in PAIRED else [])]
     lines = bertcli(*arguments, "--format", "jsonl").records
     assert json.loads(bertcli(*arguments, "--format", "json").out) == lines
     for ending in ("json", "jsonl"):
@@ -106,7 +117,7 @@ def test_commands_same_records_in_every_form(command: str, model: Path, tmp_path
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_same_records_as_from_python(command: str, model: Path) -> None:
+def test_commands_same_records_as_from_python(command: str, model: Path, tmp_path: Path) -> None:
     loaded = library.load(model)
     calls: dict[str, Callable[[], list[Any]]] = {
         "encode": lambda: loaded.encode(TEXTS, PAIR).tolist(),
@@ -115,8 +126,8 @@ def test_commands_same_records_as_from_python(command: str, model: Path) -> None
         "score": lambda: list(loaded.score(TEXTS)),
         "tokenize": lambda: [tokens.ids for tokens in loaded.tokenizer.encode(TEXTS)],
     }
-    pair = ["--text-pair", PAIR] if command in ("encode", "classify") else []
-    records = bertcli(command, "-m", model, *TEXTS, *pair, "--format", "jsonl").records
+    texts, _ = feed("jsonl", TEXTS, PAIR if command in ("encode", "classify") else None, tmp_path)
+    records = bertcli(command, "-m", model, *texts, "--format", "jsonl").records
     field = {"encode": "embedding", "tokenize": "ids"}.get(command)
     assert calls[command]() == ([record[field] for record in records] if field else records)
 

@@ -33,8 +33,7 @@ def model(made: Made) -> Path:
         (["--no-such-option", "tea"], None),
         (["tea", "-i", "x.txt"], None),
         (["tea", "--column", "a"], None),
-        (["--pair-column", "a"], "tea\n"),
-        (["-i", "x.csv", "--text-pair", "a", "--pair-column", "b"], None),
+        (["-i", "x.txt", "--column", "a"], None),
         ([], None),
     ],
 )
@@ -88,7 +87,6 @@ def test_errors_empty_name_is_no_model(command: str) -> None:
     [
         (["encode", "x", "--max-length", "1"], "max_length (--max-length) 1 is too small: a text needs 2 tokens"),
         (["encode", "x", "--max-length", "0"], "too small"),
-        (["encode", "x", "--text-pair", "y", "--max-length", "2"], "a text with a pair needs 3"),
         (["encode", "x", "--max-length", "49"], "more than the 48 positions"),
         (["encode", "x", "--layer", "3"], "no layer 3"),
         (["fill-mask", "no mask here"], "There is no [MASK] in text 0 ('no mask here')"),
@@ -122,6 +120,11 @@ def test_errors_what_cannot_be_done_is_said_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def pair_for(command: str) -> list[str]:
+    """What a second text is given by, which the next-sentence head needs."""
+    return ["--text-pair", "b"] if command == "classify" else []
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "file.json", "file.jsonl"])
 def test_errors_bad_line_ends_everything(command: str, output: str, model: Path, tmp_path: Path) -> None:
@@ -130,7 +133,7 @@ def test_errors_bad_line_ends_everything(command: str, output: str, model: Path,
     if "." in output:
         target.write_text("old", encoding="utf-8")
     arguments = ["-o", str(target)] if "." in output else ["--format", output]
-    result = bertcli(command, "-m", model, "-i", source, "--text-pair", "b", *arguments)
+    result = bertcli(command, "-m", model, "-i", source, *pair_for(command), *arguments)
     assert f"{source}, line 4: not UTF-8" in result.error
     if "." in output:
         assert target.read_text(encoding="utf-8") == "old"
@@ -143,7 +146,7 @@ def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: 
     source.write_text('{"text": "a [MASK]"}\n', encoding="utf-8")
     link.symlink_to(source)
     for given, target in ((source, source), (tmp_path / "i?.jsonl", link)):
-        result = bertcli(command, "-m", model, "-i", given, "--text-pair", "b", "-o", target)
+        result = bertcli(command, "-m", model, "-i", given, *pair_for(command), "-o", target)
         assert f"Cannot write {target}: the texts are read from it" in result.error
     assert source.read_text(encoding="utf-8") == '{"text": "a [MASK]"}\n'
 
@@ -300,7 +303,7 @@ def test_errors_no_example_of_the_help_has_any(example: str, tmp_path: Path, mon
     assert (result.status, "Error" in result.err) == (0, False)
 
 
-@pytest.mark.parametrize("option", ["--id-column", "--pair-column", "--column"])
+@pytest.mark.parametrize("option", ["--id-column", "--column"])
 @pytest.mark.parametrize("ending", [".jsonl", ".csv"])
 def test_errors_missing_field_names_its_option(made: Made, tmp_path: Path, option: str, ending: str) -> None:
     file = tmp_path / f"in{ending}"

@@ -76,7 +76,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--normalize": (("-m", "MASKS", "hot tea"), ()),
         "--no-normalize": (),
         "--chunk": ("12",),
-        "--set": ("num_hidden_layers=3",),
         "--vocab-size": ("1000",),
         "--heads": ("mlm",),
         "--formulas": (),
@@ -146,7 +145,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--no-collapse": ((*BASES["params"], "--versus", "small"), ()),
         "--depth": ("1",),
         "--style": ("keras",),
-        "--tensors": (("-m", "MASKS"), ()),
         "--variant": (("--variant", "small"), ("--variant", "tiny")),
         "--config": (("--config", "LABELS/config.json"), ("--config", "MASKS/config.json")),
         "--versus": ("small",),
@@ -184,13 +182,11 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--foil": (("-m", "MASKS", MASKED, MASKED.replace("queen", "king"), "--word", "tea"), ("bread",)),
         "--direction": ("noise",),
         "--of": ("attention",),
-        "--max-length": (("-m", "LABELS", f"a dog {PAIR[0]}", f"a cat {PAIR[0]}"), ("5",)),
     },
     "probe": {
         "--folds": ("4",),
         "--cluster": ("text",),
         "--words": ("--words", "-i", "tagged.jsonl"),
-        "--normalize": (),
         "--max-length": (("-m", "MASKS", "-i", "labelled.csv", "--folds", "3"), ("4",)),
         "--label-column": ("other",),
     },
@@ -206,7 +202,7 @@ EXEMPT = {
     "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine": "test_engine_command.py",
     "--model --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
-    "--input --format-in --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
+    "--input --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
     "--output --format --resume --keep-going --save --dtype":
         "test_every_output.py, test_resume.py, test_segments.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",

@@ -22,39 +22,34 @@ from bertcli.tracing.dispatch import Array
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 @pytest.mark.parametrize(
     "arguments",
-    [("--formulas",), ("--versus", "small"), ("--style", "keras"), ("--tensors",)],
+    [("--formulas",), ("--versus", "small"), ("--style", "keras")],
     ids=lambda arguments: arguments[0],
 )
 def test_params_lines_fit_the_terminal_and_lose_nothing(arguments: tuple[str, ...], width: int) -> None:
-    which = () if arguments == ("--tensors",) else ("--variant", "tiny")
-    narrow = bertcli("params", *which, *arguments, environment={"COLUMNS": str(width)}).out
+    narrow = bertcli("params", "--variant", "tiny", *arguments, environment={"COLUMNS": str(width)}).out
     assert max(map(cell_len, narrow.splitlines())) <= width
-    whole = bertcli("params", *which, *arguments).out
+    whole = bertcli("params", "--variant", "tiny", *arguments).out
     # A comparison that is too wide goes on below, beside its first columns again: nothing is lost, some of it is twice.
     assert not Counter(re.findall(r"[\d·²]", whole)) - Counter(re.findall(r"[\d·²]", narrow))
 
 
-def test_params_sizes_are_overridden_by_their_keys_in_config() -> None:
-    args = ("--variant", "distilbert-base", "--set", "dim=96", "--set", "n_layers=2", "--format", "json")
-    found = json.loads(bertcli("params", *args).out)
+def test_params_other_sizes_are_in_a_config(tmp_path: Path) -> None:
+    """Those without an option: a key that the file lacks has its default."""
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "distilbert", "dim": 96, "n_layers": 2}', encoding="utf-8")
+    found = json.loads(bertcli("params", "--config", file, "--format", "json").out)
     expected = library.params(library.variant("distilbert-base", sizes={"dim": 96, "n_layers": 2}))
     assert found["total_params"] == expected.total_params
-    assert [row["path"] for row in found["rows"] if row["path"].endswith("attention")] == [
-        "encoder.layers.0.attention",
-        "encoder.layers.1.attention",
-    ]
-    unknown = bertcli("params", "--variant", "distilbert-base", "--set", "depth=3").error
-    assert "no size of a distilbert model: choose from vocab_size" in unknown
-    assert "n_layers" in unknown
     assert "Invalid value for --variant" in bertcli("params", "--variant", "nosuch").err
-    assert "no size" in bertcli("params", "--variant", "tiny", "--set", "hidden_act=3").error
-    assert bertcli("params", "--variant", "tiny", "--set", "hidden_size").status == 2
-    assert bertcli("params", "--set", "hidden_size=3").status == 2
+    with pytest.raises(library.BertcliError, match=r"no size of a distilbert model: choose from vocab_size.*n_layers"):
+        library.variant("distilbert-base", sizes={"depth": 3})
+    with pytest.raises(library.BertcliError, match="no size"):
+        library.variant("tiny", sizes={"hidden_act": 3})
 
 
 @pytest.mark.parametrize(
     "options",
-    [("--set", "num_hidden_layers=3"), ("--vocab-size", "1000"), ("--heads", "mlm,nsp"), ("--heads", "none")],
+    [("--vocab-size", "1000"), ("--heads", "mlm,nsp"), ("--heads", "none")],
     ids=" ".join,
 )
 def test_params_sizes_and_heads_are_those_of_both_models(options: tuple[str, ...]) -> None:

@@ -1,6 +1,6 @@
 """Every form of input in every command that reads texts: each gives what the same texts give as arguments.
 
-The commands are those of the application, the forms those of `formats.py` and of --format-in: a new one of either kind
+The commands are those of the application, the forms those of `formats.py` and of pipes: a new one of either kind
 fails here until it is listed.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from conftest import Made
-from helpers.doors import choices, commands_with
+from helpers.doors import commands_with
 from helpers.terminal import bertcli
 from reference.task_cases import RANKER, READER, TAGGER
 
@@ -24,9 +24,10 @@ from bertcli.files.formats import endings_with
 TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]" of tea, — 中国😀', "[MASK]")
 WORDS = ("king", "tea", "the")
 MASKED = {"head": "pretraining", "seed": 7}
+LABELS = {"head": "classifier"}
 PACKED = (".txt", ".jsonl", ".csv", ".tsv", ".fasta", ".fa")
 FORMS = (*PACKED, *(f"{ending}.gz" for ending in PACKED), ".parquet")
-PIPES = ("txt", "jsonl", "csv", "tsv", "fasta")
+PIPES = ("txt", "jsonl", "csv", "tsv")
 
 
 class Door(NamedTuple):
@@ -45,7 +46,7 @@ class Door(NamedTuple):
 DOORS = {
     "encode": Door(),
     "similarity": Door(),
-    "classify": Door({"head": "classifier"}),
+    "classify": Door(LABELS),
     "fill-mask": Door(),
     "score": Door(),
     "tag": Door(TAGGER),
@@ -54,7 +55,7 @@ DOORS = {
     "keywords": Door(),
     "tokenize": Door(),
     "neighbors": Door(texts=WORDS),
-    "explain": Door({"head": "classifier"}),
+    "explain": Door(LABELS),
     "lens": Door(),
     "heads": Door(),
     "diff": Door(before=("--versus", "OTHER")),
@@ -117,7 +118,6 @@ def test_every_input_is_tested_in_every_command_that_has_it() -> None:
     # probe reads labelled texts (test_probe), search passages of files (test_search_files).
     assert DOORS.keys() == commands_with("--input") - {"probe", "search"}
     assert {form.removesuffix(".gz") for form in FORMS} == {*endings_with("texts")}
-    assert {pipe for command in DOORS for pipe in choices(command, "--format-in")} == {*PIPES}
 
 
 # Every command reads every format, and packs of half of them: what unpacks a file does not know who reads it.
@@ -133,6 +133,7 @@ def test_every_input_is_read_plain_and_packed() -> None:
     assert {(command, form.endswith(".gz")) for command, form in READ} == {*product(DOORS, (True, False))}
 
 
+WITH_COLUMN = commands_with("--column")
 WITH_COLUMNS = sorted(DOORS.keys() & commands_with("--delimiter"))
 
 
@@ -154,8 +155,7 @@ def test_every_input_file_has_the_columns_that_its_options_say(command: str, mad
     compare(call(command, made, "-i", file, *split), expected(command, made), "csv")
     file.write_bytes(without_header)
     compare(call(command, made, "-i", file, *split, *second), expected(command, made), "csv")
-    pipe = ("--format-in", "csv", *split, *second)
-    compare(call(command, made, *pipe, stdin=without_header), expected(command, made), "csv")
+    compare(call(command, made, *split, *second, stdin=without_header), expected(command, made), "csv")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_every_input_file_has_the_columns_that_its_options_say(command: str, mad
     [
         ("rank", RANKER, ("--query-column", "q", "--column", "d"), ("--query-column", "1", "--column", "2")),
         ("answer", READER, ("--column", "q", "--context-column", "d"), ("--column", "1", "--context-column", "2")),
-        ("encode", MASKED, ("--column", "q", "--pair-column", "d"), ("--column", "1", "--pair-column", "2")),
+        ("classify", LABELS, ("--column", "q", "--pair-column", "d"), ("--column", "1", "--pair-column", "2")),
     ],
 )
 def test_every_input_file_of_pairs_has_the_columns_that_its_options_say(
@@ -198,11 +198,11 @@ def test_every_input_file_is_read(command: str, form: str, made: Made, tmp_path:
 
 @pytest.mark.parametrize(
     ("command", "pipe"),
-    [(command, pipe) for command in DOORS for pipe in (choices(command, "--format-in") or ("txt",))],
+    [(command, pipe) for command in DOORS for pipe in PIPES if pipe == "txt" or command in WITH_COLUMN],
 )
 def test_every_input_pipe_is_read(command: str, pipe: str, made: Made) -> None:
     door = DOORS[command]
-    how = () if pipe == "txt" else ("--format-in", pipe)
+    how = () if pipe == "txt" else ("--column", door.column)
     piped = content(f".{pipe}", door.texts, door.column)
     for source in (("-i", "-"),) if command == "diff" else ((), ("-i", "-")):  # diff reads no pipe unasked
         compare(call(command, made, *source, *how, stdin=piped), expected(command, made), pipe)

@@ -156,7 +156,6 @@ def test_resume_does_not_begin_again(
     [
         (("--pooling", "cls"), "--pooling was auto and is now cls"),
         (("--max-length", "9"), "--max-length was not given and is now 9"),
-        (("--text-pair", "x"), "--text-pair was not given and is now x"),
         (("--column", "title"), "--column was not given and is now title"),
     ],
 )

@@ -258,7 +258,7 @@ def test_rows_of_json_with_a_key_twice_cannot_be_used(tmp_path: Path) -> None:
 def test_rows_of_a_file_without_a_header_are_called_by_numbers(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("5,hot tea\n1,a cat\n", encoding="utf-8")
-    arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file, "--format", "jsonl"]
+    arguments: list[str | Path] = ["encode", "-m", made(), "-i", file, "--format", "jsonl"]
     found = bertcli(*arguments, "--no-header", "--column", "2").records
     assert [record["text"] for record in found] == ["hot tea", "a cat"]
     assert [record["text"] for record in bertcli(*arguments, "--no-header").records] == ["5", "1"]
@@ -271,7 +271,7 @@ def test_rows_of_a_file_without_a_header_are_called_by_numbers(made: Made, tmp_p
 def test_rows_of_a_file_with_another_delimiter(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text('id;text\n1;"hot; tea"\n2;a cat\n', encoding="utf-8")
-    arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file, "--format", "jsonl"]
+    arguments: list[str | Path] = ["encode", "-m", made(), "-i", file, "--format", "jsonl"]
     for option in ([], ["--delimiter", ";"]):
         found = bertcli(*arguments, *option)
         assert [one["text"] for one in found.records] == ["hot; tea", "a cat"]
@@ -304,7 +304,7 @@ def test_rows_have_no_columns_in_arguments_and_lines(made: Made, tmp_path: Path)
     (tmp_path / "t.txt").write_text("tea\n")
     for texts in (["tea"], ["-i", str(tmp_path / "t.txt")]):
         for option in (["--no-header"], ["--delimiter", ";"]):
-            done = bertcli("tokenize", "-m", made(), *texts, *option)
+            done = bertcli("encode", "-m", made(), *texts, *option)
             assert done.status == 2
             assert "give a .csv or .tsv file" in " ".join(done.err.replace("│", "").split())
 
@@ -312,9 +312,14 @@ def test_rows_have_no_columns_in_arguments_and_lines(made: Made, tmp_path: Path)
 def test_rows_without_a_header_are_suggested_only_where_no_name_was_given(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("ID,Review Text\n5,hot tea\n", encoding="utf-8")
-    arguments: list[str | Path] = ["tokenize", "-m", made(), "-i", file]
+    arguments: list[str | Path] = ["encode", "-m", made(), "-i", file]
     assert "--no-header" in bertcli(*arguments).error
     assert "--no-header" in bertcli(*arguments, "--column", "2").error
+    # Not where a command has no such option.
+    for command in ("tokenize", "similarity"):
+        assert bertcli(command, "-m", made(), "-i", file).error.endswith(
+            "(choose one with --column). If this row is data: write a line of names above it."
+        )
     slip = bertcli(*arguments, "--column", "review text").error
     assert slip.endswith("there is no field 'review text'; fields are 'ID', 'Review Text' (choose one with --column).")
 

@@ -26,6 +26,6 @@ def tokenizer_of(folder: Path, config: Config | None = None) -> Tokenizer:
     return Tokenizer.open(layout_of(folder), config)
 
 
-def checkpoint_of(folder: Path, *, partial: bool = False) -> Checkpoint:
-    """Open the network of a folder, with the use of every tensor; with `partial` tensors may be missing."""
-    return open_checkpoint(layout_of(folder), partial=partial)
+def checkpoint_of(folder: Path) -> Checkpoint:
+    """Open the network of a folder, with the use of every tensor."""
+    return open_checkpoint(layout_of(folder))

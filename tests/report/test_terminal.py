@@ -112,7 +112,6 @@ def test_report_shows_no_character_that_a_terminal_obeys() -> None:
     "command",
     [
         ["params"],
-        ["params", "--tensors"],
         ["params", "--format", "markdown"],
         ["params", "--format", "json"],
         ["trace", "tea"],

@@ -5,7 +5,7 @@ and which modules feed which, from a pass by shapes.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
@@ -25,7 +25,6 @@ from bertcli.tracing.tracer import Ran, Tracer
 
 if TYPE_CHECKING:
     from bertcli.analysis.params.memory import Memory, Peak
-    from bertcli.weights.loading import TensorUse
 
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
@@ -454,29 +453,3 @@ def _unit(count: int) -> str:
     while amount >= 1024 and unit + 1 < len(UNITS):
         amount, unit = amount / 1024, unit + 1
     return f"{amount:.1f} {UNITS[unit]}" if unit else f"{count:,} bytes"
-
-
-# What becomes of a tensor of a file, in the order of the lines below the table.
-USES = ("used", "renamed", "ignored", "missing")
-
-
-def tensors_document(model: str, uses: "Sequence[TensorUse]") -> Document:
-    """The table of `params --tensors`: every tensor of a checkpoint's files, and its use by the loader."""
-    names = ("Tensor", "Shape", "Dtype", "Bytes", "Use", "Place in the model", "Note")
-    columns = [Column(name, number=name == "Bytes") for name in names]
-    rows = []
-    counts, sizes = Counter[str](), Counter[str]()
-    for use in uses:
-        rows.append([use.name, str(list(use.shape)), use.dtype, f"{use.bytes:,}", use.use, use.path or "", use.note])
-        counts[use.use] += 1
-        sizes[use.use] += use.bytes
-    below = [f"Total: {_tensors(len(uses) - counts['missing'])}, {size_in_bytes(sum(sizes.values()))}"]
-    below += [f"{use.capitalize()}: {_tensors(counts[use])}, {size_in_bytes(sizes[use])}" for use in USES]
-    lines = [{**use._asdict(), "shape": list(use.shape)} for use in uses]
-    record = {"model": model, "tensors": lines, "total_bytes": sum(sizes.values())}
-    return Document(columns, rows, below, record, lines)
-
-
-def _tensors(count: int) -> str:
-    """`1 tensor`, `79 tensors`"""
-    return f"{count} tensor{'' if count == 1 else 's'}"

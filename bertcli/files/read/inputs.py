@@ -23,18 +23,20 @@ def from_files(
     keep_going: bool = False,
     options: tuple[str, str] = ("--column", "--pair-column"),
     own_pair: bool = False,
-    format_in: str = "txt",
+    rows_piped: bool = False,
     header: bool = True,
     delimiter: str | None = None,
+    headerless: bool = True,
     way_on: str = "",
 ) -> Texts:
-    """Read the texts of files, one after the other, each by its ending; `-` is standard input, of `format_in`.
+    """Read the texts of files, one after the other, each by its ending; `-` is standard input.
 
     Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
     that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
     fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
-    options for the first two columns. own_pair, header, delimiter: see `RowColumns`; without a header `column` is 1 by
-    default.
+    options for the first two columns. rows_piped: standard input has rows of named fields (CSV, TSV or JSON lines,
+    as its first line shows), not a text a line. own_pair, header, delimiter, headerless: see `RowColumns`;
+    `column` is 1 by default without a header.
     Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
     `keep_going` such a row is a Text with an `error` instead. way_on: ends the message, and says how to go on.
     """
@@ -47,20 +49,21 @@ def from_files(
         own_pair=own_pair,
         header=header,
         delimiter=delimiter,
+        headerless=headerless,
     )
-    return rows_in(files, columns, keep_going, format_in, way_on)
+    return rows_in(files, columns, keep_going, rows_piped, way_on)
 
 
 def rows_in(
     files: Sequence[str],
     columns: RowColumns,
     keep_going: bool = False,
-    format_in: str = "txt",
+    rows_piped: bool = False,
     way_on: str = "",
 ) -> Texts:
     """Read the rows of files as `from_files` does, with these columns."""
     names = [name for file in files for name in matching_files(file)]
-    formats = [_format(name, format_in) for name in names]
+    formats = [_format(name, rows_piped) for name in names]
     opened = [format.open_texts(name) for format, name in zip(formats, names, strict=True)]
     inputs = _InputFiles(opened, columns, keep_going, way_on)
     files_read = tuple(names) if inputs.regular else None
@@ -76,17 +79,17 @@ def rows_in(
     )
 
 
-def takes_columns(files: Sequence[str], format_in: str) -> bool:
-    """True if any input file has named fields; patterns are expanded; without files, standard input counts."""
+def takes_columns(files: Sequence[str]) -> bool:
+    """True if any input file has named fields, or standard input may; patterns are expanded; no files: the latter."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
-    formats = (known_format(ending_of_input(name, format_in)) for name in names)
+    formats = (known_format(ending_of_input(name, rows_piped=True)) for name in names)
     return any(isinstance(format, TextFormat) and format.named for format in formats)
 
 
-def are_separated(files: Sequence[str], format_in: str) -> bool:
-    """True if all input files are .csv or .tsv; without files, standard input counts."""
+def are_separated(files: Sequence[str]) -> bool:
+    """True if all input files are .csv or .tsv, or standard input; no files: the latter."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
-    return all(ending_of_input(name, format_in) in (".csv", ".tsv") for name in names)
+    return all(ending_of_input(name, rows_piped=True) in (".csv", ".tsv") for name in names)
 
 
 class _InputFiles:
@@ -121,16 +124,16 @@ class _InputFiles:
         return read / max(1, sum(self._sizes))
 
 
-def _format(file: str, format_in: str) -> TextFormat:
+def _format(file: str, rows_piped: bool) -> TextFormat:
     """Look up the format of an input file or pipe. Errors: BertcliError for an unknown ending."""
-    ending = ending_of_input(file, format_in)
+    ending = ending_of_input(file, rows_piped)
     format = known_format(ending or ".txt")  # /dev/stdin and the like have none
     if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
         return format
     known = endings_with("texts")
     raise BertcliError(
         f"{file}: the ending of an input file must be {', '.join(known[:-1])} (perhaps with {GZIP}) or {known[-1]}; "
-        "any other file can be piped in, one text per line or as --format-in says."
+        "any other file can be piped in, one text per line; --column NAME reads a field of rows (CSV, JSON lines)."
     )
 
 
@@ -144,9 +147,12 @@ def matching_files(file: str) -> list[str]:
     return matches
 
 
-def ending_of_input(file: str, format_in: str) -> str:
-    """Return the ending that determines the format, in lower case, without a final .gz; for a pipe, `format_in`."""
+def ending_of_input(file: str, rows_piped: bool) -> str:
+    """Return the ending that determines the format, in lower case, without a final .gz.
+
+    For a pipe of rows it is that of CSV, whose reader recognizes tabs and JSON lines; for any other that of plain text.
+    """
     if file == STANDARD_INPUT:
-        return f".{format_in}"
+        return ".csv" if rows_piped else ".txt"
     path = Path(file.lower())
     return Path(path.stem).suffix or GZIP if path.suffix == GZIP else path.suffix

@@ -119,7 +119,7 @@ def digest_of(file: str, column: str | None) -> str:
 
 
 def _ending(file: str) -> str:
-    return ending_of_input(file, "txt")
+    return ending_of_input(file, rows_piped=False)
 
 
 def _rows(file: str, reader: str, column: str | None) -> Iterator[PassageOfFile]:

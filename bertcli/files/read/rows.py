@@ -66,8 +66,9 @@ class RowColumns(NamedTuple):
     """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
     whole: the label is a dict of all fields of the row. own_pair: a field text_pair, as records call it, is the pair
-    where no other is named. header: the first row of a .csv or .tsv file names the columns;
-    without a header they are called 1, 2, 3. delimiter: between the fields of a .csv or .tsv file (default: by ending).
+    where no other is named. header: the first row of a .csv or .tsv file names the columns; without a header they are
+    called 1, 2, 3. headerless: the command has an option for that. delimiter: between the fields of a .csv or .tsv file
+    (default: by ending).
     """
 
     text: Field | None = None
@@ -78,6 +79,7 @@ class RowColumns(NamedTuple):
     own_pair: bool = False
     header: bool = True
     delimiter: str | None = None
+    headerless: bool = True
 
     @property
     def fields(self) -> list[Field]:
@@ -122,7 +124,9 @@ def unusable(location: str, why: str, id: str | int | None = None) -> Text:
 
 def text_lines(lines: LineFile, columns: RowColumns) -> Iterator[Text]:
     """Read every line as a text."""
-    for line in lines:
+    for number, line in enumerate(lines):
+        if number == 0 and not lines.regular and line.text.startswith('{"'):
+            logger.info("%s: a line is read as a text; --column NAME reads a field of JSON lines.", lines.name)
         if line.error:
             yield Text("", location=line.location, error=line.error)
         else:
@@ -284,10 +288,13 @@ def _lacking(field: Field, header: Sequence[str], columns: RowColumns) -> str:
 
 
 def header_hint(header: Sequence[str], columns: RowColumns) -> str:
-    """Suggest --no-header if a column is missing and the header looks like data."""
+    """Suggest what to do if a column is missing and the header looks like data."""
     # A name of several words, or a number, is rather a text or a label than a name.
     is_data = columns.header and any(" " in name.strip() or name.strip().isdecimal() for name in header)
-    return " If this row is data: --no-header, and --column 2 for the second column." if is_data else ""
+    way = (
+        "--no-header, and --column 2 for the second column" if columns.headerless else "write a line of names above it"
+    )
+    return f" If this row is data: {way}." if is_data else ""
 
 
 def _name_of(delimiter: str) -> str:

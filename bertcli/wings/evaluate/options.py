@@ -5,7 +5,15 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError
-from bertcli.tasks.options import ReadOptions, delimiter_option, no_header_option, numbers, option, separated
+from bertcli.tasks.options import (
+    ReadOptions,
+    delimiter_option,
+    for_python,
+    no_header_option,
+    numbers,
+    option,
+    separated,
+)
 
 TaskName = Literal[
     "sts",
@@ -81,12 +89,11 @@ class Evaluate(ReadOptions):
         panel="Input",
         read=_renamed,
     )
-    labels: list[str] | None = option(
-        None, "A,B,C", "tag with a GLiNER model: the types to look for. (default: those in the data)", panel="Input",
-        read=separated,
-    )  # fmt: skip
-    threshold: float | None = option(
-        None, "P", "tag with a GLiNER model: only entities that score more than this. (default: 0.5)", panel="Input"
+    labels: list[str] | None = for_python(
+        None, "tag with a GLiNER model: the types to look for. (default: those in the data)"
+    )
+    threshold: float | None = for_python(
+        None, "tag with a GLiNER model: only entities that score more than this. (default: 0.5)"
     )
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")
@@ -96,11 +103,8 @@ class Evaluate(ReadOptions):
     vectors: str | None = option(
         None, "FILE", "The corpus's vectors, made by encode, in the corpus's order.", panel="Input"
     )
-    identical_ids: bool = option(
-        False,
-        "",
-        "Of a folder: keep documents with the id of their query, which BEIR and mteb leave out.",
-        panel="Input",
+    identical_ids: bool = for_python(
+        False, "Of a folder: keep documents with the id of their query, which BEIR and mteb leave out."
     )
     by: str | None = option(None, "NAME", "Report the figures for each value of this field, too.")
     cluster: str | None = option(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
-from bertcli.cli.inputs import SingleTexts
+from bertcli.cli.inputs import FewTexts, SingleTexts
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
 from bertcli.cli.output import MARKDOWN, OutputOptions, PageOutput, show, write_results
@@ -32,8 +32,6 @@ logger = logging.getLogger("bertcli")
 
 # Of files that hold the rows of tables, not records.
 ROW_ENDINGS = tuple(ending for ending in TABLES if ending not in RECORDS)
-# What few texts do without: a pipe that is no lines, and tables without a header.
-FEW = ("format_in", "no_header", "delimiter")
 V = TypeVar("V", bound="View")
 
 
@@ -103,13 +101,6 @@ def show_document(view: V, output: OutputOptions, page: Callable[[V], str]) -> N
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ViewedTexts(InputOptions):
-    """The texts of a view, which are few."""
-
-    not_offered: ClassVar[tuple[str, ...]] = FEW
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class BothTexts:
     """The two texts."""
 
@@ -133,7 +124,7 @@ class BothTextsOrPairs:
 class OptionalTexts(SingleTexts):
     """Texts of a command that does without: it reads no pipe unasked."""
 
-    not_offered: ClassVar[tuple[str, ...]] = (*FEW, "column")
+    not_offered: ClassVar[tuple[str, ...]] = ("column", "no_header", "delimiter")
 
     texts: list[str] | None = argument(None, "[TEXT]...", "Texts that both models run on; -i - reads them from a pipe.")
 
@@ -167,7 +158,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     if spec.reads == "labelled texts":
         return {"data": LabelledTextOptions, "model": ModelOptions, **common, "output": output}
     model = ClassifiedModelOptions if spec.takes_classifier else ModelOptions
-    return {"texts": ViewedTexts, "model": model, **common, "output": output}
+    return {"texts": FewTexts, "model": model, **common, "output": output}
 
 
 def run(spec: ViewSpec, **groups: Any) -> None:

@@ -258,7 +258,7 @@ class Server(Service):
             case TimeoutError() if self._ended:
                 return SHUTTING_DOWN
             case TimeoutError():
-                why = f"The request was not done within --timeout {self.limits.timeout:g} seconds"
+                why = f"The request was not done within {self.limits.timeout:g} seconds"
                 return Refusal(504, f"{why}: send fewer or shorter texts at once.", code="timeout")
             case ClientDisconnect() | Abandoned():
                 return Refusal(499, "The client has closed the connection.", code="gone")

@@ -34,7 +34,7 @@ class ServedModels(ModelOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServeOptions:
-    """The server's address, access, limits and log."""
+    """The server's address, access and log."""
 
     host: str = option("127.0.0.1", "HOST", "Listen on this address; 0.0.0.0 is all interfaces. (default: 127.0.0.1)")
     port: int = option(8080, "PORT", "Listen on this port; 0 picks a free one. (default: 8080)", least=0)
@@ -47,12 +47,9 @@ class ServeOptions:
     truncation: Literal["auto", "error"] = option(
         "auto", "MODE", "A text that is too long: auto (default) cuts it and says so, error refuses it."
     )
-    max_inputs: int = option(2048, "N", "Refuse requests with more texts. (default: 2048)", least=1)
     allowed_host: list[str] | None = option(
         None, "NAME", "Accept requests to this host name, besides localhost and the bound address; repeat for more."
     )
-    timeout: int = option(60, "SECONDS", "Give up a request after this time. (default: 60)", least=1)
-    drain: int = option(30, "SECONDS", "Time to finish accepted requests after SIGTERM. (default: 30)", least=1)
     token_ids: bool = option(
         False, "", "Accept ids of the model's own vocabulary in place of texts, as OpenAI's embeddings do."
     )
@@ -128,8 +125,6 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
         truncation=options.truncation,
-        max_inputs=options.max_inputs,
-        timeout=options.timeout,
         api_key=key,
         batch_tokens=BATCH_TOKENS * thread_count(),
         cors=tuple(options.cors or ()),
@@ -137,7 +132,7 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
         token_ids=options.token_ids,
         quiet=options.quiet,
     )
-    run(opened, limits, options.host, options.port, options.drain, None if options.uds is None else Path(options.uds))
+    run(opened, limits, options.host, options.port, None if options.uds is None else Path(options.uds))
 
 
 def _named(given: str) -> tuple[str, str]:

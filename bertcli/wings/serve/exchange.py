@@ -172,10 +172,8 @@ class Exchange:
                 service.metrics.observe("te_request_tokenization_duration", monotonic() - self.begun)
                 return await self._computed(call)
         except TooLarge as error:
-            why = (
-                f"The request takes about {number_of(error.seconds, 'second')}, more than --timeout {limits.timeout:g}"
-            )
-            raise Refusal(422, f"{why} allows: send fewer texts at once.", code="too_many_tokens") from None
+            why = f"The request takes about {number_of(error.seconds, 'second')}, more than {limits.timeout:g}"
+            raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many_tokens") from None
         finally:
             leaving.cancel()
 

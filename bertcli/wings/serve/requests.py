@@ -139,8 +139,8 @@ def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int) -> R:
 
 
 def too_many_texts(count: int, most: int, param: str | None = None) -> Refusal:
-    """The refusal of a request with more texts than `--max-inputs`."""
-    why = f"There are {count:,} texts, more than {most:,} (--max-inputs): send fewer at once."
+    """The refusal of a request with too many texts."""
+    why = f"There are {count:,} texts, more than {most:,}: send fewer at once."
     return Refusal(422, why, param, "too_many")
 
 

@@ -40,10 +40,9 @@ def serve(
     limits: Limits,
     host: str,
     port: int,
-    drain: float,
     uds: Path | None = None,
 ) -> None:
-    """Serve until a signal comes; then answer accepted requests for at most `drain` seconds, and the rest with 503.
+    """Serve until a signal comes; then answer accepted requests in `limits.drain` seconds, and the rest with 503.
 
     uds: the path of a Unix socket, in place of host and port. A second signal ends the process at once, with status
     130. Errors: BertcliError for an address that is not free, damaged weights.
@@ -74,7 +73,8 @@ def serve(
     # Models and modules stay until the end: the garbage collector need not visit them again and again.
     gc.collect()
     gc.freeze()
-    config = configuration(server.app, server.connections, timeout_graceful_shutdown=int(drain) + SECONDS_TO_ANSWER)
+    seconds = int(limits.drain) + SECONDS_TO_ANSWER
+    config = configuration(server.app, server.connections, timeout_graceful_shutdown=seconds)
     running = uvicorn.Server(config)
     # Not in the main thread, where uvicorn would handle the signals, and end the process by them.
     thread = Thread(target=running.run, args=([bound],), name="bertcli_serve")
@@ -84,9 +84,9 @@ def serve(
             os._exit(INTERRUPTED)
         running.should_exit = True
         server.drain()
-        _after(drain, server.abort)
+        _after(limits.drain, server.abort)
         # In case that a client never reads its answer, or a batch takes minutes.
-        _after(drain + SECONDS_TO_END, lambda: os._exit(0))
+        _after(limits.drain + SECONDS_TO_END, lambda: os._exit(0))
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)

@@ -38,8 +38,6 @@ class Limits:
     """The limits of a server: sizes, times, keys, hosts and origins. The command sets the first ones."""
 
     truncation: Literal["auto", "error"] = "auto"
-    max_inputs: int = 2048  # texts of a request
-    timeout: float = 60  # seconds for a request
     api_key: str | None = None
     cors: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()  # names of this server beside localhost, or "*"
@@ -47,6 +45,9 @@ class Limits:
     quiet: bool = False  # no line in the log for every request
     batch_tokens: int = 1536
     # The command has no options for these; tests set them.
+    max_inputs: int = 2048  # texts of a request
+    timeout: float = 60  # seconds for a request
+    drain: float = 30  # seconds to finish accepted requests after SIGTERM
     max_body: int = 8  # MB
     max_queue_tokens: int = 262144
     max_candidates: int = 1000  # entries of an option that is a list: candidates, targets, labels

@@ -70,18 +70,18 @@ def test_evaluate_counts_the_entities_of_gliner(folder: Path, model: Model, tmp_
     rows = [{"tokens": words, "tags": tags} for words, tags in zip(SENTENCES, gold, strict=True)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     renamed = ("--rename-label", "DRINK=drink,PER=person", "--format", "json")
-    result = command("evaluate", data, "-m", folder, "--labels", "drink, person", *renamed)
+    result = command("evaluate", data, "-m", folder, *renamed)
     assert result.status == 0, result.error
     figures = figures_of(result.out)
     assert figures["precision"] == pytest.approx(right / said)
     assert figures["recall"] == pytest.approx(right / true)
     assert figures["f1"] == pytest.approx(2 * right / (said + true))
-    # Without --labels the types of the data are looked for, here the same.
-    by_default = command("evaluate", data, "-m", folder, *renamed)
-    assert figures_of(by_default.out) == figures
-    assert "looking for the types in the data: drink, person" in by_default.err
-    surer = command("evaluate", data, "-m", folder, "--threshold", "0.9999", *renamed)
-    assert figures_of(surer.out)["recall"] < right / true
+    assert "looking for the types in the data: drink, person" in result.err
+    how: dict[str, Any] = {"rename_label": {"DRINK": "drink", "PER": "person"}}
+    named = bertcli.evaluate(data, model, labels=["drink", "person"], **how)
+    assert figures_of(json.dumps(named.record)) == figures
+    surer = bertcli.evaluate(data, model, threshold=0.9999, **how)
+    assert figures_of(json.dumps(surer.record))["recall"] < right / true
 
 
 def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp_path: Path) -> None:
@@ -93,17 +93,18 @@ def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp
     (missed,) = of_model["worst"]
     assert (missed["expected"], missed["found"]) == ("cup of tea (drink)", "none")
     assert {row["label"]: row["f1"] for row in of_model["labels"]} == {"city": 1.0, "drink": 0.0}
-    one_type = command("evaluate", data, "-m", folder, "--labels", "drink")
-    assert "the type 'city' is not one of this model's: drink (--rename-label" in one_type.error
+    with pytest.raises(bertcli.BertcliError, match=r"'city' is not one of this model's: drink \(--rename-label"):
+        bertcli.evaluate(data, bertcli.load(folder), labels=["drink"])
 
 
 def test_evaluate_takes_labels_for_gliner_alone(folder: Path, tmp_path: Path, made: Made) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text(json.dumps({"tokens": ["tea"], "tags": ["O"]}) + "\n", encoding="utf-8")
     own = made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
-    refused = command("evaluate", data, "-m", own, "--labels", "person")
-    assert "has labels of its own: labels and threshold (--labels, --threshold) are for GLiNER models." in refused.error
-    assert "no type to look for: name some (--labels)" in command("evaluate", data, "-m", folder).error
+    with pytest.raises(bertcli.BertcliError, match="has labels of its own: labels and threshold are for GLiNER models"):
+        bertcli.evaluate(data, bertcli.load(own), labels=["person"])
+    assert "no type to look for: name some, in Python (labels=)" in command("evaluate", data, "-m", folder).error
     reviews = tmp_path / "reviews.csv"
     reviews.write_text("text,label\na,pos\n", encoding="utf-8")
-    assert "--labels" in command("evaluate", reviews, "--labels", "person").error
+    with pytest.raises(bertcli.BertcliError, match="labels"):
+        bertcli.evaluate(reviews, bertcli.load("bert-mini-sentiment"), labels=["person"])

@@ -275,7 +275,7 @@ def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_see
     with serving([sentence], Limits(quiet=True, timeout=10)) as running:
         answer = running.ask("/embed", {"inputs": ["tea " * 250] * 100})
     assert (answer.status, answer.body["error_type"]) == (422, "too_many_tokens")
-    assert "seconds, more than --timeout 10 allows: send fewer texts at once." in answer.body["error"]
+    assert "seconds, more than 10: send fewer texts at once." in answer.body["error"]
     assert len(groups) < 20
 
 

@@ -42,7 +42,7 @@ def running() -> Iterator[Running]:
             422,
             "dimensions must be a whole number of at least 1, not 1.5.",
         ),
-        ("/embed", {"inputs": ["a"] * 3}, 422, "There are 3 texts, more than 2 (--max-inputs): send fewer at once."),
+        ("/embed", {"inputs": ["a"] * 3}, 422, "There are 3 texts, more than 2: send fewer at once."),
         (
             "/embed",
             {"inputs": [[1, 2]]},

@@ -27,10 +27,18 @@ import bertcli
 LONG = "the dog ran home and " * 60
 
 
+# The limits have no options.
+WITH_LIMITS = (
+    "from functools import partial; from bertcli.cli import main; from bertcli.wings.serve import service; "
+    "service.Limits = partial(service.Limits, {}); main()"
+)
+
+
 @contextmanager
-def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+def started(*arguments: str, limits: str = "") -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
     """A process that serves at a free port, its address, and the lines it has written on stderr so far."""
-    command = [sys.executable, "-m", "bertcli", "serve", "--port", "0", *arguments]
+    program = ("-c", WITH_LIMITS.format(limits)) if limits else ("-m", "bertcli")
+    command = [sys.executable, *program, "serve", "--port", "0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     lines: list[str] = []
     assert process.stderr
@@ -134,7 +142,7 @@ def test_what_was_accepted_is_answered_at_the_end() -> None:
 
 def test_a_second_signal_ends_it_at_once() -> None:
     with (
-        started("--quiet", "--threads", "1", "--timeout", "900") as (process, url, _),
+        started("--quiet", "--threads", "1", limits="timeout=900") as (process, url, _),
         ThreadPoolExecutor(1) as clients,
     ):
         asked = clients.submit(ask, f"{url}/embed", {"inputs": [LONG] * 1500})
@@ -156,10 +164,13 @@ def test_a_second_signal_ends_it_at_once() -> None:
     ids=["many texts", "one text that costs much", "nothing"],
 )
 def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -> None:
-    """What is not done within --drain is answered in the route's own error shape, and the process is gone soon."""
+    """What is not done in time is answered in the route's own error shape, and the process is gone soon."""
     models = ("-m", "bert-mini-sentence", "-m", "bert-mini-mlm")
-    options = ("--quiet", "--drain", "1", "--timeout", "900", "--threads", "1")
-    with started(*models, *options) as (process, url, lines), ThreadPoolExecutor(1) as clients:
+    options = ("--quiet", "--threads", "1")
+    with (
+        started(*models, *options, limits="drain=1, timeout=900") as (process, url, lines),
+        ThreadPoolExecutor(1) as clients,
+    ):
         asked = clients.submit(ask, url + path, body)
         time.sleep(0.7)
         begun = time.monotonic()

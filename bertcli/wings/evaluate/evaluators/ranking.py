@@ -56,9 +56,7 @@ def ranking_outcome(
         found.append([row.label.gains.get(id, 0) for id, _ in order])
         first.append(order[0][0] if order else "")
     if left_out:
-        note = (
-            "%s: %d documents have their query's id and are left out, as in BEIR and mteb (--identical-ids keeps them)."
-        )
+        note = "%s: %d documents have their query's id and are left out, as in BEIR and mteb."
         logger.info(note, name, left_out)
 
     figures = metrics.ranking(found, [[*some.values()] for some in gains], cutoffs)

@@ -156,9 +156,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     """
     by_spans = "spans" in model.heads
     if not by_spans and (options.labels is not None or options.threshold is not None):
-        raise BertcliError(
-            f"{model.name} has labels of its own: labels and threshold (--labels, --threshold) are for GLiNER models."
-        )
+        raise BertcliError(f"{model.name} has labels of its own: labels and threshold are for GLiNER models.")
     rows = _by_spans(model, data, options) if by_spans else _by_tags(model, data, options)
     right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
     types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
@@ -228,8 +226,8 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
                 in_data.add(names.get(type, type))
         labels = sorted(in_data - {"O"})
         if not labels:
-            raise BertcliError("The data have no entities, so no type to look for: name some (--labels).")
-        logger.info("looking for the types in the data: %s (--labels chooses others).", ", ".join(labels))
+            raise BertcliError("The data have no entities, so no type to look for: name some, in Python (labels=).")
+        logger.info("looking for the types in the data: %s .", ", ".join(labels))
     read = partial(_renamed, types=labels, names=names, form=form)
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
     records = model.tag(data.texts, labels=labels, threshold=options.threshold, **options.window_options)

@@ -107,14 +107,14 @@ def cluster_numbers(names: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.
 
 def _is_table(file: str, options: Evaluate) -> bool:
     """True for a file with named fields; with --task tag, a .tsv file has CoNLL's columns."""
-    return takes_columns([file], "txt") and not (options.task == "tag" and ending_of(file) == ".tsv")
+    return takes_columns([file]) and not (options.task == "tag" and ending_of(file) == ".tsv")
 
 
 def _check_columns(file: str, options: Evaluate) -> None:
     """Errors: BertcliError for options about the columns of a .csv or .tsv file where the data are no such table."""
     given = [name for name in ("no_header", "delimiter") if getattr(options, name) not in (None, False)]
     is_folder = os.path.isdir(file)
-    if given and (is_folder or not are_separated([file], "txt") or not _is_table(file, options)):
+    if given and (is_folder or not are_separated([file]) or not _is_table(file, options)):
         option = given[0].replace("_", "-")
         raise BertcliError(f"--{option} is for the columns of a .csv or .tsv file, and {file} has none: leave it out.")
 

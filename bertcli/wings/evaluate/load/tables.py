@@ -318,7 +318,7 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
     raise BertcliError(
         f"{file} does {what}: name them with --column, "
         f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
-        f"{header_hint(names, columns) if are_separated([file], 'txt') else ''}"
+        f"{header_hint(names, columns) if are_separated([file]) else ''}"
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from bertcli.errors import BertcliError
-from bertcli.tasks.options import option
+from bertcli.tasks.options import for_python, option
 from bertcli.wings.interpret.options import TargetOptions
 from bertcli.wings.interpret.registry import ViewSpec, sample_for
 
@@ -14,6 +14,7 @@ class PatchPairsOptions(TargetOptions):
     """What is patched, and where the result is read: for one pair of texts, and for many."""
 
     _: KW_ONLY
+    max_length: int | None = for_python(None, "Cut texts to N tokens. (default: the model's own limit)")
     text_pair: str | None = option(None, "TEXT", "A second text to pair with both texts.", panel="Input")
     of: Literal["layers", "attention", "feed-forward", "heads"] = option(
         "layers", "KIND", "What is patched: layers (default), attention, feed-forward or heads."

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import Pairs
-from bertcli.tasks.options import ReadOptions, option
+from bertcli.tasks.options import ReadOptions, for_python, option
 from bertcli.wings.interpret.registry import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
@@ -60,7 +60,7 @@ class ProbeOptions(ReadOptions):
         "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "
         "and cls where the model specifies none)",
     )  # fmt: skip
-    normalize: bool = option(False, "", "Scale each text's vector to length 1 before the classifier reads it.")
+    normalize: bool = for_python(False, "Scale each text's vector to length 1 before the classifier reads it.")
     save: str | None = option(
         None,
         "FILE",
