@@ -115,8 +115,8 @@ def compare(found: Any, expected: Any, form: str) -> None:
 
 
 def test_every_input_is_tested_in_every_command_that_has_it() -> None:
-    # probe reads labelled texts (test_probe), search passages of files (test_search_files).
-    assert DOORS.keys() == commands_with("--input") - {"probe", "search"}
+    # probe reads labelled texts (test_probe), patch pairs (test_patch), search passages of files (test_search_files).
+    assert DOORS.keys() == commands_with("--input") - {"probe", "patch", "search"}
     assert {form.removesuffix(".gz") for form in FORMS} == {*endings_with("texts")}
 
 
