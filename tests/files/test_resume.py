@@ -475,27 +475,35 @@ def test_another_number_of_threads_is_another_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [("encode", "tea", "-o", "v.npy"), ("encode", "tea", "-o", "v.jsonl"), ("params", "-o", "p.json"),
-     ("export", "-o", "graph.onnx"), ("export", "-o", "folder")],
+     ("search", "tea", "-i", "notes.txt", "--index", "notes.index", "-o", "hits.jsonl"), ("export", "-o", "graph.onnx"), ("export", "-o", "folder")],
     ids=" ".join,
 )  # fmt: skip
-def test_a_result_is_on_the_disk_before_it_has_its_name(
+def test_a_result_is_on_the_disk_before_it_has_its_name_and_its_name_at_the_end(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a power cut could leave an empty file under it."""
+    """Else a power cut could leave an empty file under it, or none although the command said that it was written."""
     monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("A pot of tea.\n")
     synced, named, fsync, replace = set(), [], os.fsync, os.replace
+    renamed_in: dict[int, str] = {}  # folders that are not synced since
 
     def noted_sync(number: int) -> None:
         synced.add(os.fstat(number).st_ino)
+        renamed_in.pop(os.fstat(number).st_ino, None)
         fsync(number)
 
     def noted_replace(source: str | Path, target: str | Path) -> None:
-        if Path(target).resolve().is_relative_to(tmp_path):
-            named.append(Path(target).name)
+        whole = Path(target).resolve()
+        if whole.is_relative_to(tmp_path):
+            named.append(whole.name)
             assert Path(source).stat().st_ino in synced, target
+            renamed_in[whole.parent.stat().st_ino] = whole.name
         replace(source, target)
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "replace", noted_replace)
     assert bertcli(*words, "-m", "bert-mini-sentence").status == 0
-    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {*named}
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {*named, "notes.txt"}
+    # Segments are in a folder that is gone.
+    left = {path.stat().st_ino for path in (tmp_path, *tmp_path.rglob("*"))}
+    assert {number: name for number, name in renamed_in.items() if number in left} == {}

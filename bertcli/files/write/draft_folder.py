@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from filelock import FileLock, Timeout
 
 from bertcli.files.write.atomic import writing
+from bertcli.platforms import sync_folder
 
 # A temporary folder beside what is written, and the file in it that is locked while its process lives.
 DRAFT, LOCK = ".bertcli.", ".lock"
@@ -35,6 +36,8 @@ def draft_folder(folder: Path, what: str) -> Iterator[Path]:
                 destination = folder / file_in_draft.relative_to(draft)
                 destination.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(file_in_draft, destination)
+            for place in {(folder / path.relative_to(draft)).parent for path in files}:
+                sync_folder(place)
 
 
 def _remove_left(folder: Path) -> None:
