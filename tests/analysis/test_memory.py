@@ -61,6 +61,14 @@ def test_memory_of_attention_is_what_is_allocated(name: str, batch: int) -> None
     assert estimated.ours.activations == pytest.approx(allocated(model, batch, 512), rel=0.15)
 
 
+def test_memory_of_scores_by_distance_is_that_of_the_distances_that_occur() -> None:
+    """DeBERTa's table has 1,024 of them, and a text of 64 tokens 127: with all the pass would need twice as much."""
+    model = bertcli.variant("deberta-base", weights=0, heads="none", sizes={"num_hidden_layers": 2, "vocab_size": 400})
+    estimated = bertcli.params(model, batch_size=8, seq_len=64).memory
+    assert estimated is not None
+    assert estimated.ours.activations == pytest.approx(allocated(model, 8, 64), rel=0.25)
+
+
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2)])
 @pytest.mark.parametrize("name", ["tiny", "albert-base", "modernbert-base", "t5-small"])
 def test_memory_counts_weights_that_are_shared_once(name: str, dtype: Any, size: int) -> None:

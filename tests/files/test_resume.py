@@ -475,7 +475,8 @@ def test_another_number_of_threads_is_another_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [("encode", "tea", "-o", "v.npy"), ("encode", "tea", "-o", "v.jsonl"), ("params", "-o", "p.json"),
-     ("search", "tea", "-i", "notes.txt", "--index", "notes.index", "-o", "hits.jsonl"), ("export", "-o", "graph.onnx"), ("export", "-o", "folder")],
+     ("search", "tea", "-i", "notes.txt", "--index", "notes.index", "-o", "hits.jsonl"),
+     ("export", "-o", "graph.onnx"), ("export", "-o", "folder")],
     ids=" ".join,
 )  # fmt: skip
 def test_a_result_is_on_the_disk_before_it_has_its_name_and_its_name_at_the_end(

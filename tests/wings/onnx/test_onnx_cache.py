@@ -76,6 +76,25 @@ def test_onnx_cache_makes_a_damaged_graph_again(folder: Path, caplog: pytest.Log
     assert (folder / "key" / "model.onnx_data").read_bytes() == b"1234"
 
 
+def test_onnx_cache_has_a_graph_on_the_disk_before_it_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[int] = set()
+    moved: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def noted_sync(number: int) -> None:
+        synced.add(os.fstat(number).st_ino)
+        fsync(number)
+
+    def noted_rename(source: Path, target: Path) -> None:
+        moved.extend(path.name for path in source.iterdir() if path.stat().st_ino in synced)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    open_cached("model", "key", Made(), "cpu")
+    assert sorted(moved) == ["digests.json", "model.onnx"]
+
+
 def test_onnx_cache_serves_several_at_once(folder: Path) -> None:
     make = Made(seconds=0.05)
     with ThreadPoolExecutor(8) as pool:
