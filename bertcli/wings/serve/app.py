@@ -168,13 +168,13 @@ class Server(Service):
     async def _posted(self, exchange: Exchange, route: Route) -> Answer:
         """Read the body of a POST, and call its route."""
         chunks = await self._body(exchange)
-        long = sum(map(len, chunks)) > LONG_BODY
-        body = await exchange.in_thread(lambda: parse_json(joined(chunks)), unless=not long)
+        short = sum(map(len, chunks)) <= LONG_BODY
+        body = await exchange.in_thread(lambda: parse_json(joined(chunks)), unless=short)
         exchange.body = {**body, **exchange.request.path_params}
         exchange.keep(body, exchange.body)
         # Only `exchange` holds it now: it frees it in another thread.
         del body
-        return await exchange.answer(route, exchange.body, in_thread=long)
+        return await exchange.answer(route, exchange.body, short=short)
 
     async def _body(self, exchange: Exchange) -> list[bytes]:
         """Read the bytes of a request's body, in chunks. Errors: Refusal."""

@@ -81,11 +81,11 @@ class Exchange:
         """The number of tokens computed, with OpenAI's names."""
         return {"prompt_tokens": self.tokens, "total_tokens": self.tokens}
 
-    async def answer(self, route: Route, body: dict[str, Any], *, in_thread: bool = False) -> Answer:
-        """Call a route's function with a request's body. Errors: Refusal."""
+    async def answer(self, route: Route, body: dict[str, Any], *, short: bool = True) -> Answer:
+        """Call a route's function with a request's body, read in a thread unless it is short. Errors: Refusal."""
         assert route.request is not None
         most = self.service.limits.max_inputs
-        request = await self.in_thread(validate, route.request, body, most, unless=not in_thread)
+        request = await self.in_thread(validate, route.request, body, most, unless=short)
         self.keep(request)
         self.served, self.use = self.service.choose(route.uses, request.model)
         return await route.answer(self, request)
@@ -147,9 +147,12 @@ class Exchange:
         options.setdefault("max_length", None if length == -1 else length)
         given = {name: value for name, value in options.items() if value is not None}
         is_short = self._check_sizes(texts, given)
-        may_cut = limits.truncation == "auto" if request.truncate is None else request.truncate
         if length is not None:
             may_cut = True
+        elif request.truncate is not None:
+            may_cut = request.truncate
+        else:
+            may_cut = limits.truncation == "auto"
         estimate = self._estimate(task, texts) + sum(map(len, ids or ()))
         self._admit(estimate)
 
