@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
@@ -49,9 +50,7 @@ class Models(ModelOptions):
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
         "(default: BERTCLI_MODEL, or a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
-    classifier: list[str] | None = option(
-        None, "FILE", "A classifier made by bertcli probe --save, for the model that it was made for; may be repeated.",
-    )  # fmt: skip
+    classifier: list[str] | None = classifiers_option()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,8 +139,6 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         fitting = found.needs(found.options()).fitting if found else "one that was made for it"
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     sample = SAMPLES.get(task, MASKED_SAMPLE)
-    from bertcli.wings.evaluate.several import Classifiers
-
     classifiers = Classifiers(models.classifier or ())
     opened: list[str] = []
     for name in names:

@@ -1,9 +1,8 @@
-"""`bertcli.evaluate`, and classifiers of one's own among several models, each on the model that it was made for."""
+"""`bertcli.evaluate`: models on labelled texts, from Python."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from bertcli.classifier import digest_of, read_classifier
 from bertcli.errors import BertcliError, quoted
 from bertcli.model import Model, load
 from bertcli.tasks.options import takes
@@ -38,31 +37,3 @@ def evaluate(data: str | Path, models: Given | Iterable[Given], options: Evaluat
     if options.at_least is not None:
         check_bound(evaluation.record, *options.at_least)
     return evaluation
-
-
-class Classifiers:
-    """Classifiers in files, each for the first model that it was made for."""
-
-    def __init__(self, files: Sequence[str]) -> None:
-        self._left = [read_classifier(file) for file in files]
-
-    def put_on(self, model: Model) -> Model:
-        """The model with the first classifier left that was made for it; unchanged if there is none."""
-        if not self._left:
-            return model
-        digest = digest_of(model.network, model.tokenizer)
-        for classifier in self._left:
-            if classifier.digest == digest:
-                self._left.remove(classifier)
-                return model.with_classifier(classifier)
-        return model
-
-    def check_all_used(self, names: Sequence[str]) -> None:
-        """Errors: BertcliError naming a classifier that was made for none of the models."""
-        for classifier in self._left:
-            others = "has" if len(names) == 1 else "have"
-            raise BertcliError(
-                f"{classifier.file} was made for {quoted(classifier.model)}, and {', '.join(names)} {others} other "
-                "weights or another tokenizer: give that model (-m), or make a classifier for this one (bertcli probe "
-                "--save)."
-            )

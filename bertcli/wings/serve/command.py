@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bertcli.cli.classifier import ClassifiedModelOptions, classifier_option, refuse_several
+from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.job import open_as
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, models_given, wrong
 from bertcli.errors import BertcliError
@@ -29,7 +29,7 @@ class ServedModels(ModelOptions):
         "what clients call it; repeat for more. "
         "(default: BERTCLI_MODEL, or the bundled sentence model)", "-m", "--model",
     )  # fmt: skip
-    classifier: str | None = classifier_option()
+    classifier: list[str] | None = classifiers_option()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +101,7 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
     given_models = models_given(models.model)
-    refuse_several(given_models, models.classifier)
+    classifiers = Classifiers(models.classifier or ())
     from bertcli.engine.threads import thread_count
     from bertcli.tasks.running.batches import BATCH_TOKENS
     from bertcli.wings.serve.run import serve as run
@@ -115,12 +115,9 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
             raise wrong("--model", f"two models are called {public}: name one of them, as in -m NAME=FOLDER.")
     several = len(named) > 1
     for public, name in named:
-        one = replace(
-            ClassifiedModelOptions(),
-            model=name if given_models else None,
-            classifier=models.classifier,
-        )
-        opened.append(Served(_opened(one, engine, several), public))
+        one = ModelOptions(model=name if given_models else None)
+        opened.append(Served(classifiers.put_on(_opened(one, engine, several)), public))
+    classifiers.check_all_used([served.name for served in opened])
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(
@@ -147,7 +144,7 @@ def _named(given: str) -> tuple[str, str]:
     return "+".join(Path(part).absolute().name if Path(part).exists() else part for part in parts), given
 
 
-def _opened(options: ClassifiedModelOptions, engine: ServedEngine, several: bool) -> "Model":
+def _opened(options: ModelOptions, engine: ServedEngine, several: bool) -> "Model":
     """Open a model with the engine that is named, else with ONNX Runtime where it is installed and takes the model.
 
     several: begin each note with the model's name. Errors: BertcliError.

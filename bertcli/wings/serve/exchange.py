@@ -42,6 +42,8 @@ TELLING_SHARE = 0.05
 FEW_TOKENS = 1024
 # Characters that take about as long to tokenize, whatever a text is cut to.
 FEW_CHARACTERS = 4096
+# Of a vector, in float32.
+BYTES_OF_A_NUMBER = 4
 # Options that are lists, also as a text with commas.
 LISTS = ("candidates", "targets", "choices", "labels")
 
@@ -70,6 +72,7 @@ class Exchange:
     texts: int = 0
     tokens: int = 0
     predictions: int = 0
+    vector_bytes: int = 0  # of the token vectors that a ranking by late interaction holds
     bytes_held: int = 0  # of the body
     begun: float = field(default_factory=monotonic)
     over: bool = False
@@ -291,15 +294,27 @@ class Exchange:
         """
         costs = [*map(task.cost, items)]
         self._check_tokens(before + sum(costs))
-        self.count_predictions(sum(map(task.predictions, items)))
+        if self.use == "late":
+            # A ranking by late interaction has token vectors in memory, but not in its answer.
+            self._count_vectors(task, items)
+        else:
+            self.count_predictions(sum(map(task.predictions, items)))
         return costs
+
+    def _count_vectors(self, task: Any, items: Sequence[Item]) -> None:
+        """Count the memory of the items' token vectors. Errors: Refusal for more than a request may have."""
+        tokens = sum(len(item.tokens.ids) for item in items)
+        self.vector_bytes += tokens * task.width * BYTES_OF_A_NUMBER
+        most = self.service.limits.max_vector_bytes
+        if self.vector_bytes > most:
+            why = f"The token vectors would take {self.vector_bytes:,} bytes, more than {most:,}"
+            raise Refusal(422, f"{why}: send fewer or shorter documents.", code="too_many_predictions")
 
     def count_predictions(self, count: int) -> None:
         """Count predictions of the answer. Errors: Refusal for more than it may have."""
         self.predictions += count
         most = self.service.limits.max_predictions
-        # A ranking by late interaction has token vectors, but not in its answer.
-        if self.predictions > most and self.use != "late":
+        if self.predictions > most:
             why = f"The answer would have at least {self.predictions:,} predictions, more than {most:,}"
             raise Refusal(422, f"{why}: ask for fewer.", code="too_many_predictions")
 

@@ -9,7 +9,7 @@ from bertcli.files.texts import Text
 from bertcli.ranking import best_first
 from bertcli.tasks.compute.rank import LOGIT
 from bertcli.tasks.parts.scores import sigmoid
-from bertcli.tasks.running.batches import Numbers
+from bertcli.tasks.running.batches import Numbers, check_wanted
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.embedding import prompt_of
 from bertcli.wings.serve.exchange import Exchange
@@ -112,11 +112,13 @@ class RankingRequest(TruncatingRequest):
         )
 
         def compare() -> Numbers:
-            if late:
-                return np.array([_late_cosine(query, row) for row in rows])
-            return np.array([row.astype(np.float64) @ query for row in rows])
+            compared = []
+            for row in rows:
+                check_wanted()
+                compared.append(_late_cosine(query, row) if late else float(row.astype(np.float64) @ query))
+            return np.array(compared)
 
-        return await exchange.in_thread(compare)
+        return await exchange.while_wanted(compare)
 
 
 def _late_cosine(query: Array, document: Array) -> float:

@@ -53,6 +53,7 @@ class Limits:
     max_candidates: int = 1000  # entries of an option that is a list: candidates, targets, labels
     max_predictions: int = 100_000  # of a request
     max_request_tokens: int = 1_048_576
+    max_vector_bytes: int = 256 << 20  # of token vectors that a ranking by late interaction holds
 
 
 class Held:

@@ -402,10 +402,21 @@ def test_the_table_is_printed_though_the_file_cannot_be_written(
     assert "No space left" in left.err
 
 
-def test_a_served_classifier_is_for_one_model(mini: Path) -> None:
-    left = bertcli("serve", "-m", HELD_MODEL, "-m", HELD_MODEL, "--classifier", mini)
-    assert left.status == 2
-    assert "a classifier is for one model" in left.err
+def test_serve_puts_each_classifier_on_the_model_that_it_was_made_for(
+    mini: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Any] = []
+    monkeypatch.setattr("bertcli.wings.serve.run.serve", lambda models, *rest: served.append(models))
+    other = "bert-mini-sentence"
+    for models in ((HELD_MODEL, other), (other, HELD_MODEL)):
+        left = bertcli("serve", "-m", models[0], "-m", models[1], "--classifier", mini)
+        assert left.status == 0, left.err
+        with_classifier = [one.name for one in served.pop() if one.model.classifier is not None]
+        assert with_classifier == [HELD_MODEL]
+    refused = bertcli("serve", "-m", other, "--classifier", mini)
+    assert refused.status == 1
+    assert f"was made for '{HELD_MODEL}', and {other} has other weights" in refused.err
+    assert served == []
 
 
 def test_evaluate_puts_each_classifier_on_the_model_that_it_was_made_for(mini: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from conftest import Made
 from helpers.gliner import write_gliner
+from helpers.late_folders import write_late
 from helpers.served import Running, serving
 from helpers.terminal import bertcli as run
 from reference import task_cases as cases
@@ -223,7 +224,10 @@ def several(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         made(**cases.READER),
     ]
     names.append(write_gliner(tmp_path_factory.mktemp("several") / "gliner"))
-    limits = Limits(quiet=True, max_candidates=10, max_predictions=500, max_request_tokens=20_000)
+    names.append(write_late(tmp_path_factory.mktemp("several") / "late", "modules fixed"))
+    limits = Limits(
+        quiet=True, max_candidates=10, max_predictions=500, max_request_tokens=20_000, max_vector_bytes=10_000
+    )
     with serving([bertcli.load(name) for name in names], limits) as server:
         yield server
 
@@ -265,6 +269,9 @@ EXPENSIVE = {
     }, "", "20,000"),
     "long labels": ("/tag", {"inputs": "tea", "model": "gliner", "parameters": {"labels": ["a " * 200_000]}}, "400,000",
         "250,000"),
+    "vectors of documents' tokens": ("/rerank", {
+        "query": "tea", "texts": ["the dog ran home " * 3] * 40, "model": "late",
+    }, "", "10,000"),
     "vectors of tokens": ("/embed_all", {"inputs": ["the dog ran home " * 80]}, "768", "500"),
 }  # fmt: skip
 
