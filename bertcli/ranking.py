@@ -15,9 +15,10 @@ def best_first(scores: NDArray[Any], count: int | None = None) -> NDArray[np.int
     """
     order = np.argsort(-scores, kind="stable")
     falling, rounding = -scores[order], ROUNDING * np.abs(scores).max(initial=0)
+    last = len(order) if count is None else count
     end = 0
     for begin in np.flatnonzero(np.diff(falling) <= rounding).tolist():
-        if end <= begin < (len(order) if count is None else count):
+        if end <= begin < last:
             end = int(np.searchsorted(falling, falling[begin] + rounding, side="right"))
             order[begin:end].sort()
     return order[:count]

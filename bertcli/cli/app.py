@@ -212,7 +212,10 @@ class CheckedCommand(TyperCommand):
         given: list[str] = []
         for parameter in self.params:
             value = values.get(str(parameter.name)) if parameter.param_type_name == "argument" else None
-            given += [] if value is None else [value] if isinstance(value, str) else value
+            if isinstance(value, str):
+                given.append(value)
+            elif value is not None:
+                given += value
         return given
 
     def _refuse_extra(self, ctx: typer.Context, first: str, options: set[str]) -> None:

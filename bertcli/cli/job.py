@@ -205,9 +205,9 @@ class CommandRun(Generic[W]):
 
     @contextmanager
     def counted(self, blocks: Generator[B, None, None], streams: bool = False) -> Iterator[Iterator[B]]:
-        """`with run.counted(…) as blocks:` — the same blocks; a progress bar counts their texts if a terminal is free.
+        """`with run.counted(…) as blocks:` — pass blocks through, with a progress bar if standard error is a terminal.
 
-        streams: each result is printed at once.
+        streams: each result is printed as soon as it is there; on a terminal there is then no bar.
 
         After an error the blocks are closed here rather than by Python's garbage collection, during which a Ctrl-C
         would be lost.
@@ -223,8 +223,13 @@ class CommandRun(Generic[W]):
 
             def reached(block: B) -> tuple[int, float | None]:
                 done = block.progress.texts + (block.underway if isinstance(block, Records) else 0)
-                share = done / count if count else self.texts.share_read()  # of what is read, some is computed later
-                return done, share if count or share is None else share * done / max(done, self.texts.read)
+                if count:
+                    return done, done / count
+                share_read = self.texts.share_read()
+                if share_read is None:
+                    return done, None
+                # Of what is read, some is computed later.
+                return done, share_read * done / max(done, self.texts.read)
 
             with closing(progress(blocks, self.command, reached)) as counted:
                 yield counted

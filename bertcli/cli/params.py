@@ -66,10 +66,8 @@ class AnalyzedOptions:
 def analyzed_model(options: ModelOptions, analyzed: AnalyzedOptions, seed: int | None = None) -> "LoadedModel":
     """The model of the options: a checkpoint, variant or configuration, by default the bundled sample.
 
+    A variant or a configuration has no weights, or random ones of a `seed`, and takes precedence over BERTCLI_MODEL.
     Errors: typer.BadParameter for wrong usage.
-
-    With a `seed` a variant or a configuration has random weights. A
-    variant or a configuration takes precedence over a model named in the environment.
     """
     from bertcli.loaded_model import LoadedModel
 

@@ -43,7 +43,8 @@ def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: in
     read = stored.blocks if how == "cosine" else stored.scaled
     for block in read(max(1, NUMBERS // max(1, width))):
         binary, length = block.dtype == np.uint8, block.shape[1]
-        if length != stored_width(width, "binary" if binary else "float32"):
+        wanted = stored_width(width, "binary") if binary else width
+        if length != wanted:
             size = f"{8 * length} bits" if binary else f"{length} numbers"
             raise BertcliError(
                 f"{stored.file} has vectors of {size}, but this model gives {width}: use the model and the settings "

@@ -128,7 +128,7 @@ def _alpha(value: Any, config: JsonSettings) -> float:
 
 
 def _architectures(config: JsonSettings) -> tuple[str, ...]:
-    """Find the class that the adapter is for: task_type has the end of its name, or auto_mapping the whole."""
+    """Find the class that the adapter was made for: the end of its name by task_type, else its name in auto_mapping."""
     mapping = config.get("auto_mapping")
     named = mapping.get("base_model_class") if isinstance(mapping, dict) else None
     class_name = TASKS.get(str(config.get("task_type"))) or named

@@ -82,9 +82,9 @@ def _find_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Compa
 def _find_base(folder: Folder, model: str, find: Find) -> Companions:
     """Find the base of the adapter in a folder, which its settings name.
 
-    For a task's adapter inside a model's folder the base is that model. An adapter that was saved with
-    sentence-transformers keeps its own modules; otherwise the base's folder has the adapter. Errors: BertcliError for
-    a base that cannot be found, or is an adapter.
+    A task's adapter that lies inside a model's folder has that model as its base. If sentence-transformers saved the
+    adapter, its folder has modules.json, and its modules are taken; else those of the base. Errors: BertcliError for a
+    base that cannot be found, or is an adapter.
     """
     around = _model_around(folder)
     if around is not None:

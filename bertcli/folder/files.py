@@ -75,7 +75,9 @@ class JsonSettings(dict[str, Any]):
     def words(self, key: str, default: list[str]) -> list[str]:
         """Read a setting that is a text, a list of texts, or absent."""
         value = self.get(key)
-        words = [value] if isinstance(value, str) else default if value is None else value
+        words = default if value is None else value
+        if isinstance(words, str):
+            words = [words]
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise self.refused(key, ", which are not words")
         return words

@@ -38,10 +38,11 @@ def find_model(
     adapter: str | Path | None = None,
     prompt_name: str | None = None,
 ) -> Folder:
-    """Find the folder of a model. If it is an adapter, find its base too; `adapter` is one to apply to the model.
+    """Find the folder of a model, and of an adapter also that of its base.
 
     model: as in `find_folder`, or BASE+ADAPTER.
-    prompt_name: where no adapter is given, chooses the task's of jina-embeddings-v5 ("retrieval.query").
+    adapter: an adapter to apply to the model.
+    prompt_name: its task chooses one of the adapters of jina-embeddings-v5 ("retrieval.query"), if none is given.
     Other arguments are those of `find_folder`; errors are its own, and those of `find_companions`.
     """
     options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}

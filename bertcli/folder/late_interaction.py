@@ -40,7 +40,7 @@ class LateInteraction(NamedTuple):
     """Settings for queries and documents. `mean`: divide scores by the number of the query's tokens.
 
     `markers` begin prompts ("[Q] "). Each was a single token in training, so the tokenizer must not split it.
-    `is_stated`: false if no file has these settings, so that they are ColBERT's. `note`: what a ranking says of them.
+    `is_stated`: false if no file has these settings; they are then ColBERT's. `note`: what a ranking says of them.
     """
 
     query: Role

@@ -43,8 +43,8 @@ def read_router(folder: Folder) -> JsonSettings | None:
 def read_entries(folder: Folder, router: JsonSettings | None, tasks: Sequence[str]) -> list[Any]:
     """Read the list in modules.json, whose entries `module_of` checks; empty without that file.
 
-    For a Router these are the modules of its route for documents; for model2vec they are made from its config.json, and
-    for jina-embeddings-v5, which has adapters for `tasks`, from what its own code does: it lists a single module.
+    For a Router these are the modules of its route for documents. For model2vec they are made from its config.json. For
+    jina-embeddings-v5, which has adapters for `tasks` and lists a single module, they are those that its code applies.
     """
     if not folder.has(MODULES_FILE):
         config = folder.optional("config.json")
@@ -85,7 +85,7 @@ def type_of(entry: Any) -> str:
 
 
 def module_of(entry: Any, file: Path) -> ModuleEntry:
-    """Check an entry of modules.json. Errors: BertcliError for a module that bertcli does not run, or another path."""
+    """Check an entry of modules.json. Errors: BertcliError for a module that bertcli does not run, or a bad path."""
     named, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
     if not isinstance(named, str) or not isinstance(path, str):
         raise BertcliError(

@@ -28,8 +28,8 @@ class Prompts(NamedTuple):
 def read_prompts(config: JsonSettings, tasks: Iterable[str] = ()) -> Prompts:
     """Read the prompts. Errors: BertcliError for prompts that are not texts, or a default that does not exist.
 
-    tasks: those of a model with an adapter for each. Each prompt is there with every task, too ("retrieval.query"), and
-    a task's name alone stands for the default prompt. Names in the file stay what they are.
+    tasks: those of a model with an adapter for each. Then every prompt also has a name with each task before it
+    ("retrieval.query"), and the name of a task alone stands for the default prompt. A name in the file comes first.
     """
     file = config.file
     prompts, name = config.get("prompts") or {}, config.get("default_prompt_name")

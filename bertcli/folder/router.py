@@ -55,8 +55,11 @@ def missing_tables(layout: Layout) -> list[str]:
     names = []
     for at in tables(layout).values():
         by_piece = weights_by_piece(at)
-        lacks_weights = weights_file(at) is None and by_piece is None
-        needed = ["config.json", *([SINGLE_FILE] if lacks_weights else [by_piece] if by_piece else [])]
+        needed = ["config.json"]
+        if by_piece is not None:
+            needed.append(by_piece)
+        elif weights_file(at) is None:
+            needed.append(SINGLE_FILE)
         names += [f"{at.path.name}/{name}" for name in needed if not at.file(name).is_file()]
     return names
 

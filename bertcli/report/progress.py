@@ -63,6 +63,7 @@ def counted(items: Iterable[T], task: str, unit: str, total: int | None) -> Iter
 
     def reached(_: T) -> tuple[int, float | None]:
         number = next(numbers)
-        return number, number / total if total else None
+        share = number / total if total else None
+        return number, share
 
     return progress(items, task, reached, unit)

@@ -36,10 +36,12 @@ def option(
 ) -> Any:
     """Declare a field as an option, --like-the-field on the command line unless `names` are given.
 
-    `metavar` stands for its value in the help, and is "" for a switch. `panel` is the box of the help that shows it, by
-    default that of the command's own options. `least`: the smallest number allowed. `read` makes the value of the
-    command line's text, where that is more than a word or a number; it raises ValueError for wrong usage. `settings`
-    are further ones of the command line.
+    metavar    stands for the value in the help; "" for a switch
+    panel      the heading in the help under which the option stands; None: that of the command's own options
+    least      the smallest number allowed
+    read       makes the value from the text on the command line, if it is not a word or a number. It raises ValueError
+               for wrong usage
+    settings   further settings of Typer
     """
     settings |= {"metavar": metavar, "help": help, "rich_help_panel": panel}
     return field(default=default, metadata={"names": names, "least": least, "read": read, "settings": settings})

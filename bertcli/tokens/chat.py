@@ -84,8 +84,10 @@ class ChatTemplate(NamedTuple):
         first, second = (document, query) if self.document_first else (query, document)
         whole = self.before + first + self.between + second + self.after
         start, end = len(self.before), len(whole) - len(self.after)
-        spans = TextSpan(start, start + len(first)), TextSpan(end - len(second), end)
-        return whole, spans[::-1] if self.document_first else spans
+        of_first, of_second = TextSpan(start, start + len(first)), TextSpan(end - len(second), end)
+        if self.document_first:
+            return whole, (of_second, of_first)
+        return whole, (of_first, of_second)
 
     def ending(self, tokenize: Callable[[list[str]], list[Side]]) -> list[int]:
         """Find the tokens that every pair ends with, as sentence-transformers does: the common end of two samples."""

@@ -144,7 +144,9 @@ def _set(backend: Backend, name: str, values: Mapping[str, bool]) -> list[str]:
         if not hasattr(component, key):
             continue
         current = getattr(component, key)
-        if (lowercase if current is None else current) != value:
+        if current is None:
+            current = lowercase
+        if current != value:
             changes.append(f"{key} {str(value).lower()}")
         setattr(component, key, value)
     setattr(backend, name, component)

@@ -21,7 +21,8 @@ def append_tokens(backend: Backend, settings: Settings, special: Mapping[str, st
     """
     for id, token in sorted(settings.added.items()):
         next_id = backend.get_vocab_size()
-        if backend.token_to_id(token.content) != (None if id == next_id else id):
+        allowed = None if id == next_id else id
+        if backend.token_to_id(token.content) != allowed:
             raise BertcliError(
                 f"{folder} gives the added token {quoted(token.content)} the id {id}, which is neither its own in the "
                 f"vocabulary nor the next one, {next_id}: use another model."

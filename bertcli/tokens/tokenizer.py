@@ -421,7 +421,8 @@ class Tokenizer:
             if len(side) == 1:
                 with library_errors("The tokenizer cannot put its special tokens around a text", AT_OPENING):
                     result = self._backend.encode(word, word if paired else None)
-                if sorted(side for side in result.sequence_ids if side is not None) != ([0, 1] if paired else [0]):
+                sides = sorted(side for side in result.sequence_ids if side is not None)
+                if sides != [0, 1][: 1 + paired]:
                     raise BertcliError("The tokenizer's template omits a text, or has it twice: use another model.")
                 segments = result.type_ids if self._has_segments else [0] * len(result)
                 return tuple(map(TemplateToken, result.sequence_ids, result.ids, segments))

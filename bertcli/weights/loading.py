@@ -240,8 +240,8 @@ class _Loader:
     def _stored_apart(self, path: str, tied: str) -> bool:
         """True if config.json calls two parameters tied but the file holds different values for the second.
 
-        The stored values are then used, as in transformers 5. Identical copies are read whole, others hardly beyond the
-        first rows.
+        The stored values are then used, as in transformers 5. To tell, both tensors are read up to the first rows that
+        differ; copies, which are equal, are read whole.
         """
         names, tied_names = (self._find(self._tensor_slice(parameter).name) for parameter in (path, tied))
         if not names or not tied_names:

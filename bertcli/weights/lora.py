@@ -66,7 +66,10 @@ class Adapter:
     def in_place(
         self, stored: Mapping[str, StoredTensor], family: Family, other_names: Mapping[str, str]
     ) -> dict[str, StoredTensor]:
-        """Replace tensors of the base by the adapter's whole ones of the same name, or of an older or prefixed name."""
+        """Replace tensors of the base by those that the adapter has whole.
+
+        Either file may call a tensor by an older name, and put the family's prefix before it.
+        """
         result, prefix = dict(stored), family.prefix_in(stored)
         for name, tensor in self.whole.items():
             bare = family.bare_name(name)
@@ -88,7 +91,7 @@ class Adapter:
     def heads(self, heads: tuple[str, ...], family: Family, named: tuple[str, ...]) -> tuple[str, ...]:
         """Keep the heads of the adapter's class: the base's other heads were not trained with it.
 
-        A head whose last layer the adapter has counts; if its first layer is missing, loading reports that later.
+        An adapter has a head if it has the head's last layer; where its first layer is missing, loading says so.
         """
         if not self.architectures:
             return heads

@@ -3,8 +3,8 @@
     p_start = softmax(start logits), p_end = softmax(end logits), each over [CLS] and the context's tokens in a window
     score(i, j) = p_start[i] · p_end[j] for i ≤ j < i + longest
 
-Equal to the question-answering pipeline of transformers 4.57, the last one, except that it fills up with spans of score
-0 that are none (their end lies before their start) where a context has too few.
+Equal to the last question-answering pipeline of transformers (4.57), but for one thing: where a context has fewer
+answers than were asked for, the pipeline fills up with spans of score 0 whose end lies before their start.
 """
 
 from collections.abc import Iterator, Sequence

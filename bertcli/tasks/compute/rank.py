@@ -39,7 +39,7 @@ LOGIT = "logit"  # what records are ordered by, in no result: near 1 unequal sco
 
 
 def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Texts:
-    """Make the pairs to rank: a query with each document; or one query for each document, equal ones adjacent.
+    """Make the pairs to rank: one query with every document, or a query for each document; equal queries are adjacent.
 
     Documents are ranked among those of the same query. Errors: BertcliError for no documents.
     """
@@ -143,7 +143,7 @@ class RankTask(RecordTask):
     def reorder_results(
         self, computed: Generator[Records, None, None], start: Progress
     ) -> Generator[Records, None, None]:
-        """The records of each query in their order, once the next block shows that there are no more of it."""
+        """Yield a query's records, best first, once a block begins with another query, so that none can follow."""
         waiting: list[Record] = []
         emitted = reached = start
         with closing(computed):
@@ -189,7 +189,7 @@ class RankTask(RecordTask):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ApartRankTask(RankTask):
-    """Documents by their vectors and their query's; a document is cut, and so is a query, each by itself."""
+    """Rank by vectors: documents and queries have theirs apart, and a text that is too long is cut by itself."""
 
     queries: PreparedTask[Any]
     documents: PreparedTask[Any]
@@ -219,7 +219,7 @@ class ApartRankTask(RankTask):
             )
 
     def compared(self, items: list[Item]) -> Iterator[tuple[Any, Any, Item]]:
-        """Yield the vectors of each document's query and of the document, and the document."""
+        """Yield for each document the vectors of its query, its own, and the document."""
         texts = list(dict.fromkeys(item.text.text for item in items))
         queries = self.queries.window([Text(text) for text in texts], 0)
         for text, item in zip(texts, queries.items, strict=True):

@@ -4,9 +4,9 @@
 
 Source: Salazar et al. 2020, "Masked Language Model Scoring".
 
-The copies of a text, each with another token masked, are packed like texts, and the last layer computes only what is
-masked: a copy takes 0.95 of the time of encoding it. The Q, K and V of the first layer are all that copies have in
-common: a twelfth of the time at four layers.
+The copies of a text, each with another token masked, are packed like texts. The last layer computes only the masked
+tokens, so a copy takes 0.95 of the time that encoding the text takes. Copies are not computed together: they have only
+Q, K and V of the first layer in common, a twelfth of the time at four layers.
 """
 
 import math

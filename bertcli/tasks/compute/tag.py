@@ -211,9 +211,10 @@ def entities(
 ) -> list[Entity]:
     """The entities of a window, in order, from the probabilities [piece, label] of its pieces.
 
-    none: every piece is one. simple: every piece has its best label, and neighbors of one tag are grouped. first, max,
-    average: the same for words, whose probabilities are those of the first piece, of the piece with the highest
-    probability of all, or the mean. Those whose label or tag is in `ignore` are left out at the end.
+    none: every piece is an entity. simple: every piece has its best label, and neighbors of one tag are grouped. first,
+    max, average: every word has its best label, and neighbors of one tag are grouped; a word's probabilities are those
+    of its first piece, those of the piece with the highest one, or the mean of its pieces. At the end entities whose
+    label is in `ignore` are left out.
     """
     labeled = list(_labeled(pieces, probabilities, labels, aggregation))
     alone = aggregation == "none"
@@ -231,7 +232,7 @@ def entities(
 def _labeled(
     pieces: Sequence[Piece], probabilities: Numbers, labels: Sequence[str], aggregation: Aggregation
 ) -> Iterator[_Labeled]:
-    """Yield each piece, or by some aggregations each word, with its most probable label."""
+    """Yield each piece with its most probable label; with the aggregations first, max and average each word."""
     by_word = aggregation in ("first", "max", "average")
     starts = []
     for number, piece in enumerate(pieces):
@@ -248,7 +249,7 @@ def _labeled(
 
 
 def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
-    """Merge the probabilities of a word's pieces to the word's [label]; of pieces as certain, the first."""
+    """Merge the probabilities of a word's pieces to the word's [label]; of equally certain pieces the first counts."""
     if aggregation == "average":
         return np.asarray(rows.mean(axis=0))
     certainties = rows.max(axis=1)

@@ -48,7 +48,7 @@ def best_candidates(
 
 
 class _Step(NamedTuple):
-    """The input to predict the next piece of a target: a mask replaced by one for each piece, the first ones filled."""
+    """The input to predict the next piece of a target: a mask for each of its pieces, the first of them filled in."""
 
     sentence: int
     position: int

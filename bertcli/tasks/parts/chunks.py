@@ -53,7 +53,7 @@ def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterato
     count = len(cuts) - 1
 
     def end_of(first: int, beyond: int) -> int:
-        """The end of a chunk that begins at token `first`: the best cut after `beyond`, of equal ones the furthest."""
+        """The end of a chunk that begins at token `first`: the best cut after `beyond`; of cuts as good, the last."""
         candidates = range(min(first + limit, count), max(first, beyond), -1)
         return max(candidates, key=lambda token: cuts[token].quality, default=count)
 

@@ -101,16 +101,20 @@ def _some(tokens: Tokens, positions: Sequence[int]) -> Tokens:
 
 
 class Matching(NamedTuple):
-    """The match of a query's tokens: each one's largest product, and the document's piece; their sum is the score."""
+    """The match of each query token: its largest product, and the piece of the document that gives it.
+
+    The sum of the products is the score.
+    """
 
     products: list[float]
     pieces: list[str]
 
 
 def matching(query: Array, document: Array, pieces: Sequence[str], mean: bool) -> Matching:
-    """The largest product of each vector of a query with one of the document's, whose pieces are given.
+    """Match each vector of a query with the vector of the document that gives the largest product.
 
-    mean: divided by their number. Errors: BertcliError for a document without vectors.
+    pieces: the document's. mean: divide the products by their number.
+    Errors: BertcliError for a document without vectors.
     """
     if not len(document):
         raise BertcliError("A document has no token that is scored: leave it out.")

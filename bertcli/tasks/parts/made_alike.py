@@ -15,7 +15,7 @@ logger = logging.getLogger("bertcli")
 
 
 def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
-    """Raise BertcliError for vectors of another model, or made with other options than the model's own."""
+    """Raise BertcliError if another model made these vectors, or this one with options that are not its defaults."""
     settings = settings_of(model, stored)
     if settings is None:
         return

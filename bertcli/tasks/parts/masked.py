@@ -74,7 +74,7 @@ def _over_vocabulary(model: LoadedModel, hidden: Array, packed: Packed) -> Itera
 
 
 def _chosen(row: Array, log_total: float, pieces: int | Collection[int]) -> dict[int, float]:
-    """log p of the most probable pieces, of equal ones the smaller id first; or of the given ids."""
+    """log p of so many most probable pieces (of two that are equal the smaller id is first), or of the given ids."""
     ids = _best(row, pieces) if isinstance(pieces, int) else pieces
     return {id: float(row[id]) - log_total for id in ids}
 

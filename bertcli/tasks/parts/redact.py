@@ -84,8 +84,9 @@ class Redaction(NamedTuple):
 def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The characters that belong together, in order: the tokenizer's words, and runs of letters and digits.
 
-    A pre-tokenizer may part what people read as a word (at a digit, at a mark over a letter), and another one takes the
-    signs around a word as part of it, or, where there are no spaces, a sentence: these are not hidden.
+    Runs, because a tokenizer may part what people read as one word, at a digit or at a mark over a letter. Where its
+    word is more than that, only a part is taken: without the signs around a word, and no whole sentence in scripts
+    without spaces.
     """
     kinds = "".join(map(_kind, text))
     spans = [match.span() for match in re.finditer(f"{LETTER}[{LETTER}{INVISIBLE}]*{LETTER}|{LETTER}", kinds)]
@@ -125,7 +126,7 @@ def _widened(found: Found, words: Sequence[tuple[int, int]]) -> Found:
 def _together(text: str, found: Iterable[tuple[Found, int]]) -> list[Hidden]:
     """Join entities that overlap or adjoin into ranges to replace, in the order of the text.
 
-    found: each entity with the whole of its words, and its own number of characters.
+    found: each entity, widened to whole words, and the number of characters that it had before.
     """
     hidden: list[Hidden] = []
     for one, length in sorted(found):
