@@ -21,7 +21,7 @@ import bertcli
 from bertcli import extensions
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
-from bertcli.cli.other_tools import MEANT_COMMANDS, MEANT_OPTIONS
+from bertcli.cli.other_tools import MEANT_COMMANDS, answer, our_name
 from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED, WRONG_USAGE
 from bertcli.errors import BertcliError
@@ -178,8 +178,11 @@ class CheckedCommand(TyperCommand):
         """Parse arguments and return those that are left. Wrong usage is a typer.BadParameter."""
         options = {name for parameter in self.params for name in parameter.opts}
         if not ctx.resilient_parsing:  # as it is for shell completion
-            for word in args[: args.index("--") if "--" in args else None]:
+            words = args[: args.index("--") if "--" in args else None]
+            for word in words:
                 self._check_option(word.partition("=")[0], options)
+            if "-o" in options and sum(word.partition("=")[0] in ("-o", "--output") for word in words) > 1:
+                raise wrong("-o", "a run writes one file: give -o once, and run it again for another form.")
             # A server's words may hold its key, and its pages are for other people.
             COMMAND.set("" if self.name == "serve" else shlex.join(["bertcli", str(self.name), *args]))
             values, extra, _ = self.make_parser(ctx).parse_args(args=list(args))
@@ -220,19 +223,19 @@ class CheckedCommand(TyperCommand):
 
     def _refuse_extra(self, ctx: typer.Context, first: str, options: set[str]) -> None:
         """Raise typer.BadParameter for an argument too many, if it has an option; click refuses the others."""
-        command = f"bertcli {self.name}"
+        command, given = f"bertcli {self.name}", first
         if self.name == "trace":
             message = f"one text is traced, and {first!r} is one more: quote a text, and pair two with --text-pair."
             raise typer.BadParameter(message, ctx=ctx)
         if self.name == "probe":
             option = "-i"
-        elif "--variant" in options and _is_variant(first):
-            option = "--variant"
+        elif "--variant" in options and (variant := _variant_of(first)):
+            option, first = "--variant", variant
         elif "--model" in options and self.name != "info":
             option = "-m"
         else:
             return
-        message = f"{first!r} needs an option before it. Did you mean {command} {option} {first}?"
+        message = f"{given!r} needs an option before it. Did you mean {command} {option} {first}?"
         raise typer.BadParameter(message, ctx=ctx)
 
     def _check_option(self, word: str, options: set[str]) -> None:
@@ -240,7 +243,10 @@ class CheckedCommand(TyperCommand):
             return
         if f"-{word}" in options:
             raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
-        instead = MEANT_OPTIONS.get(word)
+        if ours := our_name(word, options):
+            raise typer.BadParameter(f"there is no option {word}. Did you mean {ours}?")
+        written = next((str(getattr(one, "help", "")) for one in self.params if "-o" in one.opts), "")
+        instead = answer(word, options, written)
         if instead:
             raise wrong(word, f"{instead}.")
 
@@ -258,6 +264,11 @@ def _is_variant(word: str) -> bool:
     from bertcli.models.registry import variants
 
     return word in variants()
+
+
+def _variant_of(word: str) -> str | None:
+    """The variant that a word names: by itself, or as papers do, such as bert-large."""
+    return next((name for name in (word, word.removeprefix("bert-")) if _is_variant(name)), None)
 
 
 def register_task(app: typer.Typer, task: TaskSpec) -> None:

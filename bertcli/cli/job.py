@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bertcli.tasks.running.task import Progress, Record, Records, WindowResult
 
 logger = logging.getLogger("bertcli")
+MANY_WORDS = 4  # arguments of one word from which they are rather a text without quotes
 B = TypeVar("B", bound="WindowResult")
 W = TypeVar("W", bound=ReadOptions)
 K = TypeVar("K", bound="LoadedModel")
@@ -411,6 +412,8 @@ def _from_arguments(options: InputOptions, called: str, way_on: str) -> "Texts":
     texts = options.texts or []
     for text in filter(os.path.isfile, (*texts, options.text_pair or "")):
         logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
+    if len(texts) >= MANY_WORDS and called == "text" and not any(" " in text for text in texts):
+        logger.info("%d texts of one word each; a text of several words stands in quotes.", len(texts))
     if STANDARD_INPUT in (*texts, options.text_pair):
         logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
     return from_arguments(texts, options.text_pair, way_on)

@@ -13,7 +13,7 @@ from helpers.terminal import Result, bertcli
 from bertcli import extensions
 from bertcli.cli.app import application, declared_commands
 from bertcli.cli.help import used
-from bertcli.cli.other_tools import MEANT_COMMANDS
+from bertcli.cli.other_tools import CALLED_OTHERWISE, MEANT_COMMANDS, MEANT_OPTIONS
 
 GROUP: Any = typer.main.get_command(application())
 NAMES = [*GROUP.commands]
@@ -182,6 +182,47 @@ def test_help_answers_an_option_of_other_tools() -> None:
     assert "Invalid value for --batch-size: texts are put into batches by their numbers of tokens" in message
     assert "Invalid value for --batch-size:" in error(bertcli("tag", "a", "--batch-size=8"))
     assert "--batch-size" in options_of()["trace"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("encode", "a", "--col", "body"), "there is no option --col. Did you mean --column?"),
+        (("search", "a", "-k", "3"), "Did you mean --top-k?"),
+        (("search", "a", "--context=2"), "Did you mean --lines?"),
+        (("search", "a", "-r", "notes"), "a folder is searched by a quoted pattern"),
+        (("search", "-q", "a"), "the query is the first argument"),
+        (("classify", "a", "--labels", "b,c"), "Did you mean --candidates?"),
+        (("fill-mask", "a", "--labels", "b,c"), "Did you mean --targets?"),
+        (("explain", "a", "--target", "b"), "Did you mean --word?"),
+        (("fill-mask", "a", "--explain"), "bertcli explain shows which words speak for a result"),
+        (("tag", "a", "--json"), "write --format json."),
+        (("params", "--html"), "the ending of -o decides: -o FILE.html."),
+        (("params", "--hidden-size", "9"), "other sizes stand in a config.json"),
+        (("encode", "a", "--workers", "2"), "uses several processes by itself"),
+        (("serve", "--device", "cuda"), "models run on the processor"),
+        # Not where it would be untrue.
+        (("serve", "--json"), "No such option: --json"),
+        (("serve", "--workers", "2"), "No such option: --workers"),
+        (("encode", "a", "--graph"), "No such option: --graph"),
+        (("params", "-o", "a.csv", "--output=b.svg"), "a run writes one file"),
+        (("params", "bert-large"), "Did you mean bertcli params --variant large?"),
+    ],
+)
+def test_help_answers_a_wrong_guess(arguments: tuple[str, ...], answer: str) -> None:
+    assert answer in error(bertcli(*arguments))
+
+
+def test_help_answers_with_options_that_there_are() -> None:
+    offered = {name for options in options_of().values() for name in options}
+    assert {*CALLED_OTHERWISE} <= offered
+    assert {needed for needed, _ in MEANT_OPTIONS.values() if needed} <= offered
+
+
+def test_words_without_quotes_are_pointed_out() -> None:
+    told = bertcli("fill-mask", "Rome", "is", "in", "[MASK].").err
+    assert "Note: 4 texts of one word each; a text of several words stands in quotes." in told
+    assert "in quotes" not in bertcli("neighbors", "king", "tea", "dog", "cat").err
 
 
 def test_help_of_similarity_and_search_offers_what_works() -> None:
