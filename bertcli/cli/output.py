@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import PAGE, TABLES, check_output, ending_of
+from bertcli.files.formats import FIGURE, PAGE, TABLES, check_output, ending_of
 from bertcli.report.terminal import PrintFormat
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
@@ -69,6 +69,11 @@ class OutputOptions(PrintOptions):
         """True if a page is written."""
         return self.ending == PAGE
 
+    @property
+    def is_figure(self) -> bool:
+        """True if a figure is written."""
+        return self.ending == FIGURE
+
     def check(self) -> None:
         """Raise BertcliError for a file that cannot be written, before any work is done."""
         check_output(self.output, self.endings)
@@ -81,6 +86,13 @@ class PageOutput(OutputOptions):
     endings: ClassVar[tuple[str, ...]] = (*TABLES, PAGE)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class FigureOutput(PageOutput):
+    """The output of a command that also draws a page, and its plots as a figure for papers (report/figure.py)."""
+
+    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, FIGURE)
+
+
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
     """Print records, or write them to the output file and report it on stderr."""
     from bertcli.files.write.record_writer import write_records
@@ -90,27 +102,27 @@ def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Ta
         say_written(output.output)
 
 
-def show(document: "Document", output: OutputOptions, page: Callable[[], str] | None = None) -> None:
-    """Print a document, or write it to the output file and report it on stderr; `page` draws it."""
+def show(document: "Document", output: OutputOptions, draw: Callable[[], str] | None = None) -> None:
+    """Print a document, or write it to the output file and report it on stderr; `draw` gives its page or figure."""
     from bertcli.report.documents import print_document
 
     if output.output is None:
         print_document(document, output.printed)
         return
-    write_document([document], output.output, page)
+    write_document([document], output.output, draw)
     say_written(output.output)
 
 
-def write_document(documents: "list[Document]", file: str, page: Callable[[], str] | None = None) -> None:
-    """Write documents about one result: a page and Markdown have all of them, every other file has the first."""
+def write_document(documents: "list[Document]", file: str, draw: Callable[[], str] | None = None) -> None:
+    """Write documents about one result: what is drawn and Markdown have all of them, any other file has the first."""
     from bertcli.files.write.record_writer import write_lines
     from bertcli.files.write.save import save
     from bertcli.report.documents import as_bytes
     from bertcli.report.terminal import as_json
 
     ending, first = ending_of(file), documents[0]
-    if ending == PAGE and page is not None:
-        save(file, page().encode())
+    if ending in (PAGE, FIGURE) and draw is not None:
+        save(file, draw().encode())
     elif ending == OBJECT:
         save(file, as_json(first.record) + b"\n")
     elif ending == MARKDOWN:

@@ -330,7 +330,7 @@ def endings_with(*contents: Content) -> tuple[str, ...]:
     return tuple(ending for what in contents for ending, format in BY_ENDING.items() if what in format.holds)
 
 
-PAGE = ".html"
+PAGE, FIGURE = ".html", ".svg"
 RECORDS = endings_with("records")
 TABLES = endings_with("records", "rows")  # of records that have rows in a table
 SINGLE, SEVERAL = endings_with("array"), endings_with("arrays")
@@ -361,7 +361,7 @@ def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
     if file is None:
         return
     ending = ending_of(file)
-    brought = None if ending in BY_ENDING or ending == PAGE else known_format(ending)
+    brought = None if ending in BY_ENDING or ending in (PAGE, FIGURE) else known_format(ending)
     fits = brought is not None and "records" in brought.holds and {*RECORDS} <= {*allowed}
     if ending not in allowed and not fits:
         single = ending in SINGLE and not {*SEVERAL}.isdisjoint(allowed)
@@ -377,6 +377,6 @@ def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
         raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
-    format = known_format(ending) if ending != PAGE else None
+    format = known_format(ending) if ending not in (PAGE, FIGURE) else None
     if format is not None:
         format.check(file)

@@ -129,6 +129,7 @@ def table(
 
     css_class: HEAT is a heat map, "heat upright" one with upright column names. wide: as wide as the page.
     """
+    rows = [[_shown(cell) for cell in row] for row in rows]
     names = [element("th", column.name, scope="col", class_="number" if column.number else None) for column in columns]
     stacks = not css_class and (wide or len(columns) >= MANY_COLUMNS)
     lines = [element("tr", *_cells(row, columns, named=stacks)) for row in rows]
@@ -141,6 +142,11 @@ def table(
         style = f"--longest: {max(widths, default=0.0) / PER_EM:.1f}em"
     attributes = [*_attributes({"class_": classes or None, "style": style or None})]
     return html(TABLE, around=around, caption=caption, attributes=Markup("".join(attributes)), names=names, rows=lines)
+
+
+def _shown(cell: str) -> str:
+    """A cell; a Shaded one as markup."""
+    return shaded(cell, cell.shade, cell.label, cell.note) if isinstance(cell, Shaded) else cell
 
 
 def _width(text: str) -> float:
@@ -183,7 +189,6 @@ def _cells(row: Sequence[str], columns: Sequence[Column], named: bool) -> Iterat
     """The cells of a row; if `named`, with their columns' names, which a phone shows before them."""
     for i, (text, column) in enumerate(zip(row, columns, strict=True)):
         css_class = "number" if column.number else None
-        text = shaded(text, text.shade) if isinstance(text, Shaded) else text
         if i:
             yield element("td", text, class_=css_class, data_name=column.name if named else None)
         else:
@@ -240,12 +245,12 @@ def page(
 
 def _about(model: str, text: str, command: str) -> Markup:
     """The frame's lines: model, text, date, version, command."""
-    subject = ": ".join(filter(None, (model, f"“{_clipped(text, LONGEST_TEXT)}”" if text else "")))
-    shown = [html(COMMAND_LINE, command=_clipped(command, LONGEST_COMMAND))] if command else []
+    subject = ": ".join(filter(None, (model, f"“{clipped(text, LONGEST_TEXT)}”" if text else "")))
+    shown = [html(COMMAND_LINE, command=clipped(command))] if command else []
     return html(ABOUT, subject=subject, date=f"{date.today():%Y-%m-%d}", version=__version__, command=shown)
 
 
-def _clipped(text: str, most: int) -> str:
+def clipped(text: str, most: int = LONGEST_COMMAND) -> str:
     """A text in one line of at most `most` characters; the rest is replaced by …."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -1,8 +1,10 @@
-"""Small plots for pages, as SVG with ticks on both axes."""
+"""Small plots for pages and figures, as SVG with ticks on both axes."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bertcli.report.figure import BLUE, INK, MARGIN, FigurePart, plot
+from bertcli.report.figure import WIDTH as COLUMN
 from bertcli.report.page import Markup, element, html
 
 # In the picture's own units.
@@ -15,6 +17,14 @@ LINE = '<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{cs
 LABEL = '<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 DOT = '<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{title}</title></circle>'
 CURVE = '<polyline points="{points}"></polyline>'
+# The rules for a figure; for a page, they are in page.css.
+FIGURE_STYLE = f"""
+.plot text {{ font-size: 11px; }}
+.plot line {{ stroke: {INK}; }}
+.plot polyline {{ stroke: {BLUE}; stroke-width: 2px; fill: none; }}
+.plot circle {{ fill: {BLUE}; }}
+.plot .grid {{ opacity: .15; }}
+"""
 
 
 class _Plane(NamedTuple):
@@ -31,17 +41,33 @@ class _Plane(NamedTuple):
         return TOP + self.height * (1 - value)
 
 
-def line_chart(caption: str, values: Sequence[float], across: str, up: str) -> Markup:
+class LineChart(NamedTuple):
     """A line chart of values from 0 to 1 at x = 0, 1, 2, …, with a dot and a number for each."""
-    plane = _Plane(len(values))
-    shapes = [*_height_lines(plane), *_ticks_across(plane)]
-    shapes.append(html(LABEL, x=LEFT + plane.width / 2, y=HEIGHT - 6, anchor="middle", text=f"{across} →"))
-    points = [(plane.x(position), plane.y(value)) for position, value in enumerate(values)]
-    shapes.append(html(CURVE, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points)))
-    for position, (value, (x, y)) in enumerate(zip(values, points, strict=True)):
-        shapes.append(html(DOT, x=x, y=y, title=f"{across} {position}: {up} {value:.4f}"))
-    picture = element("svg", *shapes, class_="plot", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=caption)
-    return element("figure", element("figcaption", caption), picture)
+
+    caption: str
+    values: Sequence[float]
+    across: str
+    up: str
+
+    def drawn(self) -> Markup:
+        """The chart on a page."""
+        box = f"0 0 {WIDTH} {HEIGHT}"
+        picture = element("svg", *self._shapes(), class_="plot", viewBox=box, role="img", aria_label=self.caption)
+        return element("figure", element("figcaption", self.caption), picture)
+
+    def part(self) -> FigurePart:
+        """The chart in a figure, as wide as it."""
+        return plot(self.caption, self._shapes(), (0, 0, WIDTH, HEIGHT), (COLUMN - 2 * MARGIN) / WIDTH, "plot")
+
+    def _shapes(self) -> list[Markup]:
+        plane = _Plane(len(self.values))
+        shapes = [*_height_lines(plane), *_ticks_across(plane)]
+        shapes.append(html(LABEL, x=LEFT + plane.width / 2, y=HEIGHT - 6, anchor="middle", text=f"{self.across} →"))
+        points = [(plane.x(position), plane.y(value)) for position, value in enumerate(self.values)]
+        shapes.append(html(CURVE, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points)))
+        for position, (value, (x, y)) in enumerate(zip(self.values, points, strict=True)):
+            shapes.append(html(DOT, x=x, y=y, title=f"{self.across} {position}: {self.up} {value:.4f}"))
+        return shapes
 
 
 def _height_lines(plane: _Plane) -> Iterator[Markup]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bertcli.report.terminal import terminal_width, visible
+from bertcli.report.terminal import Column, terminal_width, visible
 
 # From light to dark.
 BLOCKS = " ░▒▓█"
@@ -12,14 +12,27 @@ DARKEST, DARKEST_RED = (8, 48, 107), (103, 12, 8)
 
 
 class Shaded(str):
-    """A cell with its shade, from -1 (red) to 1 (blue); numbers beyond are drawn as -1 or 1."""
+    """A cell with its shade, from -1 (red) to 1 (blue); numbers beyond are drawn as -1 or 1.
+
+    label: written behind it, smaller. note: more about it; on a page it appears under the pointer.
+    """
 
     shade: float
+    label: str
+    note: str
 
-    def __new__(cls, text: str, shade: float) -> "Shaded":
+    def __new__(cls, text: str, shade: float, label: str = "", note: str = "") -> "Shaded":
         cell = super().__new__(cls, text)
-        cell.shade = shade
+        cell.shade, cell.label, cell.note = shade, label, note
         return cell
+
+
+class HeatMap(NamedTuple):
+    """A table whose `Shaded` cells are a picture. The first cell of a row is its name."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
 
 
 def print_shades(lines: Iterable[Sequence[str]]) -> None:
@@ -40,10 +53,10 @@ def print_shades(lines: Iterable[Sequence[str]]) -> None:
         console.print(text)
 
 
-def fitting(widths: Sequence[int], room: int | None) -> list[list[int]]:
+def fitting(widths: Sequence[float], room: float | None) -> list[list[int]]:
     """Divide columns of these widths into groups that fit into `room`: their indices, at least one a group."""
     groups: list[list[int]] = []
-    left = 0
+    left = 0.0
     for column, width in enumerate(widths):
         if not groups or (room is not None and width > left):
             groups.append([])

@@ -27,6 +27,14 @@ PLAIN = ("The queen walked to the river.", "Paris is a city.")
 PRINTED = ("table", "json", "jsonl", "csv", "markdown")
 TABLES = (".json", ".jsonl", ".csv", ".tsv", ".md", ".parquet")
 PAGES, ARRAYS = (*TABLES, ".html"), (".npy", ".npz", ".safetensors")
+FIGURES = (*PAGES, ".svg")
+# In a figure there is room for fewer numbers, and fewer decimals.
+IN_FIGURE: dict[str, Mapping[str, Callable[[Any], str]]] = {
+    "explain": {"word": str, "contribution": "{:+z.2f}".format},
+    "patch": {"effect": "{:+z.2f}".format},
+    "probe": {"accuracy_value": "{:.4f}".format},
+    "heads": {"distance": "{:.1f}".format},
+}
 Row = dict[str, Any]
 Rows = Callable[[Any], Iterator[Row]]
 
@@ -187,16 +195,16 @@ DOORS = [
     Door("keywords", PLAIN, parts("keywords", "index"), {"keyword": str, **SCORED}, PAGES),
     Door("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
     Door("neighbors", ("king", "tea"), near, {"token": str, "id": str, "cosine": four}),
-    Door("explain", PLAIN, parts("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, PAGES,
+    Door("explain", PLAIN, parts("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, FIGURES,
          checkpoint={"head": "classifier"}),
-    Door("lens", TEXTS, read_off, {"predictions": lambda best: best[0]["token_str"]}, PAGES),
+    Door("lens", TEXTS, read_off, {"predictions": lambda best: best[0]["token_str"]}, FIGURES),
     Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
-         "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, PAGES, whole=True),
+         "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, FIGURES, whole=True),
     Door("heads", (PLAIN[0], "--rollout", "0"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
-         {"rollout": "{:.1%}".format}, PAGES, whole=True),
-    Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, PAGES,
+         {"rollout": "{:.1%}".format}, FIGURES, whole=True),
+    Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, FIGURES,
          whole=True),
-    Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, PAGES, whole=True),
+    Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, FIGURES, whole=True),
     Door("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, PAGES, whole=True),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),
@@ -310,12 +318,24 @@ def check_page(content: str, door: Door, record: Any) -> None:
         assert [step["path"] for step in told["steps"]] == [step["path"] for step in record["steps"]]
         assert set(told["arrays"]) <= {step["path"] for step in record["steps"]}
         return
-    text = html.unescape(
-        re.sub(r"<style.*?</style>|<script.*?</script>|<[^>]*>", " ", content.replace("<wbr>", ""), flags=re.DOTALL)
-    )
     if door.command == "patch":  # in a map there is room for two decimals
-        door = door._replace(shown={"effect": "{:+z.2f}".format})
-    check_shown(" ".join(text.split()), door, record, ordered=False)
+        door = door._replace(shown=IN_FIGURE["patch"])
+    check_shown(text_of(content), door, record, ordered=False)
+
+
+def text_of(content: str) -> str:
+    """What is written on a page or in a figure."""
+    hidden = re.sub(
+        r"<style.*?</style>|<script.*?</script>|<[^>]*>", " ", content.replace("<wbr>", ""), flags=re.DOTALL
+    )
+    return " ".join(html.unescape(hidden).split())
+
+
+def check_figure(content: str, door: Door, record: Any) -> None:
+    assert content.startswith("<svg ")
+    if "rollout" not in door.shown:
+        door = door._replace(shown=IN_FIGURE.get(door.command, door.shown))
+    check_shown(text_of(content), door, record, ordered=False)
 
 
 def check_file(file: Path, door: Door, record: Any) -> None:
@@ -356,6 +376,8 @@ def check_file(file: Path, door: Door, record: Any) -> None:
             check_markdown(file.read_text(encoding="utf-8"), door, record)
         case ".dot" | ".mmd":
             check_shown(file.read_text(encoding="utf-8"), door, {"rows": [r for r in record["rows"] if r["params"]]})
+        case ".svg" if door.command != "params":
+            check_figure(file.read_text(encoding="utf-8"), door, record)
         case ending:
             assert ending in (".svg", ".png")
             assert file.read_bytes().startswith((b"<?xml", b"\x89PNG"))

@@ -18,9 +18,9 @@ from bertcli.cli.options import (
     models_given,
     wrong,
 )
-from bertcli.cli.output import PageOutput, write_document
+from bertcli.cli.output import FigureOutput, write_document
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.formats import ending_of
+from bertcli.files.formats import FIGURE, ending_of
 from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import spec
@@ -54,10 +54,10 @@ class Models(ModelOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReportOptions(PageOutput):
+class ReportOptions(FigureOutput):
     """The report's file and format; a file of rows has the figures."""
 
-    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, RUN)
+    endings: ClassVar[tuple[str, ...]] = (*FigureOutput.endings, RUN)
 
 
 def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: EngineOptions) -> None:
@@ -65,6 +65,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
 
     bertcli evaluate reviews.csv -m my-classifier
     bertcli evaluate reviews.csv -m old -m new --by source -o report.html
+    bertcli evaluate reviews.csv -m my-classifier -o figures.svg
     bertcli evaluate reviews.csv --cluster author
     bertcli evaluate beir/ --truncate-dim 256,64 --dtype int8,binary
     bertcli evaluate qrels.txt --run bm25.trec
@@ -167,6 +168,7 @@ def _write(evaluation: "Evaluation", file: str) -> None:
     """Write the report in the format of the file's ending, and report the file on stderr."""
     from bertcli.files.write.save import save
     from bertcli.wings.evaluate.load.beir import run_of
+    from bertcli.wings.evaluate.report.figure import evaluation_figure
     from bertcli.wings.evaluate.report.page import evaluation_page
     from bertcli.wings.evaluate.report.tables import documents
 
@@ -174,5 +176,6 @@ def _write(evaluation: "Evaluation", file: str) -> None:
         save(file, run_of(evaluation.outcomes[-1]))
     else:
         title = f"Evaluation: {evaluation.data.task} on {Path(evaluation.data.file).name}"
-        write_document(documents(evaluation), file, lambda: evaluation_page(evaluation, title))
+        draw = evaluation_figure if ending_of(file) == FIGURE else evaluation_page
+        write_document(documents(evaluation), file, lambda: draw(evaluation, title))
     say_written(file)

@@ -11,7 +11,7 @@ from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import FewTexts, SingleTexts
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
-from bertcli.cli.output import MARKDOWN, OutputOptions, PageOutput, show, write_results
+from bertcli.cli.output import MARKDOWN, FigureOutput, OutputOptions, PageOutput, show, write_results
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
 from bertcli.files.formats import RECORDS, SEVERAL, TABLES, ending_of
@@ -52,9 +52,9 @@ def show_each(
     task: str,
     texts: "Texts",
     output: OutputOptions,
-    page: Callable[[Sequence[Any]], str],
+    draw: Callable[[Sequence[Any]], str],
 ) -> None:
-    """Views of texts as records, or a page of all of them, or shown one after the other on standard output.
+    """Views of texts as records, or a page or figure of all of them, or shown one after the other on standard output.
 
     Where they are collected before they are shown, a progress bar counts them.
     """
@@ -71,9 +71,9 @@ def show_each(
             else:
                 print(f"{in_markdown(view.text)}\n", flush=True)
                 print_document(view.document(), "markdown")
-    elif output.is_page or output.ending in (MARKDOWN, *ROW_ENDINGS) or output.printed == "csv":
+    elif output.is_page or output.is_figure or output.ending in (MARKDOWN, *ROW_ENDINGS) or output.printed == "csv":
         made = list(views)
-        show(_together(made), output, lambda: page(made))
+        show(_together(made), output, lambda: draw(made))
     else:
         write_results((view.record for view in views), output, Table((), ""))
 
@@ -89,12 +89,12 @@ def _together(views: Sequence[Any]) -> Document:
     return Document(columns, rows, [], {}, lines)
 
 
-def show_document(view: V, output: OutputOptions, page: Callable[[V], str]) -> None:
+def show_document(view: V, output: OutputOptions, draw: Callable[[V], str]) -> None:
     """One view of everything, printed or in a file."""
     if output.is_table:
         view.print()
     else:
-        show(view.document(), output, lambda: page(view))
+        show(view.document(), output, lambda: draw(view))
 
 
 # -------------------------------------------------------------------------------------------------- what a view reads
@@ -149,7 +149,7 @@ def command_parts(name: str) -> CommandParts:
 def groups_of(spec: ViewSpec) -> dict[str, Any]:
     """The groups of options of a view's command, by the names of `run`'s parameters."""
     common = {"options": spec.options}
-    output = PageOutput
+    output = FigureOutput if spec.has_figure else PageOutput
     if spec.reads == "two texts":
         texts = BothTextsOrPairs if spec.pairs else BothTexts
         return {"texts": texts, "model": ModelOptions, **common, "output": output}
@@ -173,6 +173,12 @@ def run(spec: ViewSpec, **groups: Any) -> None:
         _of_two_models(spec, **groups)
 
 
+def _drawing(work: Any, output: OutputOptions) -> Callable[..., str]:
+    """What draws a view's results: their figure, or their page."""
+    draw: Callable[..., str] = work.figure if output.is_figure else work.draw
+    return draw
+
+
 def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options: Any, output: Any) -> None:
     source = begin(texts, output)
     if not spec.each:  # all are read before a model is opened
@@ -184,12 +190,12 @@ def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options:
     work = compute(spec)
     if spec.each:
         views = work.measure(opened, source, options)
-        show_each(views, spec.name, source, output, partial(work.draw, model=opened.name))
+        show_each(views, spec.name, source, output, partial(_drawing(work, output), model=opened.name))
         return
     from bertcli.report.progress import counted
 
     seen = Texts(counted(source, spec.name, "texts", source.count))
-    show_document(work.measure(opened, seen, options), output, work.draw)
+    show_document(work.measure(opened, seen, options), output, _drawing(work, output))
 
 
 def _of_two_texts(
@@ -211,7 +217,7 @@ def _of_two_texts(
 
     counting = lambda rows: counted(rows, spec.name, "rows", len(rows))  # noqa: E731
     views = work.measure(opened, texts.a, replace(options, b=texts.other_text), output.is_page, counting)
-    show_document(views[0], output, lambda _: work.draw(views, opened.name))
+    show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
 
 
 def _of_pairs(
@@ -235,7 +241,7 @@ def _of_pairs(
 
     counting = lambda pairs: counted(pairs, spec.name, "pairs", len(pairs))  # noqa: E731
     views = work.measure(opened, pairs, options, output.is_page, counting)
-    show_document(views[0], output, lambda _: work.draw(views, opened.name))
+    show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
 
 
 def _of_labelled_texts(
@@ -255,7 +261,7 @@ def _of_labelled_texts(
     view = work.measure(
         opened, labelled.texts, replace(options, labels=labelled.labels, clusters=labelled.clusters), counting
     )
-    show_document(view, output, lambda view: work.draw(view, opened.name))
+    show_document(view, output, lambda view: _drawing(work, output)(view, opened.name))
     # The table is printed first: it is there even where the file cannot be written.
     if options.save is not None:
         _save_classifier(view, options.save, opened.name)
@@ -301,7 +307,7 @@ def _of_two_models(
         view = work.measure(model, other, values, tolerance=options.tolerance, max_length=options.max_length)
     except work.OtherText as error:
         raise wrong("TEXT", str(error)) from None
-    show_document(view, output, work.draw)
+    show_document(view, output, _drawing(work, output))
     if options.check and view.differs:
         raise BertcliError(view.differs)
     if options.check == "all" and any(view.only):

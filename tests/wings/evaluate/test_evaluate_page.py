@@ -96,7 +96,7 @@ def test_markdown_and_csv_hold_the_figures(tmp_path: Path) -> None:
 
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path: Path) -> None:
     left = bertcli("evaluate", "missing.csv", "-o", tmp_path / "x.docx")
-    assert "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .trec" in left.error
+    assert "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .svg, .trec" in left.error
 
 
 def test_a_run_is_of_rankings_only(tmp_path: Path) -> None:

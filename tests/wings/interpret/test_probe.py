@@ -363,7 +363,10 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
         (("-i", "nowhere.csv"), "Cannot read nowhere.csv"),
         (("-i", DATA, "--words"), "does not have the fields of tag"),
         (("-i", DATA, "--layer", "9"), "There is no layer 9: layers are 0 (the embeddings) to 4"),
-        (("-i", DATA, "-o", "page.txt"), "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html."),
+        (
+            ("-i", DATA, "-o", "page.txt"),
+            "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .svg.",
+        ),
     ],
 )
 def test_the_command_says_in_a_line_what_is_wrong(arguments: tuple[str | Path, ...], message: str) -> None:

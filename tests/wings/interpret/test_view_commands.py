@@ -213,7 +213,7 @@ def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
     assert "Invalid value for --label, --word:" in bertcli("explain", "x", "--label", "a", "--word", "b").err
     assert "Invalid value for --label:" in bertcli("heads", "x", "--label", "a").err
     assert "its heads: pooler, classifier" in bertcli("lens", "-m", labels, MASKED).error
-    assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.svg").error
+    assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.pdf").error
     assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.png").error
     assert bertcli("explain", "-m", labels, "x", "--label", "a", "--word", "b").status == 2
     assert bertcli("heads", "-m", labels, "x", "--label", "LABEL_0").status == 2

@@ -1,1 +1,1 @@
-"""Show an evaluation: tables on the terminal, Markdown and CSV (tables.py), and a web page (page.py)."""
+"""Show an evaluation: in a terminal, Markdown and CSV (tables.py), as a web page (page.py), as a figure (figure.py)."""

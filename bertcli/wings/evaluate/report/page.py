@@ -1,9 +1,13 @@
-"""The page of `bertcli evaluate`: figures with their intervals, confusion matrix, curves, worst cases."""
+"""The page of `bertcli evaluate`: figures with their intervals, confusion matrix, curves, worst cases.
+
+figure.py draws its plots for a paper.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from bertcli.report.page import HEAT, Markup, element, page, shaded, side_by_side, table
+from bertcli.report.page import HEAT, Markup, element, page, side_by_side, table
+from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
 from bertcli.wings.evaluate import provenance
@@ -89,8 +93,12 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
     # The command is in the page's head.
     source = [element("p", line) for line in provenance.sentences(record, with_command=False)]
     content.append(element("div", *source, class_="source"))
-    names = ", ".join(dict.fromkeys(model["name"] for model in record["provenance"]["models"]))
-    return page(title, *content, lead=LEAD, model=names, style=STYLE)
+    return page(title, *content, lead=LEAD, model=names_in(record), style=STYLE)
+
+
+def names_in(record: Record) -> str:
+    """The names of the models, each once."""
+    return ", ".join(dict.fromkeys(model["name"] for model in record["provenance"]["models"]))
 
 
 def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Row]:
@@ -123,12 +131,12 @@ def _differences(record: Record) -> Markup:
     """The differences of two models, or of several from the first."""
     models = record["models"]
     if len(models) > 2:
-        return table(*_many_differences(record))
+        return table(*many_differences(record))
     caption = f"Differences: {models[1]['model']} less {models[0]['model']}"
     return table(caption, *tabled(DIFFERENCES, [*rows_of_differences(record["differences"])]))
 
 
-def _many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]]:
+def many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]]:
     """All differences from the first model, with Holm's p."""
     columns = [
         Column("Model"),
@@ -184,34 +192,60 @@ def _worst(model: Record, file: str) -> Markup:
 
 def strip(figure: Record) -> Markup | str:
     """A figure on a line from 0 to 1 with its interval; nothing for figures that go beyond."""
-    point, low, high = figure["value"], figure["low"], figure["high"]
-    if point is None or not 0 <= point <= 1 or (low is not None and not 0 <= low <= high <= 1):
+    ends = ends_on_line(figure)
+    if ends is None:
         return ""
+    low, high = ends
     shapes = [element("line", x1="0", x2="100", y1="4", y2="4", class_="quiet")]
     for tick in (0, 50, 100):
         shapes.append(element("line", x1=f"{tick}", x2=f"{tick}", y1="2.5", y2="5.5", class_="quiet"))
-    if low is not None:
+    if figure["low"] is not None:
         shapes.append(element("line", x1=f"{100 * low:.2f}", x2=f"{100 * high:.2f}", y1="4", y2="4", class_="range"))
-    shapes.append(element("circle", cx=f"{100 * point:.2f}", cy="4", r="2"))
+    shapes.append(element("circle", cx=f"{100 * figure['value']:.2f}", cy="4", r="2"))
     for tick, label, anchor in ((0, "0", "start"), (50, "0.5", "middle"), (100, "1", "end")):
         shapes.append(element("text", label, x=f"{tick}", y="13", text_anchor=anchor))
     text = f"{value(figure)} {interval(figure)}"
     return element("svg", *shapes, viewBox="-3 0 106 14", class_="strip", role="img", aria_label=text)
 
 
+def ends_on_line(figure: Record) -> tuple[float, float] | None:
+    """The ends of a figure's interval, or its value twice if it has none; None if one is not from 0 to 1."""
+    point = figure["value"]
+    if point is None:
+        return None
+    low, high = (point, point) if figure["low"] is None else (figure["low"], figure["high"])
+    return (low, high) if 0 <= point <= 1 and 0 <= low <= high <= 1 else None
+
+
 def confused(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]]) -> Markup:
     """A confusion matrix [true][predicted], shaded by the share of the row."""
+    style = f"{HEAT} upright" if len(labels) > MANY_LABELS else HEAT
+    return table(*confusion_map(name, labels, confusion), style)
+
+
+def confusion_map(name: str, labels: Sequence[str], confusion: Sequence[Sequence[int]]) -> HeatMap:
+    """The matrix of `confused`, for pages and figures."""
     rows = []
     for label, counts in zip(labels, confusion, strict=True):
         total = max(1, sum(counts))
-        rows.append([label, *(shaded(f"{count:,}", count / total) for count in counts)])
+        rows.append([label, *(Shaded(f"{count:,}", count / total) for count in counts)])
     columns = [Column("True"), *(Column(label) for label in labels)]
-    style = f"{HEAT} upright" if len(labels) > MANY_LABELS else HEAT
-    return table(f"{name}: confusion matrix, true labels down, predicted ones across", columns, rows, style)
+    return HeatMap(f"{name}: confusion matrix, true labels down, predicted ones across", columns, rows)
 
 
 def drawn(curve: Curve) -> Markup:
     """Points in a square from 0 to 1, joined in their order, with their ranges, and other points beside them."""
+    box = " ".join(map(str, box_of(curve)))
+    return element("svg", *curve_shapes(curve), viewBox=box, class_="curve", role="img", aria_label=curve.title)
+
+
+def box_of(curve: Curve) -> tuple[int, int, int, int]:
+    """What a curve takes in its own units: left, top, width, height."""
+    return -14, -12, 122 + (ROOM_FOR_NAMES if curve.line_names else 0), 130
+
+
+def curve_shapes(curve: Curve) -> list[Markup]:
+    """The shapes of a curve: frame, points, ranges, lines, texts."""
     points = [*map(_in_picture, curve.points)]
     other_lines = [[*map(_in_picture, line)] for line in curve.beside]
     shapes = [*_frame(named_below=bool(curve.names))]
@@ -226,8 +260,7 @@ def drawn(curve: Curve) -> Markup:
     counted = "; the numbers count texts" if curve.notes else ""
     shapes.append(element("text", f"{curve.across} →", x="0", y="114"))
     shapes.append(element("text", f"↑ {curve.up}{counted}", x="-8", y="-5"))
-    width = 122 + (ROOM_FOR_NAMES if curve.line_names else 0)
-    return element("svg", *shapes, viewBox=f"-14 -12 {width} 130", class_="curve", role="img", aria_label=curve.title)
+    return shapes
 
 
 def _ranges(points: Sequence[Point], curve: Curve) -> Iterator[Markup]:

@@ -1,10 +1,11 @@
-"""The work of the views: a file for each, with `measure` (passes to a result) and `draw` (the result to a page).
+"""The work of the views: a file for each, with `measure` (passes to a result), `draw` (a page) and `figure` (an SVG).
 
 attention      `heads --layer`: one head's attention weights
 diff           `bertcli diff`: compare two models on the same text step by step, and find the first step that differs
 effects        the effects of patching as a table, layers by tokens or heads
 explain        occlusion: a result without each word
 heads          `bertcli heads`
+heads_figure   the pictures of attention weights in its figure
 layer_states   every layer's states of labelled texts or words, pooled, as the items that a probe classifies
 lens           the logit lens (nostalgebraist 2020)
 parts          PartWatcher: read or overwrite the states, attention and feed-forward outputs of a pass while it runs
@@ -14,7 +15,7 @@ probe          linear probes: predict your labels from each layer's states (Alai
 probe_figures  figures of a layer's probes: means over the folds, with 95 % intervals by Student's t over them
 probe_folds    cross-validation of probes: folds of the items, C chosen on one fold, each fold predicted by the others
 probe_labels   check labels before a probe is made of them
-probe_page     the page of `bertcli probe`
+probe_page     the page and the figure of `bertcli probe`
 probe_result   the result of `probe` as a record, a table, a classifier's file
 target         the result that explain, heads --ablate and patch measure
 """

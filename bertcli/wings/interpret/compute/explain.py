@@ -16,6 +16,8 @@ from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.folder.late_interaction import LateInteraction
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
+from bertcli.report.figure import FigurePart, marked_words, sentence
+from bertcli.report.figure import figure as figure_of
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
 from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
@@ -312,16 +314,40 @@ def _values(result: Target, sentences: list[TokenizedText], batch_tokens: int | 
 
 def draw(views: Sequence[Explanation], model: str = "") -> str:
     """The page: the texts with their words shaded, and beside each the table of contributions."""
-    only = views[0] if len(views) == 1 else None
     content: list[Markup] = []
     for view in views:
-        content += _sections(view, heading=only is None)
+        content += _sections(view, heading=len(views) > 1)
+    title, lead, text = _about(views)
+    return page(title, *content, lead=lead, model=model, text=text)
+
+
+def figure(views: Sequence[Explanation], model: str = "") -> str:
+    """The texts with their words shaded, as a figure; below each word is its contribution."""
+    parts: list[FigurePart] = []
+    for view in views:
+        heading = f"Text {view.index}: " if len(views) > 1 else ""
+        parts.append(sentence(f"{heading}{view.result}" if heading else _capitalized(view.result)))
+        parts += [marked_words(text, _marks(words, "z.2f")) for text, words in view.texts()]
+        # What the colors mean, in their colors.
+        speaks, against = f"for {view.target}", f"against {view.target}"
+        marks = [Mark(0, len(speaks), 1), Mark(len(speaks) + 2, len(speaks) + 2 + len(against), -1)]
+        parts.append(marked_words(f"{speaks}  {against}", marks))
+    title, lead, text = _about(views)
+    return figure_of(title, parts, lead=lead, model=model, text=text)
+
+
+def _about(views: Sequence[Explanation]) -> tuple[str, str, str]:
+    """The title of a page or figure, what it shows, and the text if there is only one."""
+    only = views[0] if len(views) == 1 else None
+    text = "" if only is None else only.text
     if any(view.late for view in views):
-        title, lead = "Late interaction: which token matched which", MATCHES
-    else:
-        result = "each result" if only is None else only.meaning
-        title, lead = f"Occlusion: which words speak for {result}", MEANING
-    return page(title, *content, lead=lead, model=model, text="" if only is None else only.text)
+        return "Late interaction: which token matched which", MATCHES, text
+    result = "each result" if only is None else only.meaning
+    return f"Occlusion: which words speak for {result}", MEANING, text
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _sections(view: Explanation, heading: bool) -> Iterator[Markup]:
@@ -330,7 +356,7 @@ def _sections(view: Explanation, heading: bool) -> Iterator[Markup]:
         yield element("h2", f"Text {view.index}")
     legend = shaded(f"for {view.target}", 1), " ", shaded(f"against {view.target}", -1)
     picture = [
-        element("p", f"{view.result[0].upper()}{view.result[1:]}"),
+        element("p", _capitalized(view.result)),
         element("p", *legend, class_="legend-of-marks"),
     ]
     picture += [marked(text, _marks(words, "z.4f")) for text, words in view.texts()]

@@ -24,8 +24,10 @@ from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View
+from bertcli.report.figure import figure as figure_of
+from bertcli.report.figure import heat_map
 from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, side_by_side, table
-from bertcli.report.shades import Shaded, print_shades
+from bertcli.report.shades import HeatMap, Shaded, print_shades
 from bertcli.report.terminal import Column, folded, terminal_width, visible
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
@@ -33,6 +35,7 @@ from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.attention import Attention, shaded_lines
+from bertcli.wings.interpret.compute.heads_figure import Pictures, attention_parts, rollout_part
 from bertcli.wings.interpret.compute.parts import HEADS, WEIGHTS, PartWatcher
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.heads import HeadsOptions
@@ -374,13 +377,7 @@ def draw(view: Heads) -> str:
 
     Below each picture stands the change of the result without the head, or, without ablation, the mean distance.
     """
-    lead = MEANING
-    title = "Attention heads: where each looks"
-    if view.meaning is not None:
-        lead += f" {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
-        title += f", and {view.meaning} without it"
-    if view.rollout is not None:
-        lead += f" {OF_ROLLOUT}"
+    title, lead = _about(view)
     grid = _grid(view)
     # heads.js fills it with the picture that is chosen.
     large = element("figure", id="large", aria_live="polite")
@@ -404,6 +401,49 @@ def draw(view: Heads) -> str:
         script=script,
         data=_picture_data(view),
     )
+
+
+def figure(view: Heads) -> str:
+    """The pictures of the first text's weights as a figure; of the chosen head alone, if there is one."""
+    title, lead = _about(view)
+    if view.attention is not None:
+        parts = attention_parts(view.attention)
+    else:
+        name, measure = _measured(view)
+        places = [(head.layer, head.head) for head in view.heads]
+        parts = Pictures(view.weights, dict(zip(places, _numbers(view, name), strict=True))).parts(measure)
+        if view.rollout is not None:
+            parts.append(rollout_part(view.rollout.layers, view.rollout.mean, view.pieces))
+            caption = f"What token {view.rollout.token}, {view.pieces[view.rollout.token]}, draws on"
+            drawn_on = view.of_tokens(view.rollout)
+            parts.append(heat_map(HeatMap(caption, drawn_on.columns, drawn_on.rows)))
+    return figure_of(title, parts, lead=lead, model=view.model, text=view.text)
+
+
+def _about(view: Heads) -> tuple[str, str]:
+    """The title of a page or figure, and what it shows."""
+    lead = MEANING
+    title = "Attention heads: where each looks"
+    if view.meaning is not None:
+        lead += f" {OF_CHANGE.format(meaning=view.meaning)} {COLORS}"
+        title += f", and {view.meaning} without it"
+    if view.rollout is not None:
+        lead += f" {OF_ROLLOUT}"
+    return title, lead
+
+
+def _measured(view: Heads) -> tuple[str, str]:
+    """The field whose number stands below a picture, and its name for people."""
+    if view.meaning is None:
+        return "distance", "mean distance"
+    return "change", "change of the result without the head"
+
+
+def _numbers(view: Heads, name: str) -> list[Shaded]:
+    """The number of each head, shaded by its share of the largest one."""
+    largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
+    form = "+z.3f" if name == "change" else ".1f"
+    return [Shaded(f"{head[name]:{form}}", head[name] / largest) for head in view.heads]
 
 
 def _picture_data(view: Heads) -> dict[str, Any]:
@@ -445,19 +485,16 @@ def _rollout_tables(view: Heads) -> tuple[list[Markup], list[Markup]]:
 
 def _grid(view: Heads) -> Markup:
     """The table of layers by heads: a picture and a shaded number each; empty for a head left out by --top-k."""
-    name = "distance" if view.meaning is None else "change"
-    largest = max((abs(head[name]) for head in view.heads), default=0.0) or 1.0
+    name, measure = _measured(view)
     layers = max(head.layer for head in view.heads)
     heads = max(head.head for head in view.heads)
     rows = [[str(1 + layer)] + [""] * heads for layer in range(layers)]
-    for head in view.heads:
-        text = f"{head[name]:+z.3f}" if name == "change" else f"{head[name]:.1f}"
+    for head, text in zip(view.heads, _numbers(view, name), strict=True):
         title = f"Layer {head.layer}, head {head.head} ({name} {text})"
         thumb = _thumb(title, head.layer - 1, head.head - 1)
         # The first cell of a row is its layer's number, so heads stand where their numbers say.
-        rows[head.layer - 1][head.head] = Markup(thumb + shaded(text, head[name] / largest))
+        rows[head.layer - 1][head.head] = Markup(thumb + shaded(text, text.shade))
     columns = [Column("Layer"), *(Column(f"Head {1 + head}") for head in range(heads))]
-    measure = "mean distance" if view.meaning is None else "change of the result without the head"
     caption = f"Attention weights, and {measure}; choose a head to see it large"
     return table(caption, columns, rows, "thumbs many" if heads > MOST_BESIDE else "thumbs")
 

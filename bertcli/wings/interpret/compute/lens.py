@@ -20,9 +20,11 @@ from bertcli.files.texts import Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, shaded, side_by_side, table
-from bertcli.report.plots import line_chart
-from bertcli.report.shades import Shaded
+from bertcli.report.figure import FigurePart, heat_map, sentence
+from bertcli.report.figure import figure as figure_of
+from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, side_by_side, table
+from bertcli.report.plots import FIGURE_STYLE, LineChart
+from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
@@ -220,17 +222,47 @@ def draw(views: Sequence[Lens], model: str = "") -> str:
     content: list[Markup] = []
     for view in views:
         content += _sections(view, heading=only is None)
-    has_tables = any(len(view.masks) <= MOST_TABLES for view in views)
-    lead = MEANING.format(NUMBERS if has_tables else "")
     text = "" if only is None else only.text
-    return page(TITLE, *content, lead=lead, model=model, text=text, style=STYLE)
+    return page(TITLE, *content, lead=_lead(views), model=model, text=text, style=STYLE)
+
+
+def figure(views: Sequence[Lens], model: str = "") -> str:
+    """The same plots as a figure: a curve and a table for each mask, or a grid and a curve for many tokens."""
+    parts: list[FigurePart] = []
+    for view in views:
+        if len(views) > 1:
+            parts.append(sentence(f"Text {view.index}: {view.text}"))
+        if len(view.masks) > MOST_TABLES:
+            parts += [heat_map(_grid(view)), _agreement(view).part()]
+            continue
+        for mask in view.masks:
+            parts += [_curve(mask, view.word or mask.answer).part(), heat_map(_layers(view, mask))]
+    text = views[0].text if len(views) == 1 else ""
+    return figure_of(TITLE, parts, lead=_lead(views), model=model, text=text, style=FIGURE_STYLE)
+
+
+def _lead(views: Sequence[Lens]) -> str:
+    has_tables = any(len(view.masks) <= MOST_TABLES for view in views)
+    return MEANING.format(NUMBERS if has_tables else "")
+
+
+def _layers(view: Lens, mask: TokenView) -> HeatMap:
+    """The table of a mask, for a figure: its rows have the numbers of layers, and their unit is in the caption."""
+    document = replace(view, masks=(mask,)).document()
+    columns = [Column("Layer"), *document.columns[1:]]
+    rows = [[str(layer.layer), *row[1:]] for layer, row in zip(mask.layers, document.rows, strict=True)]
+    return HeatMap(f"{_caption(mask)} (layer 0: embeddings)", columns, rows)
+
+
+def _caption(mask: TokenView) -> str:
+    return f"Residual stream at token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
 
 
 def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
     if heading:
         yield element("h2", f"Text {view.index}")
     if len(view.masks) > MOST_TABLES:
-        grid, curve = _grid_table(view), _agreement(view)
+        grid, curve = table(*_grid(view), HEAT), _agreement(view).drawn()
         columns = min(len(view.masks), len(view.masks[0].layers))
         if columns <= MOST_BESIDE:
             yield side_by_side(grid, curve, even=True)
@@ -240,22 +272,21 @@ def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
         return
     tables = []
     for mask in view.masks:
-        caption = f"Residual stream at token {mask.position}, {mask.token_str}: the answer is {mask.answer}"
-        tables.append(document_table(caption, replace(view, masks=(mask,)).document()))
+        tables.append(document_table(_caption(mask), replace(view, masks=(mask,)).document()))
     # A shorter text of one view stands in the page's frame.
     if heading or len(view.text) > LONGEST_TEXT:
         yield element("p", view.text, class_="text", dir="auto")
-    yield side_by_side([_curve(mask, view.word or mask.answer) for mask in view.masks], tables)
+    yield side_by_side([_curve(mask, view.word or mask.answer).drawn() for mask in view.masks], tables)
 
 
-def _curve(mask: TokenView, word: str) -> Markup:
+def _curve(mask: TokenView, word: str) -> LineChart:
     """The probability of the word that is followed at each layer, as a line with ticks on both axes."""
     shares = [layer.score for layer in mask.layers]
     caption = f"Probability of {word} after each layer (0: embeddings)"
-    return line_chart(caption, shares, "layer", "probability")
+    return LineChart(caption, shares, "layer", "probability")
 
 
-def _agreement(view: Lens) -> Markup:
+def _agreement(view: Lens) -> LineChart:
     """The share of tokens whose best prediction after each layer is the last layer's already."""
     best = [[layer.predictions[0].token for layer in token.layers] for token in view.masks]
     shares = []
@@ -263,10 +294,10 @@ def _agreement(view: Lens) -> Markup:
         agreeing = [now == of_token[-1] for now, of_token in zip(of_layer, best, strict=True)]
         shares.append(sum(agreeing) / len(best))
     caption = "Share of tokens whose best prediction is already the last layer's (0: embeddings)"
-    return line_chart(caption, shares, "layer", "share of tokens")
+    return LineChart(caption, shares, "layer", "share of tokens")
 
 
-def _grid_table(view: Lens) -> Markup:
+def _grid(view: Lens) -> HeatMap:
     """A heat map, as in the literature: layers by tokens, in each cell the best prediction; turned for many tokens."""
     tokens = [f"{token.position} {token.token_str}" for token in view.masks]
     layers = [layer_name(layer) for layer in range(len(view.masks[0].layers))]
@@ -282,7 +313,7 @@ def _grid_table(view: Lens) -> Markup:
         row = [name]
         for one in predictions:
             label = f"{one.score:.0%}" if with_shares else ""
-            row.append(shaded(one.token_str, one.score, label, title=f"{one.score:.1%}"))
+            row.append(Shaded(one.token_str, one.score, label, note=f"{one.score:.1%}"))
         rows.append(row)
     caption = "Residual stream after each layer: the best prediction at each token, shaded by its probability"
-    return table(caption, [Column(corner), *map(Column, across)], rows, HEAT)
+    return HeatMap(caption, [Column(corner), *map(Column, across)], rows)

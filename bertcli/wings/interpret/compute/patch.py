@@ -11,7 +11,7 @@ how much of the result this one activation can spoil. Vig et al. 2020 (arXiv 200
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from textwrap import shorten
@@ -23,7 +23,10 @@ from bertcli.analysis.layers import layer_name
 from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError, number_of
 from bertcli.loaded_model import LoadedModel, expect_model
+from bertcli.report.figure import figure as figure_of
+from bertcli.report.figure import heat_map, marked_words, sentence
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
+from bertcli.report.shades import HeatMap, Mark, Shaded
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
@@ -392,7 +395,7 @@ def measure(
     return views
 
 
-# ----------------------------------------------------------------------------------------------------------- the page
+# -------------------------------------------------------------------------------------------- the page, and the figure
 
 
 def draw(views: Sequence[Patch], model: str = "") -> str:
@@ -403,24 +406,48 @@ def draw(views: Sequence[Patch], model: str = "") -> str:
     rows = [[name, _pieces(view, side), f"{value:.4f}"] for side, (name, value) in enumerate(results)]
     lengths = [element("p", line) for line in view.below() if line.startswith("A has ")]
     texts = table(f"Two texts; the result is {view.meaning}", columns, rows)
-    grids = [_map(one, direction) for one in views for direction in one.values]
-    title = f"Activation patching: {view.meaning}"
-    return page(title, texts, *lengths, maps(*grids), lead=MEANING, model=model)
+    grids = [table(*_map(one, direction), HEAT) for one in views for direction in one.values]
+    return page(_title(view), texts, *lengths, maps(*grids), lead=MEANING, model=model)
+
+
+def figure(views: Sequence[Patch], model: str = "") -> str:
+    """Both texts with their differing pieces marked, and a heat map for each activation and direction, as a figure."""
+    view = views[0]
+    parts = [sentence(f"The result is {view.meaning}")]
+    for side, (name, value) in enumerate((("A (clean)", view.value_a), ("B (corrupted)", view.value_b))):
+        text, marks = f"{name}, {value:.4f}: ", []
+        for piece, is_equal in _compared(view, side):
+            if not is_equal:
+                marks.append(Mark(len(text), len(text) + len(piece)))
+            text += f"{piece} "
+        parts.append(marked_words(text.rstrip(), marks))
+    parts += [sentence(line) for line in view.below() if line.startswith("A has ")]
+    parts += [heat_map(_map(one, direction)) for one in views for direction in one.values]
+    return figure_of(_title(view), parts, lead=MEANING, model=model)
+
+
+def _title(view: Patch) -> str:
+    return f"Activation patching: {view.meaning}"
 
 
 def _pieces(view: Patch, side: int) -> Markup:
-    """The tokens of one text; those whose partner in the other text differs, or is missing, are marked."""
-    other_side = 1 - side
-    partner_of = {pair[side]: pair[other_side] for pair in view.pairs}
+    """The tokens of one text; those that differ from the other text's are marked."""
     shaded_words: list[str] = []
-    for position, piece in enumerate(view.tokens[side]):
-        partner = partner_of.get(position)
-        is_equal = partner is not None and view.tokens[other_side][partner] == piece
+    for piece, is_equal in _compared(view, side):
         shaded_words += [piece if is_equal else shaded(piece, 1.0), " "]
     return element("span", *shaded_words)
 
 
-def _map(view: Patch, direction: str) -> Markup:
+def _compared(view: Patch, side: int) -> Iterator[tuple[str, bool]]:
+    """The tokens of one text, each with False if its partner in the other text differs, or is missing."""
+    other_side = 1 - side
+    partner_of = {pair[side]: pair[other_side] for pair in view.pairs}
+    for position, piece in enumerate(view.tokens[side]):
+        partner = partner_of.get(position)
+        yield piece, partner is not None and view.tokens[other_side][partner] == piece
+
+
+def _map(view: Patch, direction: str) -> HeatMap:
     """The heat map of an activation and direction; a cell's title has its value and both texts' results.
 
     Layers go down, and tokens or heads across; where there are more tokens than layers, tokens go down.
@@ -436,8 +463,8 @@ def _map(view: Patch, direction: str) -> Markup:
     def cell(effect: float, value: float) -> str:
         if np.isnan(effect):
             return ""
-        return shaded(f"{effect:+z.2f}", effect, title=f"{value:.4f} patched, {unpatched}")
+        return Shaded(f"{effect:+z.2f}", effect, note=f"{value:.4f} patched, {unpatched}")
 
     rows = [[name, *map(cell, *row)] for name, *row in zip(down, effects, values, strict=True)]
     columns = [Column(corner), *map(Column, across)]
-    return table(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows, HEAT)
+    return HeatMap(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows)

@@ -19,8 +19,10 @@ import numpy as np
 from bertcli.analysis.layers import layer_name
 from bertcli.errors import BertcliError, number_of
 from bertcli.loaded_model import LoadedModel
-from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
-from bertcli.report.shades import Shaded
+from bertcli.report.figure import figure as figure_of
+from bertcli.report.figure import heat_map, sentence, stacked
+from bertcli.report.page import HEAT, element, maps, page, table
+from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import Numbers
@@ -374,23 +376,33 @@ def _figures(grids: Numbers) -> list[list[Figure]]:
     return [[figures[str(row * columns + column)] for column in range(columns)] for row in range(rows)]
 
 
-# ------------------------------------------------------------------------------------------------------------ the page
+# -------------------------------------------------------------------------------------------- the page, and the figure
 
 
 def draw(views: Sequence[PatchPairs], model: str = "") -> str:
     """The page: what is averaged, a heat map with intervals for each activation and direction, and the pairs."""
     view = views[0]
     lines = [element("p", line) for line in view.below()]
-    grids = [_map(each, direction) for each in views for direction in each.figures]
+    grids = [table(*_map(each, direction), HEAT) for each in views for direction in each.figures]
     columns = [Column("A (clean)"), Column("B (corrupted)"), Column("Result of A", True), Column("Result of B", True)]
     rows = [[pair.a, pair.b, f"{pair.value_a:.4f}", f"{pair.value_b:.4f}"] for pair in view.results[:MOST_LISTED]]
     listed = f"the first {MOST_LISTED} of {len(view.results):,} pairs" if len(view.results) > MOST_LISTED else "Pairs"
     pairs = table(f"{listed[0].upper()}{listed[1:]}; the result is {view.meaning}", columns, rows)
-    title = f"Activation patching, means over {number_of(len(view.results), 'pair')}: {view.meaning}"
-    return page(title, *lines, maps(*grids), pairs, lead=MEANING, model=model)
+    return page(_title(view), *lines, maps(*grids), pairs, lead=MEANING, model=model)
 
 
-def _map(view: PatchPairs, direction: str) -> Markup:
+def figure(views: Sequence[PatchPairs], model: str = "") -> str:
+    """What is averaged, and a heat map with intervals for each direction, as a figure."""
+    parts = [stacked([sentence(line) for line in views[0].below()])]
+    parts += [heat_map(_map(each, direction)) for each in views for direction in each.figures]
+    return figure_of(_title(views[0]), parts, lead=MEANING, model=model)
+
+
+def _title(view: PatchPairs) -> str:
+    return f"Activation patching, means over {number_of(len(view.results), 'pair')}: {view.meaning}"
+
+
+def _map(view: PatchPairs, direction: str) -> HeatMap:
     """The heat map of an activation and direction: layers go down, or tokens where there are more of them."""
     figures = view.figures[direction]
     corner, across = "Layer", view.columns
@@ -403,8 +415,8 @@ def _map(view: PatchPairs, direction: str) -> Markup:
         if np.isnan(figure.value):
             return ""
         label = "" if figure.low is None else _interval(figure)
-        return shaded(f"{figure.value:+z.2f}", figure.value, label=label, title=f"of {number_of(figure.n, 'pair')}")
+        return Shaded(f"{figure.value:+z.2f}", figure.value, label=label, note=f"of {number_of(figure.n, 'pair')}")
 
     rows = [[name, *map(cell, row)] for name, row in zip(down, figures, strict=True)]
     columns = [Column(corner), *map(Column, across)]
-    return table(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows, HEAT)
+    return HeatMap(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows)

@@ -1,11 +1,15 @@
-"""The page of `bertcli probe`: accuracy by layer with intervals, the table, and one layer's confusion matrix."""
+"""The page and the figure of `bertcli probe`: accuracy by layer with intervals, and one layer's confusion matrix."""
 
 from dataclasses import replace
 
 from bertcli.analysis.layers import state_name
+from bertcli.report.figure import figure as figure_of
+from bertcli.report.figure import heat_map
 from bertcli.report.page import element, page, side_by_side, table
 from bertcli.wings.evaluate.outcome import Curve
-from bertcli.wings.evaluate.report.page import STYLE, confused, drawn
+from bertcli.wings.evaluate.report.figure import STYLE as FIGURE_STYLE
+from bertcli.wings.evaluate.report.figure import curve_part
+from bertcli.wings.evaluate.report.page import STYLE, confused, confusion_map, drawn
 from bertcli.wings.interpret.compute.probe_result import Probe
 
 # With fewer texts, an interval of the accuracy is wider than most differences between layers.
@@ -36,10 +40,22 @@ def draw(view: Probe, model: str = "") -> str:
     tables = [table("Layers", columns, rows)]
     # Where a text may have several labels, there is no matrix of one against another.
     if not view.multi_label:
-        layer = view.layers[view.chosen]
-        counts = layer.confusion.astype(int).tolist()
-        tables.append(confused(f"Probe ({state_name(layer.layer)})", view.labels, counts))
+        tables.append(confused(*_confusion(view)))
     return page(TITLE, side_by_side([picture, *paragraphs], tables), lead=LEAD, model=model, style=STYLE)
+
+
+def figure(view: Probe, model: str = "") -> str:
+    """Draw accuracy by layer, and the confusion matrix, as a figure."""
+    parts = [curve_part(CAPTION, _accuracy_curve(view))]
+    if not view.multi_label:
+        parts.append(heat_map(confusion_map(*_confusion(view))))
+    return figure_of(TITLE, parts, lead=LEAD, model=model, style=FIGURE_STYLE)
+
+
+def _confusion(view: Probe) -> tuple[str, list[str], list[list[int]]]:
+    """The name, the labels and the counts of the chosen layer's confusion matrix."""
+    layer = view.layers[view.chosen]
+    return f"Probe ({state_name(layer.layer)})", view.labels, layer.confusion.astype(int).tolist()
 
 
 def _accuracy_curve(view: Probe) -> Curve:

@@ -19,7 +19,7 @@ class HeadsOptions(TargetOptions):
     bertcli heads -i texts.txt --format csv
     bertcli heads "I loved every minute of it." --ablate --top-k 10
     bertcli heads "I loved every minute of it." --ablate -o heads.html
-    bertcli heads "She poured a cup of hot [MASK]." --layer 3.2
+    bertcli heads "She poured a cup of hot [MASK]." --layer 3.2 -o head.svg
     bertcli heads "She poured a cup of hot [MASK]." --rollout 6
 
     The table has means over all tokens of the texts: the entropy of a token's
@@ -30,7 +30,8 @@ class HeadsOptions(TargetOptions):
 
     --layer 3.2 prints the weights of layer 3, head 2 in percent: each row is a
     token, and its columns are the tokens it looks at. --layer 3 prints the mean of
-    that layer's heads.
+    that layer's heads. A .svg file is a figure of these weights alone, and without
+    --layer one of all heads.
 
     --ablate adds Change: the result (as in explain) with the head's output set to
     zero, less the result as it is. Near 0 the model does without the head here,
@@ -74,4 +75,4 @@ def _sample(options: HeadsOptions, texts: Sequence[str]) -> str:
     return sample_for(options, texts) if options.ablate else MASKED_SAMPLE
 
 
-SPEC = ViewSpec(HeadsOptions, sample=_sample, position=3)
+SPEC = ViewSpec(HeadsOptions, sample=_sample, has_figure=True, position=3)

@@ -60,7 +60,8 @@ class PatchOptions(PatchPairsOptions):
     and --foil it is the difference of the two words' logits. The two
     texts should have equally many tokens. Otherwise tokens are aligned by their
     pieces, and those without a partner are not patched. A table too wide for the
-    terminal is transposed. A .html file shows all four kinds of activations.
+    terminal is transposed. A .html file shows all four kinds of activations, a
+    .svg file is a figure of the one of --of.
 
     -i reads many pairs, fields a and b (or clean and corrupted); fields word, foil and
     label say for each pair what --word, --foil and --label say for all. Effects are
@@ -71,4 +72,4 @@ class PatchOptions(PatchPairsOptions):
     b: str = ""
 
 
-SPEC = ViewSpec(PatchOptions, reads="two texts", pairs=True, sample=sample_for, position=4)
+SPEC = ViewSpec(PatchOptions, reads="two texts", pairs=True, sample=sample_for, has_figure=True, position=4)

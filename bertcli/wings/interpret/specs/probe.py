@@ -23,6 +23,7 @@ class ProbeOptions(ReadOptions):
     bertcli probe -i reviews.csv -m my-encoder --save mine.safetensors
     bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
+    bertcli probe -i reviews.csv --column text --label-column label -o layers.svg
 
     For each layer a logistic regression with an L2 penalty is trained to predict the
     labels from the layer's states. A text's states are pooled as encode pools them;
@@ -53,7 +54,7 @@ class ProbeOptions(ReadOptions):
     words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
     folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
     layer: int | None = option(
-        None, "N", "The layer whose confusions the page shows, and that --save writes. (default: the best)"
+        None, "N", "The layer whose confusions a page or figure shows, and that --save writes. (default: the best)"
     )
     pooling: ProbePooling | None = option(
         None, "MODE",
@@ -91,4 +92,4 @@ def check_name(file: str) -> None:
         )
 
 
-SPEC = ViewSpec(ProbeOptions, reads="labelled texts", position=5)
+SPEC = ViewSpec(ProbeOptions, reads="labelled texts", has_figure=True, position=5)
