@@ -293,6 +293,11 @@ class LoadedModel:
             opened_tokenizer=self.tokenizer,
         )
 
+    def called(self, name: str) -> Self:
+        """Return the model under another name, by which messages and pages call it, as a server's clients do."""
+        original = None if self.original is None else self.original._replace(name=name)
+        return replace(self, name=name, original=original)
+
     @property
     def folder(self) -> "Folder | None":
         """The folder that the model was loaded from; None for a variant."""

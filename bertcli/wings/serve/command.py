@@ -116,7 +116,8 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     several = len(named) > 1
     for public, name in named:
         one = ModelOptions(model=name if given_models else None)
-        opened.append(Served(classifiers.put_on(_opened(one, engine, several)), public))
+        model = classifiers.put_on(_opened(one, engine, several))
+        opened.append(Served(model.called(public), public))
     classifiers.check_all_used([served.name for served in opened])
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))

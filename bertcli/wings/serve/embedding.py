@@ -11,7 +11,7 @@ from bertcli.files.texts import Text
 from bertcli.folder.prompts import Role
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.exchange import Exchange
-from bertcli.wings.serve.requests import Listed, Refusal, TruncatingRequest
+from bertcli.wings.serve.requests import Listed, Refusal, TruncatingRequest, either
 from bertcli.wings.serve.served_model import Served
 
 # Uses of models that give vectors.
@@ -55,6 +55,7 @@ class PromptedRequest(TruncatingRequest):
     truncate_prompt_tokens: int | None = Field(
         None,
         ge=-1,
+        validation_alias=either("truncate_prompt_tokens", "max_length"),
         description="Cut texts to this many tokens; -1: to the most that the model reads.",
     )
 
@@ -85,7 +86,10 @@ class VectorRequest(PromptedRequest):
     """A request for vectors."""
 
     dimensions: int | None = Field(
-        None, ge=1, description="Keep only this many numbers of each vector, then normalize."
+        None,
+        ge=1,
+        validation_alias=either("dimensions", "truncate_dim"),
+        description="Keep only this many numbers of each vector, then normalize.",
     )
     normalize: bool | None = Field(None, description="Scale vectors to length 1.")
 

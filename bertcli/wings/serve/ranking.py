@@ -42,7 +42,12 @@ class RankingRequest(TruncatingRequest):
 
     query: str = Field(description="The query for which the documents are ranked.")
     documents: Documents = Field(validation_alias=either("documents", "texts"), description="The documents.")
-    top_n: int | None = Field(None, ge=1, description="Return only this many documents, the best.")
+    top_n: int | None = Field(
+        None,
+        ge=1,
+        validation_alias=either("top_n", "top_k"),
+        description="Return only this many documents, the best.",
+    )
     return_documents: bool = Field(
         False, validation_alias=either("return_documents", "return_text"),
         description="Return the documents' texts, too.",
@@ -54,6 +59,7 @@ class RankingRequest(TruncatingRequest):
     max_tokens_per_doc: int | None = Field(
         None,
         ge=3,
+        validation_alias=either("max_tokens_per_doc", "max_length"),
         description="Cut each document to this many tokens; for a cross-encoder they include the query's.",
     )
 

@@ -7,6 +7,7 @@ the schema: "dimensions must be a whole number of at least 1, not 1.5."
 
 import json
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -22,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertcli.errors import quoted
+from bertcli.errors import nearest, quoted
 
 R = TypeVar("R", bound="JsonObject")
 T = TypeVar("T")
@@ -31,6 +32,10 @@ Schema = dict[str, Any]
 LONG_BODY = 65_536
 # Most characters of a text: the tokenizers library takes 200 to 450 bytes for each.
 MOST_CHARACTERS = 500_000
+# Similarity (of difflib) from which an unknown field counts as a misspelt one; how many of them are looked at.
+NEARLY, MOST_UNKNOWN = 0.85, 20
+# Characters of a name that may be misspelt.
+LONGEST_NAME = 40
 # Words of messages for the types of JSON Schema.
 TYPE_WORDS = {
     "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
@@ -67,7 +72,10 @@ def _lower(value: object) -> object:
 
 
 class JsonObject(BaseModel):
-    """Base of JSON objects in requests. Unknown names are ignored; null counts as not given."""
+    """Base of JSON objects in requests; null counts as not given.
+
+    Unknown names are ignored, since clients send those of other servers; one that is nearly a known name is refused.
+    """
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -132,10 +140,34 @@ def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int) -> R:
         # The ids of one text are limited as its tokens are.
         if not isinstance(values[0], int):
             raise too_many_texts(len(values), most_inputs, name)
+    _refuse_misspelt(cls, body)
     try:
         return cls.model_validate(body)
     except ValidationError as error:
         raise _refusal(cls, body, error) from None
+
+
+def _refuse_misspelt(cls: type[JsonObject], body: Mapping[str, Any]) -> None:
+    """Refuse a field that is nearly one of this request, and an unknown option, before they are ignored.
+
+    Errors: Refusal.
+    """
+    known = _all_names_of(cls)
+    unknown = [name for name, value in body.items() if name not in known and value is not None]
+    for name in unknown[:MOST_UNKNOWN]:
+        # A longer one is no misspelt name, and takes long to compare.
+        if len(name) <= LONGEST_NAME and (near := get_close_matches(name, known, n=1, cutoff=NEARLY)):
+            why = f"There is no field {quoted(name)}; did you mean {near[0]}?"
+            raise Refusal(422, why, name, "unknown_field")
+    parameters = body.get("parameters")
+    if isinstance(parameters, dict) and (options := _parameters_of(cls)) is not None:
+        known = _all_names_of(options)
+        # Before pydantic, which would make an error of each.
+        for name, value in parameters.items():
+            if name not in known and value is not None:
+                shown = name[:LONGEST_NAME]
+                why = f"parameters.{shown} is no option of this route. {nearest(shown, sorted(known))}"
+                raise Refusal(422, why, f"parameters.{shown}", "unknown_field")
 
 
 def too_many_texts(count: int, most: int, param: str | None = None) -> Refusal:
@@ -156,7 +188,7 @@ def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationEr
         (reference, _) = root["properties"]["parameters"]["anyOf"]
         schema = _resolved(reference, root)
         body = body["parameters"]
-        cls = _parameters_of(cls)
+        cls = _parameters_of(cls) or cls
         prefix = "parameters."
         path = path[1:]
     name = path[0] if path else ""
@@ -184,11 +216,12 @@ def _schema_of(cls: type[BaseModel]) -> Schema:
     return cls.model_json_schema()
 
 
-def _parameters_of(cls: type[BaseModel]) -> type[JsonObject]:
-    """The class of a request's field `parameters`, which is annotated with it or None."""
-    (parameters,) = {*get_args(cls.model_fields["parameters"].annotation)} - {NoneType}
-    found: type[JsonObject] = parameters
-    return found
+@cache
+def _parameters_of(cls: type[BaseModel]) -> type[JsonObject] | None:
+    """The class of a request's field `parameters`, which is annotated with it or None; None if it may be anything."""
+    field = cls.model_fields.get("parameters")
+    classes = {*get_args(field.annotation)} - {NoneType} if field is not None else set()
+    return next(iter(classes), None)
 
 
 def _names_of(cls: type[BaseModel]) -> list[tuple[str, ...]]:

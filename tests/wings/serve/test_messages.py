@@ -1,5 +1,6 @@
 """Messages of the server: each says what is wrong, where, and what to do; read here as a client gets them."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,21 @@ def running() -> Iterator[Running]:
             422,
             "dimensions must be a whole number of at least 1, not 1.5.",
         ),
+        ("/embed", {"inputs": "a", "dimension": 2}, 422, "There is no field 'dimension'; did you mean dimensions?"),
+        (
+            "/fill-mask",
+            {"inputs": "[MASK]", "parameters": {"topk": 1}},
+            422,
+            "parameters.topk is no option of this route. Did you mean top_k?",
+        ),
+        (
+            "/score",
+            {"inputs": "a", "parameters": {"candidates": ["x"]}},
+            422,
+            "parameters.candidates is no option of this route. "
+            "Choose from max_length, max_seq_len, target, within_word.",
+        ),
+        ("/pass?txt=a", None, 422, "There is no field 'txt'. Did you mean text?"),
         ("/embed", {"inputs": ["a"] * 3}, 422, "There are 3 texts, more than 2: send fewer at once."),
         (
             "/embed",
@@ -125,6 +141,23 @@ def test_a_host_and_an_origin_are_named_with_the_option_that_allows_them(running
     )
     link = running.ask("/pass?text=a", None, {"Sec-Fetch-Site": "cross-site"})
     assert link.body["error"].endswith("start it with --cors ORIGIN.")
+
+
+def test_fields_of_other_servers_and_names_of_the_commands_options_are_taken(running: Running) -> None:
+    """A client of another server sends what that one takes; our own command calls dimensions --truncate-dim."""
+    plain = running.given("/embed", {"inputs": "hot tea", "dimensions": 2, "truncate_prompt_tokens": 3})
+    ours = {"inputs": "hot tea", "truncate_dim": 2, "max_length": 3, "user": "me", "keep_alive": 5, "dimension": None}
+    assert running.given("/embed", ours) == plain
+    ranked = {"query": "tea", "texts": ["a dog", "hot tea"], "model": "bert-mini-sentence"}
+    assert running.given("/rerank", ranked | {"top_k": 1}) == running.given("/rerank", ranked)[:1]
+    pair = {"source_sentence": "tea", "sentences": ["hot tea"]}
+    cut = [running.given("/similarity", {"inputs": pair, name: 2}) for name in ("dimensions", "truncate_dim")]
+    assert cut[0] == cut[1]
+    begun = time.monotonic()
+    many = {f"inputz{number}": 1 for number in range(100_000)} | {"inputs": "a", "p" * 100_000: 1}
+    assert running.ask("/embed", many).status == 200
+    assert running.ask("/fill-mask", {"inputs": "[MASK]", "parameters": many}).status == 422
+    assert time.monotonic() - begun < 5
 
 
 def test_an_empty_text_is_a_text_alone_as_in_a_list(running: Running) -> None:

@@ -84,10 +84,13 @@ def test_clients_see_names_and_no_paths(tmp_path: Path) -> None:
             ask(f"{url}/tag", {"inputs": "a", "model": "model"})
         with refused.value as error:
             said = error.read().decode()
+        with urllib.request.urlopen(f"{url}/pass?text=hi&model=other", timeout=60) as answer:
+            said += answer.read().decode()
     assert [one["id"] for one in listed["data"]] == ["model", "other"]
     assert [one["mask_token"] for one in info["models"]] == ["[MASK]", "[MASK]"]
     assert (info["max_concurrent_requests"], info["max_queue_tokens"]) == (1000, 262144)
     assert str(tmp_path) not in f"{listed} {info} {said}"
+    assert '<p class="about">other: “hi”' in said, "the page of a pass, too"
     assert lines[0] == f"Serving model (fill-mask) at {url}\n"
 
 

@@ -10,13 +10,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from typing_extensions import TypedDict
 
 from bertcli.analysis.trace.page import PageOptions, page_of_text
-from bertcli.errors import quoted
+from bertcli.errors import nearest, quoted
 from bertcli.report.page import Markup, page
 from bertcli.wings.serve.answers import LongResponse
 from bertcli.wings.serve.exchange import Exchange
-from bertcli.wings.serve.requests import Refusal
+from bertcli.wings.serve.requests import LONGEST_NAME, Refusal
 from bertcli.wings.serve.routes import route
 
+# What the query of a pass may have.
+PASS_FIELDS = ("text", "pair", "versus", "model", "layer", "head", "token")
 # Most bytes of the page of a pass.
 PASS_BOUND = 64 << 20
 LEAD = (
@@ -55,6 +57,10 @@ async def metrics(exchange: Exchange) -> PlainTextResponse:
 async def pass_page(exchange: Exchange) -> Response:
     """The forward pass of `text` through `model` as a page, with a form for another text."""
     query = {name: value for name, value in exchange.request.query_params.items() if value}
+    for name in query:
+        if name not in PASS_FIELDS:
+            why = f"There is no field {quoted(name)}. {nearest(name[:LONGEST_NAME], PASS_FIELDS)}"
+            raise Refusal(422, why, name[:LONGEST_NAME], "unknown_field")
     model_name = exchange.request.path_params.get("model") or query.get("model")
     served, _ = exchange.service.choose((), model_name)
     numbers: dict[str, Any] = {}

@@ -69,7 +69,12 @@ class Sentences(BaseModel):
 
 class SimilarityRequest(PromptedRequest):
     inputs: Sentences = Field(description="A sentence, and others to compare with it.")
-    dimensions: int | None = Field(None, ge=1, description="Compare only this many numbers of each vector.")
+    dimensions: int | None = Field(
+        None,
+        ge=1,
+        validation_alias=either("dimensions", "truncate_dim"),
+        description="Compare only this many numbers of each vector.",
+    )
 
 
 class SparseEntry(TypedDict):
