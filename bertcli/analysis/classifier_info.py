@@ -30,21 +30,21 @@ def classifier_info(file: str) -> dict[str, Any]:
     }
 
 
-def classifier_table(found: dict[str, Any]) -> list[tuple[str, str]]:
+def classifier_table(record: dict[str, Any]) -> list[tuple[str, str]]:
     """The record as (name, text) lines of a table; lines with an empty text are left out."""
-    several = ", of which a text may have several" if found["problem_type"].startswith("multi") else ""
-    normalized = ", vectors of length 1" if found["normalize"] else ""
-    layer = f"layer {found['layer']}" if found["layer"] else "the embeddings"
+    several = ", of which a text may have several" if record["problem_type"].startswith("multi") else ""
+    normalized = ", vectors of length 1" if record["normalize"] else ""
+    layer = f"layer {record['layer']}" if record["layer"] else "the embeddings"
     lines = {
         "Kind": "classifier of a model's states, made by bertcli probe",
-        "Model": quoted(found["model"]),
-        "Reads": f"{layer}, pooling {found['pooling']}{normalized}",
-        "Labels": f"{', '.join(map(quoted, found['labels']))}{several}",
-        "Limit": f"{found['limit']:,} tokens",
-        "Prepended": quoted(found["prompt"]) if found["prompt"] else "",
-        "Figures": _figures(found["figures"]),
-        "Made with": ", ".join(f"{name} {text}" for name, text in found["made_with"].items()),
-        "Size": f"{found['bytes']:,} bytes",
+        "Model": quoted(record["model"]),
+        "Reads": f"{layer}, pooling {record['pooling']}{normalized}",
+        "Labels": f"{', '.join(map(quoted, record['labels']))}{several}",
+        "Limit": f"{record['limit']:,} tokens",
+        "Prepended": quoted(record["prompt"]) if record["prompt"] else "",
+        "Figures": _figures(record["figures"]),
+        "Made with": ", ".join(f"{name} {text}" for name, text in record["made_with"].items()),
+        "Size": f"{record['bytes']:,} bytes",
     }
     return [(name, text) for name, text in lines.items() if text]
 

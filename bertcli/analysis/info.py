@@ -45,9 +45,9 @@ def info(folder: Folder, name: str) -> dict[str, Any]:
         except BertcliError as error:
             known["problems"].append(str(error))
             return known | _without_network(folder)
-        found = {**known, "runs": True, **_network(model), **_text(model, known["problems"])}
-        found["commands"] = [capability._asdict() for capability in commands(model)]
-        return found
+        record = {**known, "runs": True, **_network(model), **_text(model, known["problems"])}
+        record["commands"] = [capability._asdict() for capability in commands(model)]
+        return record
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
     # By identity, so that a tied array counts once.
     arrays = {id(weight.array): weight.array for weight in assigned}
     total = sum(array.size for array in arrays.values())
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "kind": purpose(model),
         "family": config.title.removeprefix("a "),
         "model_type": config.model_type,
@@ -83,7 +83,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
     }
     adapter = None if model.layout is None else open_adapter(model.layout)
     if adapter is not None:
-        found["adapter"] = {
+        record["adapter"] = {
             "folder": str(adapter.folder.path),
             "changes": len(adapter.factors),
             "ranks": sorted({len(factor.a) for factor in adapter.factors.values()}),
@@ -91,45 +91,45 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         }
     decoder = next((weight.array for weight in assigned if weight.path == "mlm.decoder"), None)
     if decoder is not None:
-        found["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
+        record["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
     if {"classifier", "token_classifier"}.intersection(model.heads):
-        found["labels"] = list(config.labels)
+        record["labels"] = list(config.labels)
     if model.layout is not None and model.layout.gliner is not None:
         settings = model.layout.gliner
-        found["spans"] = {
+        record["spans"] = {
             "max_words": settings.max_width,
             "window_words": settings.max_len,
             "width": settings.hidden_size,
             "backbone": settings.model_name,
         }
-    return found
+    return record
 
 
 def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
     """The part of the record about tokenizer and sentence settings; errors in them are appended to `problems`."""
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     try:
         tokenizer = model.tokenizer
-        found |= {"limit": length_limit(model, None), "tokens": tokenizer.vocab_size}
-        found["mask_token"] = None if tokenizer.special_id("mask") is None else tokenizer.mask_token
+        record |= {"limit": length_limit(model, None), "tokens": tokenizer.vocab_size}
+        record["mask_token"] = None if tokenizer.special_id("mask") is None else tokenizer.mask_token
     except BertcliError as error:
         problems.append(str(error))
     try:
         kind = model.kind
-        found["modules"] = _modules(model.folder)
+        record["modules"] = _modules(model.folder)
         lower_case = model.layout is not None and model.layout.limits.lower_case
         settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
-        found |= {key: value for key, value in settings.items() if value}
+        record |= {key: value for key, value in settings.items() if value}
         has_token_vectors_only = kind.interaction is not None and not kind.gives_one_vector
         plan = Plan.make(model, EncodeOptions(pooling="none" if has_token_vectors_only else "auto"))
         if not has_token_vectors_only:
-            found |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
-        found |= {"normalize": plan.normalize, "width": plan.width}
+            record |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
+        record |= {"normalize": plan.normalize, "width": plan.width}
     except BertcliError as error:
         # A folder with modules whose message begins so was made for another task than `encode`: that is no problem.
-        if not found.get("modules") or "This checkpoint" not in str(error):
+        if not record.get("modules") or "This checkpoint" not in str(error):
             problems.append(str(error))
-    return found
+    return record
 
 
 def _modules(folder: Folder | None) -> list[str]:
@@ -164,19 +164,19 @@ def _files(folder: Folder | None) -> list[dict[str, Any]]:
 
 def _without_network(folder: Folder) -> dict[str, Any]:
     """The part of the record for a model that cannot be opened: sizes from config.json and from the weight files."""
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     try:
         transformer = Layout.of(folder).transformer
         config = transformer.optional("config.json")
-        found |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
-        found["modules"] = _modules(folder)
+        record |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
+        record["modules"] = _modules(folder)
         tensors = open_tensors(transformer).values()
-        found["parameters"] = sum(tensor.array.size for tensor in tensors)
-        found["dtypes"] = sorted({tensor.dtype for tensor in tensors})
+        record["parameters"] = sum(tensor.array.size for tensor in tensors)
+        record["dtypes"] = sorted({tensor.dtype for tensor in tensors})
     except BertcliError:
         # `info` has reported the error already; what was read before it stays in the record.
         pass
-    return found | {"files": _files(folder), "commands": []}
+    return record | {"files": _files(folder), "commands": []}
 
 
 # ------------------------------------------------------------------------------------- models on this machine
@@ -201,97 +201,97 @@ def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
 
 def _described(folder: Folder) -> dict[str, Any]:
     """A model's family, classes and bytes on disk, from its small files: the weights are not opened."""
-    found: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
+    record: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
         layout = Layout.of(folder)
         if layout.gliner is not None:
             what = f"entities of any type, on {layout.gliner.model_name}"
-            return {**found, "runs": True, "family": "GLiNER", "what": what}
+            return {**record, "runs": True, "family": "GLiNER", "what": what}
         config = layout.transformer.optional("config.json")
         title = "static model" if layout.is_static else parse_config(config).title
         classes = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
-        return {**found, "runs": True, "family": title.removeprefix("a "), "what": classes}
+        return {**record, "runs": True, "family": title.removeprefix("a "), "what": classes}
     except BertcliError as error:
-        return {**found, "runs": False, "what": str(error)}
+        return {**record, "runs": False, "what": str(error)}
 
 
 # ------------------------------------------------------------------------------------------------ for people
 
 
-def table(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def table(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The record of `info` as (name, text) lines of a table; lines without a value are left out."""
     lines = {
-        "Kind": found.get("kind"),
+        "Kind": record.get("kind"),
         "Family": _joined(
-            found.get("family"), f"type {quoted(found['model_type'])}" if found.get("model_type") else None
+            record.get("family"), f"type {quoted(record['model_type'])}" if record.get("model_type") else None
         ),
-        "Classes": _joined(*map(str, found.get("architectures") or ())),
-        "Heads": ", ".join(found["heads"]) or "none" if "heads" in found else None,
-        "Network": _sizes(found),
+        "Classes": _joined(*map(str, record.get("architectures") or ())),
+        "Heads": ", ".join(record["heads"]) or "none" if "heads" in record else None,
+        "Network": _sizes(record),
         "Parameters": _joined(
-            f"{found['parameters']:,}" if "parameters" in found else None,
-            f"of which a token uses {found['active_parameters']:,}" if "active_parameters" in found else None,
+            f"{record['parameters']:,}" if "parameters" in record else None,
+            f"of which a token uses {record['active_parameters']:,}" if "active_parameters" in record else None,
         ),
-        "Weights": _weights(found),
-        "Tied": found.get("tied") and "the predictions' matrix is the embeddings'",
-        "Vocabulary": f"{found['vocab_size']:,}" if "vocab_size" in found else None,
-        "Limit": _limit(found),
-        "Labels": ", ".join(found.get("labels", ())),
-        "Entities": _spans(found.get("spans")),
-        "Modules": ", ".join(found.get("modules", ())),
-        "Vectors": _vectors(found),
-        "Prompts": ", ".join(f"{name} {quoted(text)}" for name, text in found.get("prompts", {}).items() if text),
-        "Prepended": quoted(found["prompt"]) if found.get("prompt") else None,
-        "Lower case": "every text, before it is tokenized" if found.get("do_lower_case") else None,
-        "Adapter": _adapter(found.get("adapter")),
-        "Folder": found["folder"],
-        "Note": " ".join(found.get("notes", ())),
-        "Wrong" if found["runs"] else "Does not run": " ".join(found["problems"]),
+        "Weights": _weights(record),
+        "Tied": record.get("tied") and "the predictions' matrix is the embeddings'",
+        "Vocabulary": f"{record['vocab_size']:,}" if "vocab_size" in record else None,
+        "Limit": _limit(record),
+        "Labels": ", ".join(record.get("labels", ())),
+        "Entities": _spans(record.get("spans")),
+        "Modules": ", ".join(record.get("modules", ())),
+        "Vectors": _vectors(record),
+        "Prompts": ", ".join(f"{name} {quoted(text)}" for name, text in record.get("prompts", {}).items() if text),
+        "Prepended": quoted(record["prompt"]) if record.get("prompt") else None,
+        "Lower case": "every text, before it is tokenized" if record.get("do_lower_case") else None,
+        "Adapter": _adapter(record.get("adapter")),
+        "Folder": record["folder"],
+        "Note": " ".join(record.get("notes", ())),
+        "Wrong" if record["runs"] else "Does not run": " ".join(record["problems"]),
     }
     return [(name, str(text)) for name, text in lines.items() if text]
 
 
-def _limit(found: Mapping[str, Any]) -> str | None:
-    if "limit" not in found:
+def _limit(record: Mapping[str, Any]) -> str | None:
+    if "limit" not in record:
         return None
-    return f"{found['limit']:,} tokens a text; the network has {found['max_tokens']:,} positions"
+    return f"{record['limit']:,} tokens a text; the network has {record['max_tokens']:,} positions"
 
 
-def _spans(found: Mapping[str, Any] | None) -> str | None:
-    if found is None:
+def _spans(spans: Mapping[str, Any] | None) -> str | None:
+    if spans is None:
         return None
-    most, window = number_of(found["max_words"], "word"), number_of(found["window_words"], "word")
+    most, window = number_of(spans["max_words"], "word"), number_of(spans["window_words"], "word")
     return f"of types that you name (--labels), of up to {most}, read {window} at a time"
 
 
-def _adapter(found: Mapping[str, Any] | None) -> str | None:
-    if found is None:
+def _adapter(adapter: Mapping[str, Any] | None) -> str | None:
+    if adapter is None:
         return None
-    count = len(found["whole"])
+    count = len(adapter["whole"])
     whole = f"; {number_of(count, 'tensor')} {'is' if count == 1 else 'are'} its own" if count else ""
-    ranks = ", ".join(map(str, found["ranks"]))
-    return f"LoRA of rank {ranks} changes {number_of(found['changes'], 'weight')}{whole} ({found['folder']})"
+    ranks = ", ".join(map(str, adapter["ranks"]))
+    return f"LoRA of rank {ranks} changes {number_of(adapter['changes'], 'weight')}{whole} ({adapter['folder']})"
 
 
 def _joined(*names: str | None) -> str:
     return ", ".join(dict.fromkeys(filter(None, names)))
 
 
-def _sizes(found: Mapping[str, Any]) -> str:
+def _sizes(record: Mapping[str, Any]) -> str:
     words: dict[str, Callable[[int], str]] = {
         "num_hidden_layers": lambda size: number_of(size, "layer"),
         "hidden_size": lambda size: f"width {size:,}",
         "num_attention_heads": lambda size: number_of(size, "attention head"),
         "intermediate_size": lambda size: f"feed-forward {size:,}",
     }
-    sizes = {key: found.get(key) for key in words}
+    sizes = {key: record.get(key) for key in words}
     return ", ".join(words[key](size) for key, size in sizes.items() if type(size) is int)
 
 
-def _weights(found: Mapping[str, Any]) -> str:
-    files = [f"{file['name']} ({_megabytes(file['bytes'])})" for file in found["files"]]
+def _weights(record: Mapping[str, Any]) -> str:
+    files = [f"{file['name']} ({_megabytes(file['bytes'])})" for file in record["files"]]
     shown_files = [*files[:3], f"{len(files) - 3} more"] if len(files) > 4 else files
-    dtypes = found.get("dtypes", ())
+    dtypes = record.get("dtypes", ())
     stored = [f"stored as {' and '.join(dtypes)}, computed in float32"] if dtypes else []
     return ", ".join([*shown_files, *stored])
 
@@ -300,12 +300,12 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
-def _vectors(found: Mapping[str, Any]) -> str | None:
-    if "width" not in found:
+def _vectors(record: Mapping[str, Any]) -> str | None:
+    if "width" not in record:
         return None
-    pooling = found.get("pooling")
-    made = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {found['pooling_from']}"
-    return f"{found['width']:,} numbers, {made}" + (", scaled to length 1" if found["normalize"] else "")
+    pooling = record.get("pooling")
+    made = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {record['pooling_from']}"
+    return f"{record['width']:,} numbers, {made}" + (", scaled to length 1" if record["normalize"] else "")
 
 
 def listing(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ option's text half of the line. These pages need neither rich nor a box.
 import shutil
 from collections.abc import Iterable, Iterator
 from inspect import cleandoc
-from itertools import groupby
+from itertools import filterfalse, groupby
 from textwrap import TextWrapper
 from typing import Any
 
@@ -106,8 +106,8 @@ def whole(command: Any, ctx: typer.Context) -> str:
         else:
             lines += [*_wrapped(paragraph, width), ""]
     parameters = [parameter for parameter in command.get_params(ctx) if not _hidden(parameter)]
-    arguments = [one for one in parameters if _is_argument(one)]
-    options = sorted((one for one in parameters if not _is_argument(one)), key=_panels(parameters).index_of)
+    arguments = list(filter(_is_argument, parameters))
+    options = sorted(filterfalse(_is_argument, parameters), key=_panels(parameters).index_of)
     if arguments:
         lines += [_heading("Arguments"), *_described(map(_row, arguments), width), ""]
     for panel, rows in _commands(command) if hasattr(command, "commands") else ():
@@ -138,25 +138,26 @@ def short(command: Any, ctx: typer.Context) -> str:
     own_examples = [line for line in examples if f" {command.name} " in f" {line} "]
     if own_examples:
         lines += [own_examples[0], ""]
-    arguments = [one for one in command.params if _is_argument(one) and not _hidden(one)]
-    rows = [_row(one) for one in [*arguments, *used(command)]]
+    arguments = [parameter for parameter in command.params if _is_argument(parameter) and not _hidden(parameter)]
+    rows = [_row(parameter) for parameter in [*arguments, *used(command)]]
     briefs = [_brief(name, _short_text(command.name, name, text), width) for name, text in rows]
     lines += [*briefs, ""]
-    count = sum(not _hidden(one) and not _is_argument(one) for one in command.get_params(ctx))
+    count = sum(not _hidden(parameter) and not _is_argument(parameter) for parameter in command.get_params(ctx))
     others = f"all {count} options and more examples" if count > len(briefs) else "more examples"
     return encodable("\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"]))
 
 
 def usage(command: Any, ctx: typer.Context) -> str:
     """The usage line of a command: `Usage: bertcli COMMAND [OPTIONS] ARGUMENTS`."""
-    arguments = [one.metavar for one in command.params if _is_argument(one) and not _hidden(one)]
+    shown = filterfalse(_hidden, command.params)
+    arguments = [parameter.metavar for parameter in shown if _is_argument(parameter)]
     places = ["COMMAND ..."] if hasattr(command, "commands") else arguments
     return " ".join(["Usage:", ctx.command_path, "[OPTIONS]", *places])
 
 
 def used(command: Any) -> list[Any]:
     """The options that a command's short page shows."""
-    options = [one for one in command.params if not _is_argument(one) and not _hidden(one)]
+    options = [parameter for parameter in command.params if not _is_argument(parameter) and not _hidden(parameter)]
     by_name = {}
     for option in options:
         for name in (*option.opts, *option.secondary_opts):
@@ -164,7 +165,7 @@ def used(command: Any) -> list[Any]:
     declared = None if command.name in USED else extensions.command(command.name)
     names = USED.get(command.name) if declared is None else declared.most_used or None
     if names is None:  # of a plugin's task: its own options first
-        return sorted(options, key=lambda one: _panel(one) != "Options")[:MOST_LINES]
+        return sorted(options, key=lambda parameter: _panel(parameter) != "Options")[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
 
 

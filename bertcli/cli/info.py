@@ -65,18 +65,18 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     folder = find_model(**model.load_arguments(""))
     from bertcli.analysis.info import info, table
 
-    found = info(folder, model.model)
-    _show(found, "Model", model.model, table(found), options)
+    record = info(folder, model.model)
+    _show(record, "Model", model.model, table(record), options)
 
 
-def _show(found: dict[str, Any], what: str, name: str, lines: list[tuple[str, str]], options: PrintOptions) -> None:
+def _show(record: dict[str, Any], what: str, name: str, lines: list[tuple[str, str]], options: PrintOptions) -> None:
     """Print the record in a format for programs, or its lines and the commands for people."""
     columns = (Column(what), Column(name))
     if options.printed != "table":
-        examples = [use["example"] for use in found["commands"]]
-        print_document(Document(columns, lines, examples, found, [found]), options.printed)
+        examples = [use["example"] for use in record["commands"]]
+        print_document(Document(columns, lines, examples, record, [record]), options.printed)
         return
     print_table(columns, lines)
-    for line in ("", "Commands that can use it:", *(f"  {use['example']}" for use in found["commands"])):
-        if found["commands"]:
+    for line in ("", "Commands that can use it:", *(f"  {use['example']}" for use in record["commands"])):
+        if record["commands"]:
             print(visible(line))

@@ -73,13 +73,13 @@ def problems() -> Mapping[str, str]:
 def part(plugin: Plugin, module: str, attribute: str, kind: type[T], unfit: Misfit[T]) -> T | None:
     """What a plugin's module has by this name; None, with a warning, if it cannot be imported or is unfit."""
     with blamed(plugin):
-        found = getattr(import_module(module), attribute, None)
-        if not isinstance(found, kind):
+        brought = getattr(import_module(module), attribute, None)
+        if not isinstance(brought, kind):
             raise Unfit(f"{module} has no {attribute} that is a {kind.__name__}")
-        problem = unfit(module, found)
+        problem = unfit(module, brought)
         if problem is not None:
             raise Unfit(problem)
-        return found
+        return brought
     return None
 
 
@@ -122,8 +122,8 @@ def _plugins() -> tuple[Plugin, ...]:
 
     taken = set(own_names())
     usable: list[Plugin] = []
-    found = sorted((*_package(entry), entry) for entry in entry_points(group=GROUP))
-    for name, version, entry in found:
+    entries = sorted((*_package(entry), entry) for entry in entry_points(group=GROUP))
+    for name, version, entry in entries:
         title = f"{name} {version}"
         try:
             extension = _declaration(entry)

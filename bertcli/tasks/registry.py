@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from bertcli import extensions
 from bertcli.report.tables import Table
@@ -95,8 +95,8 @@ class TaskSpec:
 
 def own_specs() -> list[TaskSpec]:
     """List the specs of the tasks here, in the order of --help."""
-    found = (_spec_in(module) for module in _modules())
-    return sorted(filter(None, found), key=lambda one: one.position)
+    own = (_spec_in(module) for module in _modules())
+    return sorted(filter(None, own), key=lambda spec: spec.position)
 
 
 def specs() -> list[TaskSpec]:
@@ -114,8 +114,8 @@ def spec(name: str) -> TaskSpec | None:
 
 def spec_of(options: Checked) -> TaskSpec:
     """Find the spec that these options belong to."""
-    found: TaskSpec = sys.modules[type(options).__module__].SPEC
-    return found
+    spec: TaskSpec = sys.modules[type(options).__module__].SPEC
+    return spec
 
 
 def _modules() -> list[str]:
@@ -137,6 +137,6 @@ def compute(spec: TaskSpec) -> Work:
     """Import the module of a task's work, which imports NumPy: it is in compute/, or a plugin names it."""
     home = spec.options.__module__
     is_own = home.rpartition(".")[0] == __package__
-    work: Any = import_module(f"{__package__}.compute.{spec.module}" if is_own else extensions.work_of("tasks", home))
-    found: Work = work
-    return found
+    module = f"{__package__}.compute.{spec.module}" if is_own else extensions.work_of("tasks", home)
+    work: Work = cast(Any, import_module(module))
+    return work

@@ -156,11 +156,11 @@ def _between(text: str, earlier: str, later: str) -> str:
 
 def _message(expression: str, prompt: str) -> Part:
     """Parse an expression for the first message of a role. Errors: ValueError for any other expression."""
-    found = MESSAGE.fullmatch(expression)
-    if found and found["role"] in PAIR:
-        return Part(found["role"], is_role=True)
-    if found and found["role"] == "system":
-        return Part(prompt or (found["default"] or "''")[1:-1])
+    message = MESSAGE.fullmatch(expression)
+    if message and message["role"] in PAIR:
+        return Part(message["role"], is_role=True)
+    if message and message["role"] == "system":
+        return Part(prompt or (message["default"] or "''")[1:-1])
     raise ValueError(quoted(expression.strip()))
 
 

@@ -46,16 +46,16 @@ def names_for(
     op reads: a key may have other names for an operand of a certain name. A class without names of its own has those
     of its base class.
     """
-    found = next(filter(None, (_names_of(key, operands) for key in keys)), None)
-    if found is None:
+    names = next(filter(None, (_names_of(key, operands) for key in keys)), None)
+    if names is None:
         return None
     activation = arguments.get("activation")
     title = "identity" if activation is None else ACTIVATIONS[activation].title
     of_head = HEADS.get(part, {})
-    group = of_head.get(found.group, found.group)
-    output = of_head.get(found.output, found.output)
-    weights = tuple(of_head.get(weight, weight) for weight in found.weights)
-    return StepNames(group, found.operation.format(act=title), output, weights)
+    group = of_head.get(names.group, names.group)
+    output = of_head.get(names.output, names.output)
+    weights = tuple(of_head.get(weight, weight) for weight in names.weights)
+    return StepNames(group, names.operation.format(act=title), output, weights)
 
 
 def _names_of(key: StepKey, operands: Sequence[str]) -> StepNames | None:

@@ -58,14 +58,14 @@ def searched_files(patterns: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
     passed_over = 0
     for pattern in patterns:
-        found = matching_files(pattern)
+        named = matching_files(pattern)
         if os.path.isdir(pattern):
             inner = os.path.join(pattern, "**", "*.md")
             raise BertcliError(f"{pattern} is a folder: give a quoted pattern for the files in it, such as '{inner}'.")
-        usable = [name for name in found if _ending(name) in ENDINGS]
-        if not usable or (len(usable) < len(found) and not glob.has_magic(pattern)):
-            raise BertcliError(f"{found[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")
-        passed_over += len(found) - len(usable)
+        usable = [name for name in named if _ending(name) in ENDINGS]
+        if not usable or (len(usable) < len(named) and not glob.has_magic(pattern)):
+            raise BertcliError(f"{named[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")
+        passed_over += len(named) - len(usable)
         names |= dict.fromkeys(usable)
     if passed_over:
         files = "file of another ending is" if passed_over == 1 else "files of other endings are"
@@ -88,12 +88,12 @@ def passages_in(file: str, column: str | None = None) -> list[PassageOfFile]:
     """
     ending = _ending(file)
     if ending in ROWS:
-        found = _rows(file, ROWS[ending], column)
+        passages = _rows(file, ROWS[ending], column)
     elif ending in PARAGRAPHS:
-        found = _paragraphs(file_lines(file))
+        passages = _paragraphs(file_lines(file))
     else:
-        found = (PassageOfFile(text, number, number) for number, text in enumerate(file_lines(file), 1))
-    return [passage for passage in found if passage.text.strip()]
+        passages = (PassageOfFile(text, number, number) for number, text in enumerate(file_lines(file), 1))
+    return [passage for passage in passages if passage.text.strip()]
 
 
 def file_lines(file: str) -> Iterator[str]:

@@ -45,14 +45,14 @@ class StoredVectors(NamedTuple):
         """The settings of `encode` that made the vectors; None if the file has no notes."""
         if SETTINGS not in self.notes:
             return None
-        found: object = None
+        noted: object = None
         with suppress(ValueError, RecursionError):
-            found = json.loads(self.notes[SETTINGS])
-        if not isinstance(found, dict) or any(
-            type(found.get(name)) is not value_type for name, value_type in SETTING_TYPES.items()
+            noted = json.loads(self.notes[SETTINGS])
+        if not isinstance(noted, dict) or any(
+            type(noted.get(name)) is not value_type for name, value_type in SETTING_TYPES.items()
         ):
             raise no_vectors(self.file, "says how its vectors were made in a way that cannot be read")
-        return found
+        return noted
 
     def blocks(self, count: int) -> Iterator[AnyNumbers]:
         """Yield the vectors [row, width], `count` rows at a time; uint8 rows hold bits, eight in a byte."""

@@ -317,17 +317,17 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
     The first `left_out` tokens of each do not count. A sentence without tokens, such as an empty text of a static
     model, has the zero vector.
     """
-    some = offsets[:-1] + left_out < offsets[1:]
-    first, last = offsets[:-1][some] + left_out, offsets[1:][some]
-    vectors = np.zeros((len(some), states.shape[1]), np.float32)
+    filled = offsets[:-1] + left_out < offsets[1:]
+    first, last = offsets[:-1][filled] + left_out, offsets[1:][filled]
+    vectors = np.zeros((len(filled), states.shape[1]), np.float32)
     if mode == "cls":
-        vectors[some] = states[first]
+        vectors[filled] = states[first]
     elif mode == "lasttoken":
-        vectors[some] = states[last - 1]
-    elif some.any():
+        vectors[filled] = states[last - 1]
+    elif filled.any():
         bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
         if mode == "max":
-            vectors[some] = np.maximum.reduceat(states, bounds, axis=0)[::2]
+            vectors[filled] = np.maximum.reduceat(states, bounds, axis=0)[::2]
         else:
             # In each sentence, from 1.
             positions = np.arange(1, len(states) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
@@ -335,7 +335,7 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
             divisor = np.add.reduceat(weights, bounds)[::2]
             divisor = np.sqrt(divisor) if mode == "mean_sqrt_len" else divisor
             weighted = states * weights[:, None].astype(np.float32) if mode == "weightedmean" else states
-            vectors[some] = np.add.reduceat(weighted, bounds, axis=0, dtype=np.float64)[::2] / divisor[:, None]
+            vectors[filled] = np.add.reduceat(weighted, bounds, axis=0, dtype=np.float64)[::2] / divisor[:, None]
     return vectors
 
 

@@ -24,21 +24,21 @@ def guesses(model: LoadedModel, tokens: Tokens, within_word: bool = False) -> li
     tokenizer, words = model.tokenizer, list(zip(tokens.sides, tokens.words, strict=True)) if within_word else []
     # A mask that the text has stands for a word that nobody has named: it has no log-probability.
     skipped = {tokenizer.special_id(role) for role in ("cls", "sep", "mask")}
-    found = []
+    masked = []
     for at, id in enumerate(tokens.ids):
         if id not in skipped:
             ids = [*tokens.ids[:at], tokenizer.mask_id, *tokens.ids[at + 1 :]]
             for later in range(at + 1, len(words)):
                 if words[later] == words[at] and words[at][1] is not None:
                     ids[later] = tokenizer.mask_id
-            found.append(Guess(MaskedSentence(ids, tokens.segments, (at,)), [id]))
-    return found
+            masked.append(Guess(MaskedSentence(ids, tokens.segments, (at,)), [id]))
+    return masked
 
 
 def scored(model: LoadedModel, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
     """Compute the log-probabilities of the true ids of each guess."""
     sentences, truths = [guess.sentence for guess in some], [guess.truth for guess in some]
-    found = log_probabilities(model, sentences, truths, batch_tokens)
+    of_each = log_probabilities(model, sentences, truths, batch_tokens)
     return [
-        [by_id[id] for id, by_id in zip(truth, rows, strict=True)] for truth, rows in zip(truths, found, strict=True)
+        [by_id[id] for id, by_id in zip(truth, rows, strict=True)] for truth, rows in zip(truths, of_each, strict=True)
     ]

@@ -49,7 +49,7 @@ class Redaction(NamedTuple):
     only: Collection[str] | None = None
     threshold: float | None = None
 
-    def of(self, text: str, found: Iterable[Found], words: Iterable[tuple[int, int]] = ()) -> str:
+    def of(self, text: str, entities: Iterable[Found], words: Iterable[tuple[int, int]] = ()) -> str:
         """Replace the entities in a text; the spaces around them stay.
 
         words: the characters of each word, as the tokenizer parts the text. An entity that covers a part of a word
@@ -57,28 +57,28 @@ class Redaction(NamedTuple):
         are those of one label that adjoin, and pieces of one entity with the space between them.
         Errors: BertcliError if the result would be longer than LONGEST_RESULT.
         """
-        chosen = [one for one in found if self._chosen(one)]
+        chosen = [entity for entity in entities if self._chosen(entity)]
         whole = whole_words(text, words) if chosen else []
-        hidden = _together(text, [(_widened(one, whole), one.end - one.start) for one in chosen])
-        replacements = [f"[{one.label}]" if self.word is None else self.word for one in hidden]
+        hidden = _together(text, [(_widened(entity, whole), entity.end - entity.start) for entity in chosen])
+        replacements = [f"[{part.label}]" if self.word is None else self.word for part in hidden]
         if sum(map(len, replacements)) + len(text) > LONGEST_RESULT:
             raise BertcliError(
                 f"{quoted(text)} has {len(hidden):,} entities, and the text that replaces them is too long for so "
                 "many: give a shorter redact_with (--redact-with), or split the text."
             )
         pieces, end = [], 0
-        for one, replacement in zip(hidden, replacements, strict=True):
-            pieces += [text[end : one.start], replacement]
-            end = one.end
+        for part, replacement in zip(hidden, replacements, strict=True):
+            pieces += [text[end : part.start], replacement]
+            end = part.end
         return "".join([*pieces, text[end:]])
 
     def predictions(self, most: int) -> int:
         """Count what a long word adds to the size of a text with at most so many entities, as predictions."""
         return most * (len(self.word or "") // CHARACTERS_OF_A_PREDICTION)
 
-    def _chosen(self, found: Found) -> bool:
-        is_chosen = found.label != "O" if self.only is None else found.label in self.only
-        return is_chosen and found.score >= (self.threshold or 0.0)
+    def _chosen(self, entity: Found) -> bool:
+        is_chosen = entity.label != "O" if self.only is None else entity.label in self.only
+        return is_chosen and entity.score >= (self.threshold or 0.0)
 
 
 def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -113,33 +113,33 @@ def _kind(character: str) -> str:
     return UNSPACED_LETTER if is_unspaced(character) else LETTER
 
 
-def _widened(found: Found, words: Sequence[tuple[int, int]]) -> Found:
+def _widened(entity: Found, words: Sequence[tuple[int, int]]) -> Found:
     """The entity with all of the words that it covers a part of."""
-    first = bisect_right(words, found.start, key=lambda word: word[1])
-    last = bisect_left(words, found.end, key=lambda word: word[0])
-    covered = words[first:last] if found.start < found.end else []
-    start = min([found.start, *(word[0] for word in covered[:1])])
-    end = max([found.end, *(word[1] for word in covered[-1:])])
-    return found._replace(start=start, end=end)
+    first = bisect_right(words, entity.start, key=lambda word: word[1])
+    last = bisect_left(words, entity.end, key=lambda word: word[0])
+    covered = words[first:last] if entity.start < entity.end else []
+    start = min([entity.start, *(word[0] for word in covered[:1])])
+    end = max([entity.end, *(word[1] for word in covered[-1:])])
+    return entity._replace(start=start, end=end)
 
 
-def _together(text: str, found: Iterable[tuple[Found, int]]) -> list[Hidden]:
+def _together(text: str, widened: Iterable[tuple[Found, int]]) -> list[Hidden]:
     """Join entities that overlap or adjoin into ranges to replace, in the order of the text.
 
-    found: each entity, widened to whole words, and the number of characters that it had before.
+    widened: each entity, widened to whole words, and the number of characters that it had before.
     """
     hidden: list[Hidden] = []
-    for one, length in sorted(found):
-        covered = text[one.start : one.end]
-        start, end = one.start + len(covered) - len(covered.lstrip()), one.start + len(covered.rstrip())
+    for entity, length in sorted(widened):
+        covered = text[entity.start : entity.end]
+        start, end = entity.start + len(covered) - len(covered.lstrip()), entity.start + len(covered.rstrip())
         if start >= end:
             continue
         last = hidden[-1] if hidden else Hidden(0, 0, "", 0)
         between = text[last.end : start]
-        same = one.label == last.label and (not between or (one.continues and between.isspace()))
+        same = entity.label == last.label and (not between or (entity.continues and between.isspace()))
         if start >= last.end and not same:
-            hidden.append(Hidden(start, end, one.label, length))
+            hidden.append(Hidden(start, end, entity.label, length))
         else:
-            label = one.label if length > last.longest else last.label
+            label = entity.label if length > last.longest else last.label
             hidden[-1] = Hidden(last.start, max(end, last.end), label, max(length, last.longest))
     return hidden

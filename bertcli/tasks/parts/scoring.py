@@ -52,19 +52,19 @@ def scoring(model: LoadedModel) -> Scoring | None:
     Logits of the next token come from its row in a table: their difference is that of the rows, as one layer.
     Errors: BertcliError for a token that the table does not have.
     """
-    found = model.kind.pair_layers
-    if found is None:
+    pair_layers = model.kind.pair_layers
+    if pair_layers is None:
         return None
-    if found.next_token is None:
-        return Scoring(found.pooling, found.layers)
+    if pair_layers.next_token is None:
+        return Scoring(pair_layers.pooling, pair_layers.layers)
     check_head(model, "lm", "LogitScore")
-    table, (true, false) = model.network.lm.decoder, found.next_token
+    table, (true, false) = model.network.lm.decoder, pair_layers.next_token
     if max(true, false or 0) >= len(table):
         raise BertcliError(
-            f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted(found.next_token)}."
+            f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted(pair_layers.next_token)}."
         )
     weight = table[[true]] if false is None else table[[true]] - table[[false]]
-    return Scoring(found.pooling, (Dense(weight, None, "identity"),))
+    return Scoring(pair_layers.pooling, (Dense(weight, None, "identity"),))
 
 
 def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:

@@ -167,7 +167,7 @@ class Service:
         named = self.named(name) if name else []
         able = _able(named or self.models, uses)
         # Those that were trained for it, if there are any.
-        fitting = [one for one in able if not uses or one.main_use in uses] or able
+        fitting = [served for served in able if not uses or served.main_use in uses] or able
         if not fitting:
             model, *_ = named or self.models
             why = f"The model {model.short} cannot answer this route, which needs {uses[0]}."
@@ -187,8 +187,8 @@ class Service:
 
     def named(self, name: str) -> list[Served]:
         """The models with this name, or else those whose name ends in it; of one that is served twice, one."""
-        whole = [one for one in self.models if one.name == name]
-        return whole[:1] or [one for one in self.models if one.is_called(name)]
+        whole = [served for served in self.models if served.name == name]
+        return whole[:1] or [served for served in self.models if served.is_called(name)]
 
     def _log_unknown(self, name: str, served: Served) -> None:
         """Log once that a request named a model that is not served."""
@@ -203,7 +203,7 @@ def _able(models: Sequence[Served], uses: Sequence[str]) -> list[Served]:
     if not uses:
         return [*models]
     for use in uses:
-        able = [one for one in models if use in one.uses]
+        able = [served for served in models if use in served.uses]
         if able:
             return able
     return []
@@ -214,7 +214,7 @@ def _refuse_near_miss(name: str, able: Sequence[Served], fitting: Sequence[Serve
 
     Errors: Refusal.
     """
-    by_name = {one.short.lower(): one for one in able}
+    by_name = {served.short.lower(): served for served in able}
     last_part = name.rstrip("/").rpartition("/")[2].lower()
     for near in get_close_matches(last_part, by_name, n=1, cutoff=NEARLY):
         if by_name[near] not in fitting:
@@ -223,4 +223,4 @@ def _refuse_near_miss(name: str, able: Sequence[Served], fitting: Sequence[Serve
 
 
 def _names(models: Sequence[Served]) -> str:
-    return ", ".join(one.name for one in models)
+    return ", ".join(served.name for served in models)

@@ -71,11 +71,11 @@ def described() -> dict[str, Any]:
     schemas, components = _schemas()
     components |= {"Error": ERROR, "OpenAIError": OPENAI_ERROR}
     paths: dict[str, Any] = {}
-    for number, one in enumerate(ROUTES):
-        method = "get" if one.request is None else "post"
-        for path in one.paths:
+    for number, entry in enumerate(ROUTES):
+        method = "get" if entry.request is None else "post"
+        for path in entry.paths:
             methods = paths.setdefault(path.replace(":path", ""), {})
-            methods[method] = _operation(one, path, number, schemas)
+            methods[method] = _operation(entry, path, number, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "bertcli", "version": __version__},
@@ -91,16 +91,16 @@ Key = tuple[int, Literal["request", "response"]]
 def _schemas() -> tuple[dict[Key, Schema], dict[str, Schema]]:
     """The schema of each route's request and answer, and the schemas that they refer to."""
     inputs: list[Any] = []
-    for number, one in enumerate(ROUTES):
-        if one.request is not None:
-            inputs.append(((number, "request"), "validation", TypeAdapter(one.request)))
-        if _has_type(one.response):
-            inputs.append(((number, "response"), "serialization", TypeAdapter(one.response)))
+    for number, entry in enumerate(ROUTES):
+        if entry.request is not None:
+            inputs.append(((number, "request"), "validation", TypeAdapter(entry.request)))
+        if _has_type(entry.response):
+            inputs.append(((number, "response"), "serialization", TypeAdapter(entry.response)))
     by_key_and_mode, shared = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
     schemas: dict[Key, Any] = {key: schema for (key, _mode), schema in by_key_and_mode.items()}
-    for number, one in enumerate(ROUTES):
-        if isinstance(one.response, TaskSpec):
-            schemas[number, "response"] = _of_task(one.response, one.uses[0])
+    for number, entry in enumerate(ROUTES):
+        if isinstance(entry.response, TaskSpec):
+            schemas[number, "response"] = _of_task(entry.response, entry.uses[0])
     return schemas, dict(shared.get("$defs", {}))
 
 
@@ -111,14 +111,14 @@ def _has_type(response: Any) -> bool:
     return not (isinstance(response, type) and issubclass(response, Response))
 
 
-def _operation(one: Route, path: str, number: int, schemas: Mapping[Key, Schema]) -> dict[str, Any]:
+def _operation(entry: Route, path: str, number: int, schemas: Mapping[Key, Schema]) -> dict[str, Any]:
     """OpenAPI's operation of a route at one of its paths. number: the route's in ROUTES."""
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"\{(\w+)", path)
     ]
     answer: dict[str, Any] = {"description": "The answer; X-Truncated lists the texts that were cut."}
-    if (number, "response") in schemas or not isinstance(one.response, type):
+    if (number, "response") in schemas or not isinstance(entry.response, type):
         answer["content"] = {"application/json": {"schema": schemas.get((number, "response"), {})}}
     responses: dict[str, Any] = {"200": answer}
     error_name = "OpenAIError" if has_openai_errors(path) else "Error"
@@ -126,11 +126,11 @@ def _operation(one: Route, path: str, number: int, schemas: Mapping[Key, Schema]
     for status, why in ERRORS.items():
         responses[str(status)] = {"description": why, "content": error_content}
     operation: dict[str, Any] = {
-        "summary": one.summary,
+        "summary": entry.summary,
         "parameters": parameters,
         "responses": responses,
     }
-    if one.request is not None:
+    if entry.request is not None:
         content = {"application/json": {"schema": schemas[number, "request"]}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
@@ -185,7 +185,7 @@ def _schema(type_: Any) -> Schema:
     if isinstance(type_, dict):
         return {
             "type": "object",
-            "properties": {name.removesuffix("?"): _schema(one) for name, one in type_.items()},
+            "properties": {name.removesuffix("?"): _schema(inner) for name, inner in type_.items()},
             "required": [name for name in type_ if not name.endswith("?")],
         }
     if isinstance(type_, list):
