@@ -26,7 +26,7 @@ MOST = {
     "patch": 11,
     "probe": 17,
     "diff": 7,
-    "evaluate": 25,
+    "evaluate": 29,
     "serve": 12,
     "export": 8,
     "mcp": 2,

@@ -39,6 +39,8 @@ SAMPLES = {
     **dict.fromkeys(("fill-mask", "score", "minimal-pairs"), MASKED_SAMPLE),
     "classification": SENTIMENT_SAMPLE,
 }
+# A model for a task that no command has.
+FITTING = {"bertscore": "roberta-large, its authors' choice for English"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +73,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
     bertcli evaluate qrels.txt --run bm25.trec
     bertcli evaluate test.conll -m dslim/bert-base-NER --at-least f1=0.9
     bertcli evaluate pairs.csv --task minimal-pairs --by phenomenon
+    bertcli evaluate summaries.jsonl --task bertscore -m roberta-large
 
     The fields of DATA say which task it is, unless --task names it:
 
@@ -85,6 +88,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
       fill-mask        a text with [MASK], and the word
       score            a text a line
       minimal-pairs    two texts that differ a little: which is likelier? (--task)
+      bertscore        a text and its references: is it like one of them? (--task)
 
     95 % confidence interval: the range of values that the model's true accuracy
     on all texts of this kind may plausibly have, as these texts suggest. It does
@@ -137,7 +141,7 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
     names: list[str | None] = [*models_given(models.model)] or [None]
     if names == [None] and task not in SAMPLES:
         found = spec(task)
-        fitting = found.needs(found.options()).fitting if found else "one that was made for it"
+        fitting = found.needs(found.options()).fitting if found else FITTING.get(task, "one that was made for it")
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
     sample = SAMPLES.get(task, MASKED_SAMPLE)
     classifiers = Classifiers(models.classifier or ())

@@ -19,6 +19,7 @@ from bertcli.wings.evaluate.bootstrap import SEED, Figure, Record, Resampling, e
 from bertcli.wings.evaluate.comparison import differences, holm
 from bertcli.wings.evaluate.evaluators import (
     answers,
+    bertscore,
     classification,
     masked,
     minimal_pairs,
@@ -43,6 +44,7 @@ EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
     "fill-mask": masked.fill,
     "score": masked.score,
     "minimal-pairs": minimal_pairs.evaluate,
+    "bertscore": bertscore.evaluate,
     "retrieval": ranking.retrieve,
     "rank": ranking.rerank,
     "tag": tagging.evaluate,
@@ -104,7 +106,9 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
     for outcome in outcomes:
         of_model = estimated(outcome, kept)
         by_group = {name: estimated(outcome, texts).record for name, texts in groups.items()}
-        models.append(_record_of(outcome, of_model, by_group) | {"worst": _worst(outcome, data.rows, kept)})
+        of_texts = {"texts": [outcome.of_texts[i] for i in kept.tolist()]} if outcome.of_texts else {}
+        worst = {"worst": _worst(outcome, data.rows, kept)}
+        models.append(_record_of(outcome, of_model, by_group) | worst | of_texts)
         curves.append(of_model.results.details.curve)
         of_models.append(of_model)
     if data.corpus:
@@ -145,6 +149,8 @@ def _record_of(outcome: Outcome, estimated: _Estimated, by_group: Mapping[str, R
     """The record of a model without its worst texts."""
     labels, confusion, _, absent = estimated.results.details
     record: Record = {"model": outcome.name, "metrics": estimated.record, "by": by_group}
+    if outcome.signature:
+        record["signature"] = outcome.signature
     if outcome.storage:
         record |= outcome.storage._asdict()
     if labels:
@@ -171,7 +177,8 @@ def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> li
     worst: list[Record] = []
     for i in kept[np.argsort(-outcome.badness[kept], kind="stable")][:WORST].tolist():
         if outcome.badness[i] > 0:
-            entry: dict[str, Any] = {"place": rows[i].location, "text": rows[i].text}
+            text = outcome.texts[i] if outcome.texts else rows[i].text
+            entry: dict[str, Any] = {"place": rows[i].location, "text": text}
             if rows[i].pair is not None:
                 entry["text_pair"] = rows[i].pair
             worst.append({**entry, "expected": outcome.expected[i], "found": outcome.found[i]})

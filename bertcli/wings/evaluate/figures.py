@@ -64,6 +64,11 @@ FIGURES = {
     "preferred": FigureSpec("share of pairs in which the model finds the first text likelier; equal ones half"),
     "mean_difference": FigureSpec("mean of the first text's log-probability less the second's"),
 }
+# Figures that one task means otherwise.
+OF_ONE_TASK = {
+    ("bertscore", "precision"): "mean similarity of the candidate's tokens to the nearest of the reference",
+    ("bertscore", "recall"): "mean similarity of the reference's tokens to the nearest of the candidate",
+}
 FIGURES_OF_TASK = {
     "sts": ("spearman", "pearson", "spearman_dot", "pearson_dot"),
     "pairs": ("average_precision", "best_f1", "best_f1_threshold", "best_accuracy"),
@@ -78,6 +83,7 @@ FIGURES_OF_TASK = {
     "answer": ("exact_match", "f1", "exact_match:answer", "f1:answer", "exact_match:no_answer", "f1:no_answer"),
     "fill-mask": ("accuracy@K", "mrr", "loss", "loss_sum", "perplexity"),
     "minimal-pairs": ("preferred", "mean_difference"),
+    "bertscore": ("f1", "precision", "recall"),
     "score": ("loss", "loss_sum", "pseudo_perplexity"),
 }
 RANK = re.compile(r"@\d+$")
@@ -90,6 +96,11 @@ def spec_of(name: str) -> FigureSpec:
     if name.startswith("f1:"):
         return FIGURES["f1:TYPE"]
     return FIGURES[RANK.sub("@K", name)]
+
+
+def explanation(name: str, task: str) -> str:
+    """The meaning of a task's figure in a line."""
+    return OF_ONE_TASK.get((task, name), spec_of(name).explanation)
 
 
 def possible_figures(data: Labelled, options: Evaluate) -> list[str]:

@@ -27,6 +27,7 @@ TaskName = Literal[
     "fill-mask",
     "score",
     "minimal-pairs",
+    "bertscore",
 ]
 Metric = Literal["pll", "within-word", "shared"]
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
@@ -69,12 +70,18 @@ class Evaluate(ReadOptions):
     _: KW_ONLY
     task: TaskName | None = option(
         None, "TASK",
-        "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask, score or minimal-pairs. "
+        "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask, score, minimal-pairs "
+        "or bertscore. "
         "(default: told from the data)",
     )  # fmt: skip
-    column: str | None = option(None, "NAME", "The field of the text, anchor, query or question.", panel="Input")
+    column: str | None = option(
+        None, "NAME", "The field of the text, anchor, query, question or candidate.", panel="Input"
+    )
     pair_column: str | None = option(
-        None, "NAME", "The field of the second text, the positive, the documents or the context.", panel="Input"
+        None,
+        "NAME",
+        "The field of the second text, the positive, the documents, the context or the references.",
+        panel="Input",
     )
     label_column: str | None = option(
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
@@ -117,6 +124,17 @@ class Evaluate(ReadOptions):
         "minimal-pairs: pll (default), the sum of all tokens' log-probabilities; within-word, with the later pieces of "
         "a word masked, too; shared, only the pieces that both texts have.",
     )  # fmt: skip
+    candidate_column: list[str] | None = option(
+        None, "NAME", "bertscore: the field of the candidates; give it again for another system's, which is compared "
+        "with the first.", panel="Input",
+    )  # fmt: skip
+    layer: int | None = option(
+        None, "N", "bertscore: compare the states after layer N. (default: the authors' choice for the model)"
+    )
+    idf: bool = option(False, "", "bertscore: weigh tokens by their inverse document frequency in the references.")
+    baseline: str | None = option(
+        None, "FILE", "bertscore: rescale with this file of baselines, such as bert-score's roberta-large.tsv."
+    )
     k: list[int] | None = option(
         None, "K[,K]", "Ranks at which figures are cut. (default: 1,3,5,10,100)", read=numbers("1,10,100")
     )
@@ -138,6 +156,8 @@ class Evaluate(ReadOptions):
         for name, option_name, given in (("k", "--k", self.k), ("truncate_dim", "--truncate-dim", self.truncate_dim)):
             if given is not None and min(given, default=0) < 1:
                 raise BertcliError(f"{name} ({option_name}) needs whole numbers of 1 or more.")
+        if self.candidate_column is not None and self.column is not None:
+            raise BertcliError("column (--column) and candidate_column (--candidate-column) name one field: give one.")
 
     @property
     def reading_options(self) -> dict[str, Any]:

@@ -85,6 +85,8 @@ class Outcome:
     usable [text]: False where the model gave an error. badness [text]: how badly it did; at most 0 where it did well.
     expected, found: the true answer and the model's, for people. storage: how its vectors are stored.
     orders: by a query's id its documents with their scores, best first.
+    texts: the outcome's own texts, where they are not those of the rows. signature: the line by which its figures are
+        cited. of_texts: a record of each text, for metrics that are wanted text by text.
     """
 
     name: str
@@ -100,6 +102,9 @@ class Outcome:
     exchangeable: Callable[..., Arrays] = as_they_are
     storage: VectorStorage | None = None
     orders: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
+    texts: Sequence[str] = ()
+    signature: str = ""
+    of_texts: Sequence[Mapping[str, Any]] = ()
 
 
 class Results:

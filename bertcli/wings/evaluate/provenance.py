@@ -49,13 +49,13 @@ def provenance(data: Labelled, models: Sequence[Record], options: Evaluate, comm
 
 
 def _data_files(file: str, options: Evaluate) -> list[Path]:
-    """The data files whose contents the digest covers: one file, or those of a BEIR folder, and a run (--run)."""
+    """The data files whose contents the digest covers: one, or those of a BEIR folder; a run (--run), baselines."""
     if os.path.isdir(file):
         names = ("corpus.jsonl", "queries.jsonl", f"qrels/{options.split}.tsv")
         found = [Path(file, name) for name in names]
     else:
         found = [Path(file)]
-    return [*found, *([Path(options.run)] if options.run else [])]
+    return [*found, *(Path(file) for file in (options.run, options.baseline) if file)]
 
 
 def _given(options: Evaluate) -> Record:

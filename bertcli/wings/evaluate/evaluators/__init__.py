@@ -1,6 +1,7 @@
 """An evaluator for each task: it runs a model on labelled rows and returns an Outcome, from which figures are made.
 
 answers         evaluator of `answer`
+bertscore       evaluator of `bertscore`: candidates against references, by the similarity of their tokens
 classification  evaluator of `classification`: predicted against true labels, and the calibration of the probabilities
 masked          evaluators of `fill-mask` and `score`
 minimal_pairs   evaluator of `minimal-pairs` (BLiMP, CrowS-Pairs, yours)

@@ -127,7 +127,7 @@ def _without_clusters(file: str, options: Evaluate) -> None:
 def _check_options(file: str, task: str, options: Evaluate) -> None:
     """Errors: BertcliError for an option that only other tasks have."""
     for name, tasks in TASKS_OF_OPTION.items():
-        if getattr(options, name) is not None and task not in tasks:
+        if getattr(options, name) not in (None, False) and task not in tasks:
             option = name.replace("_", "-")
             raise BertcliError(f"--{option} is for {', '.join(tasks)}, and {file} is for {task}: leave it out.")
 

@@ -73,6 +73,13 @@ class TaggedWords(NamedTuple):
     tags: list[str]
 
 
+class Rated(NamedTuple):
+    """The candidates of a row, one of each system, and the references that each is compared with."""
+
+    candidates: Sequence[str]
+    references: Sequence[str]
+
+
 class LabelledText(NamedTuple):
     """A text with its label (`text.label`), and the values of the fields that --by and --cluster name."""
 

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.inputs import are_separated, rows_in
 from bertcli.files.read.rows import RowColumns, header_hint, unusable
 from bertcli.files.texts import Text, is_unicode
-from bertcli.wings.evaluate.load.labelled import LabelledText, Relevance, TaggedWords
+from bertcli.wings.evaluate.load.labelled import LabelledText, Rated, Relevance, TaggedWords
 from bertcli.wings.evaluate.options import Evaluate
 
 # ------------------------------------------------------------------------------- what a field may hold, else ValueError
@@ -34,6 +34,14 @@ def read_texts(value: Any) -> list[str]:
     if not isinstance(values, list):
         raise ValueError(f"{quoted(value)} is neither a text nor a list of texts.")
     return [read_text(each) for each in values]
+
+
+def read_references(value: Any) -> list[str]:
+    """A text, or a list of at least one."""
+    texts = read_texts(value)
+    if not texts:
+        raise ValueError("there is no reference to compare with.")
+    return texts
 
 
 def read_tags(value: Any) -> list[str]:
@@ -157,10 +165,21 @@ SHAPES = {
             NOTHING,
         ),
     ),
+    # SummEval has decoded and references, WMT mt and ref, the library evaluate predictions and references.
+    "bertscore": Shape(
+        "texts",
+        (
+            FieldSpec(
+                ("candidate", "prediction", "predictions", "hypothesis", "hyp", "mt", "decoded", "output"), read_text
+            ),
+            FieldSpec(("reference", "references", "ref", "refs"), read_references),
+            NOTHING,
+        ),
+    ),
     "retrieval": Shape("queries", (UNKNOWN, NOTHING, NOTHING)),
 }
 OF_ANY_NAMES = ("sts", "pairs", "classification", "score")  # tasks of fields that --column and the like may name
-ONLY_BY_NAME = ("minimal-pairs",)  # tasks whose fields are those of another one, too
+ONLY_BY_NAME = ("minimal-pairs", "bertscore")  # tasks whose fields are those of another one, too
 TAG = re.compile(r"O|[BIESLU]-\S+")
 # A mask token as vocabularies write it. Reviews have the word "mask", and other words with these letters.
 MASK = re.compile(r"\[MASK\]|<mask>|<\|mask\|>|\[mask\]")
@@ -178,6 +197,7 @@ TASKS_OF_OPTION = {  # the options that only some tasks have
     "k": (*FOUND, "fill-mask"),
     **dict.fromkeys(("scheme", "labels", "threshold"), ("tag",)),
     "metric": ("minimal-pairs",),
+    **dict.fromkeys(("candidate_column", "layer", "idf", "baseline"), ("bertscore",)),
     "rename_label": ("classification", "tag"),
 }
 
@@ -224,7 +244,8 @@ def read_table(file: str, options: Evaluate, any_tag: bool) -> ReadTable:
         why = f"no --label-column names one of its {len(known)} columns"
     fields = fields._replace(group=options.by, cluster=options.cluster)
     shape = "words" if any_tag else task
-    labelled = [LabelledText(row) if row.error else read_row(row, shape, fields) for row in rows]
+    others = (options.candidate_column or [])[1:]
+    labelled = [LabelledText(row) if row.error else read_row(row, shape, fields, others) for row in rows]
     note = "" if options.cluster else looks_clustered(good, fields)
     return ReadTable(task, why, labelled, note)
 
@@ -252,10 +273,13 @@ def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> 
     )
 
 
-def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
-    """A row from its fields; its text has an error where they do not have such values."""
+def read_row(row: Text, task: str, fields: Fields, others: Sequence[str] = ()) -> LabelledText:
+    """A row from its fields; its text has an error where they do not have such values.
+
+    others: fields of further candidates (bertscore).
+    """
     location = str(row.location)
-    missing = next((name for name in fields if name is not None and row.label.get(name) is None), None)
+    missing = next((name for name in (*fields, *others) if name is not None and row.label.get(name) is None), None)
     if missing is not None:
         return LabelledText(unusable(location, f"there is no {quoted(missing)}."))
     try:
@@ -263,6 +287,7 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
         for spec, name in zip(SHAPES[task].fields, fields[:3], strict=True):
             values.append(None if name is None else spec.read(row.label[name]))
         text, pair, label = values
+        candidates = [text, *(read_text(row.label[name]) for name in others)]
         if task in ("tag", "words", "rank") and len(pair or text) != len(label):
             first = fields.second or fields.text
             raise ValueError(f"{first} and {fields.label} must be two lists of one length.")
@@ -278,6 +303,8 @@ def read_row(row: Text, task: str, fields: Fields) -> LabelledText:
         documents = dict(zip(ids, pair, strict=True))
         own_order = {id: -int(id) for id in ids}  # as scores: the first document has the highest
         label, pair = Relevance(location, gains, own_order, documents), None
+    if task == "bertscore":
+        label, pair = Rated(candidates, pair), None
     group = None if fields.group is None else str(row.label[fields.group])
     cluster = None if fields.cluster is None else str(row.label[fields.cluster])
     return LabelledText(Text(text, pair, location, None, label), group, cluster)
@@ -287,8 +314,10 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
     """The task, and the fields of its rows: the first whose fields are all there, those that were named in theirs."""
     # As in all commands, the text is in the first column of a file without a header, unless another one is named.
     first = "1" if options.no_header and options.column is None else options.column
-    given = (first, options.pair_column, options.label_column)
-    for option, name in zip(("column", "pair-column", "label-column"), given, strict=True):
+    candidates = options.candidate_column or []
+    given = (next(iter(candidates), first), options.pair_column, options.label_column)
+    named = [*zip(("column", "pair-column", "label-column"), given, strict=True)]
+    for option, name in (*(("candidate-column", name) for name in candidates), *named):
         if name not in (None, *names):
             raise _unknown(file, name, option, names)
     tasks = [options.task] if options.task else [task for task in SHAPES if task not in ONLY_BY_NAME]

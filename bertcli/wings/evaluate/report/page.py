@@ -14,7 +14,7 @@ from bertcli.wings.evaluate import provenance
 from bertcli.wings.evaluate.bootstrap import Record
 from bertcli.wings.evaluate.comparison import p_of
 from bertcli.wings.evaluate.evaluation import Evaluation
-from bertcli.wings.evaluate.figures import spec_of
+from bertcli.wings.evaluate.figures import explanation
 from bertcli.wings.evaluate.outcome import Curve
 from bertcli.wings.evaluate.report.tables import (
     DIFFERENCES,
@@ -81,7 +81,7 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
     if groups := [name for name in figures_of(models[0]) if name is not None]:
         rows = [row for group in groups for row in _rows_of_figures(models, group)]
         left.append(table("By group", *tabled(COLUMNS, rows)))
-    right = [_explained(models)]
+    right = [_explained(models, record["task"])]
     if labels := [*rows_of_labels(models)]:
         # Groups are the longer table: where there are some, labels stand on the other side.
         (right if groups else left).append(table("By label", *_label_table(models, labels)))
@@ -111,12 +111,12 @@ def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Ro
                 yield group, name, model["model"], *cells
 
 
-def _explained(models: Sequence[Record]) -> Markup:
+def _explained(models: Sequence[Record], task: str) -> Markup:
     """The meaning of each figure, in a line; figures with one meaning share it."""
     names_of: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for model in models for name in model["metrics"]):
-        names_of.setdefault(spec_of(name).explanation, []).append(name)
-    rows = [[_together(names), explanation] for explanation, names in names_of.items()]
+        names_of.setdefault(explanation(name, task), []).append(name)
+    rows = [[_together(names), meaning] for meaning, names in names_of.items()]
     return table("What the figures are", [Column("Figure"), Column("Meaning")], rows)
 
 

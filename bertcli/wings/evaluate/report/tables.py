@@ -11,6 +11,7 @@ from bertcli.wings.evaluate import provenance
 from bertcli.wings.evaluate.bootstrap import Record
 from bertcli.wings.evaluate.comparison import p_of, sentence
 from bertcli.wings.evaluate.evaluation import Evaluation
+from bertcli.wings.evaluate.evaluators.bertscore import SCALES
 from bertcli.wings.evaluate.evaluators.minimal_pairs import CAUTION
 from bertcli.wings.evaluate.outcome import VectorStorage
 
@@ -195,6 +196,11 @@ def below(evaluation: Evaluation) -> Iterator[str]:
     yield from absent_labels(models)
     if record["task"] == "minimal-pairs":
         yield CAUTION
+    signatures = [*dict.fromkeys(model["signature"] for model in models if "signature" in model)]
+    if len(signatures) > 1:
+        yield SCALES
+    for signature in signatures:
+        yield f"Cite as {signature}"
 
 
 def quantity(count: int, unit: str) -> str:
