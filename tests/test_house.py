@@ -281,6 +281,13 @@ def test_files_and_names_in_the_prose_exist() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_every_variable_of_the_environment_is_in_the_guide() -> None:
+    named = {name for path in FILES for name in re.findall(r"\bBERTCLI_[A-Z_]+", path.read_text(encoding="utf-8"))}
+    guide = "".join(path.read_text(encoding="utf-8") for path in HOME.rglob("guide/*.md"))
+    assert named >= {"BERTCLI_MODEL", "BERTCLI_CACHE"}
+    assert {name for name in named if name not in guide} == set()
+
+
 def test_every_folder_has_a_map() -> None:
     """The docstring of a folder names each of its files; in models/ a file is a family, and the registry lists them."""
     for init in HOME.rglob("__init__.py"):

@@ -128,4 +128,4 @@ def write_document(documents: "list[Document]", file: str, draw: Callable[[], st
     elif ending == MARKDOWN:
         save(file, b"\n".join(as_bytes(document, "markdown") for document in documents))
     else:
-        write_lines(first.lines, file)
+        write_lines(first.lines, file, first.names)

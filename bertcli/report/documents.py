@@ -25,7 +25,7 @@ from bertcli.report.terminal import (
 class Document:
     """A result in all its formats. columns, rows, below: the table, its cells as text, and the lines below it.
 
-    record: the whole JSON object. lines: a record for each line of CSV.
+    record: the whole JSON object. lines: a record for each line of CSV. names: the header where there is no line.
     """
 
     columns: Sequence[Column]
@@ -33,6 +33,7 @@ class Document:
     below: Sequence[str]
     record: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]]
+    names: Sequence[str] = ()
 
     def folded_below(self) -> list[str]:
         """The lines below the table, folded to the terminal's width."""
@@ -106,13 +107,13 @@ def as_bytes(document: Document, format: PrintFormat) -> bytes:
         return as_json(document.record, indent=2) + b"\n"
     if format == "jsonl":
         return b"".join(as_json(line) + b"\n" for line in document.lines)
-    text = csv_of(document.lines) if format == "csv" else _markdown(document)
+    text = csv_of(document.lines, document.names) if format == "csv" else _markdown(document)
     return text.encode("utf-8", "backslashreplace")
 
 
-def csv_of(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Lines as CSV, below a header of all their names."""
-    names = names_of(lines)
+def csv_of(lines: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> str:
+    """Lines as CSV, below a header of all their names; `names` where there is no line."""
+    names = names_of(lines) or names
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)

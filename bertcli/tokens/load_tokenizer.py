@@ -112,7 +112,9 @@ def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
     for name, values in _overruling(settings).items():
         changes += _set(backend, name, values)
     if changes:
-        logger.info("%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(changes))
+        logger.info(
+            "%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(dict.fromkeys(changes))
+        )
 
 
 def _overruling(settings: Settings) -> dict[str, dict[str, bool]]:

@@ -1,5 +1,6 @@
 """tag on words: what belongs to a word, where it is in the text, and that redaction hides all of it."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,9 @@ def test_redact_bounds_what_stands_for_an_entity(novara: Path) -> None:
         bertcli.load(novara).tag("no", labels=["z" * 1001])
 
 
-def test_offsets_begin_where_words_do_after_any_pre_tokenizer(tmp_path: Path) -> None:
+def test_offsets_begin_where_words_do_after_any_pre_tokenizer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """RobBERT's puts a space before each word itself, and then trims it from the word's characters."""
+    caplog.set_level(logging.INFO, "bertcli")
     space = split.ByteLevel(add_prefix_space=True)
     splitters: Sequence[Any] = (
         split.Sequence([split.Whitespace(), space, split.Punctuation()]),
@@ -75,6 +77,8 @@ def test_offsets_begin_where_words_do_after_any_pre_tokenizer(tmp_path: Path) ->
     for number, splitter in enumerate(splitters):
         folder = tmp_path / str(number)
         model = bertcli.load(byte_tagger(folder, ["in", "Amsterdam"], {"ĠAmsterdam": 1}, splitter))
+        # A setting that two components have is named once.
+        assert caplog.messages[-1].count("add_prefix_space false") == 1
         inside, first = model.tag(["in Amsterdam", "Amsterdam in"], redact=True)
         assert (spans(inside), inside["redacted"]) == ([("LOC", 3, 12)], "in [LOC]")
         assert spans(model.tag("in\tAmsterdam")[0]) in ([("LOC", 3, 12)], [])

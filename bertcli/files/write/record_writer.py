@@ -70,12 +70,15 @@ def write_records(records: Iterable[Record], format: PrintFormat, file: str | No
             form.write(stream, segments)
 
 
-def write_lines(lines: Sequence[Record], file: str) -> None:
-    """Write the lines of a document to a .jsonl file, or as the rows of a .csv, .tsv or .parquet file."""
+def write_lines(lines: Sequence[Record], file: str, names: Sequence[str] = ()) -> None:
+    """Write the lines of a document to a .jsonl file, or as the rows of a .csv, .tsv or .parquet file.
+
+    names: the columns where there is no line.
+    """
     if holds_records(file):
         write_records(lines, "jsonl", file, Table((), ""))
         return
-    columns = tuple(Column(name, _type_of([line.get(name) for line in lines])) for name in names_of(lines))
+    columns = tuple(Column(name, _type_of([line.get(name) for line in lines])) for name in names_of(lines) or names)
     rows = []
     for line in lines:
         row = {}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoint_files import narrow, write_weights
+from helpers.terminal import bertcli as run
 from reference.view_cases import TEXTS, VECTORS
 
 import bertcli
@@ -225,6 +226,10 @@ def test_diff_without_a_text_compares_the_weights(made: Made, tmp_path: Path) ->
         "only": [[], []],
         "digests": [bertcli.diff(half, half).record["digests"][0]] * 2,
     }
+    equal = ("diff", str(half.path), "--versus", str(again.path))
+    assert run(*equal, "--format", "csv").out == "path,max_abs,max_rel\n"
+    assert run(*equal, "-o", tmp_path / "equal.csv").status == 0
+    assert (tmp_path / "equal.csv").read_text() == "path,max_abs,max_rel\n"
     changed = bertcli.load(altered(folder, tmp_path / "changed", "bert.pooler.dense.bias", lambda values: values * 1.5))
     found = bertcli.diff(model, changed, tolerance=0.3)
     assert isinstance(found, Weights)

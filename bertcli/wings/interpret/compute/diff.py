@@ -41,6 +41,7 @@ from bertcli.weights.tensors import FLOATS, open_file
 TOLERANCE = 1e-4
 MOST = 3  # weights named below the table
 DECADES = 8  # of relative differences that shades tell apart, below 1
+WEIGHT_FIELDS = ("path", "max_abs", "max_rel")  # of a record
 HIDDEN = re.compile(r"(?:.*\.)?hidden_states\.(\d+)")  # as transformers numbers them: 0 is the embeddings' output
 MEANING = (
     "For each step of both models on the same text: the largest difference, the same as a share of the step's largest "
@@ -179,7 +180,7 @@ class Weights(View):
 
     @property
     def record(self) -> dict[str, Any]:
-        weights = [weight.named("path", "max_abs", "max_rel") for weight in self.weights]
+        weights = [weight.named(*WEIGHT_FIELDS) for weight in self.weights]
         only = [list(paths) for paths in self.only]
         return {"equal": self.equal, "weights": weights, "only": only, "digests": list(self.digests)}
 
@@ -193,7 +194,8 @@ class Weights(View):
         if any(weight.max_rel is None for weight in self.weights):
             below.insert(0, "?: cannot be compared, since one has another shape, NaN or infinite numbers.")
         columns = [Column("Weight"), Column("Max abs", number=True), Column("Max rel", number=True)]
-        return Document(columns, [one.cells("?") for one in self.weights], below, self.record, self.record["weights"])
+        rows = [weight.cells("?") for weight in self.weights]
+        return Document(columns, rows, below, self.record, self.record["weights"], WEIGHT_FIELDS)
 
 
 def diff(
