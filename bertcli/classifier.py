@@ -2,7 +2,7 @@
 
     logits = W v + b        v: the states of one layer, pooled to a vector (scaled to length 1 if `normalize`)
 
-`bertcli probe --save` writes the file, `--classifier` and `bertcli.load(..., classifier=FILE)` read it. It holds two
+`bertcli probe -o` writes the file, `--classifier` and `bertcli.load(..., classifier=FILE)` read it. It holds two
 tensors, `weight` [label, width] and `bias` [label] in float32, in which the standardization of the features is folded
 in, and metadata, all of them texts:
 
@@ -80,7 +80,7 @@ class Classifier:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata that `probe --save` writes into the file."""
+        """The metadata that `probe -o` writes into the file."""
         return {
             "format": "bertcli.classifier",
             "labels": json.dumps(self.labels),
@@ -108,12 +108,12 @@ class Classifier:
         if digest != self.digest:
             return (
                 f"{self.file} was made for {quoted(self.model)}, and {model} has other weights or another tokenizer: "
-                "give that model (-m), or make a classifier for this one (bertcli probe --save)."
+                "give that model (-m), or make a classifier for this one (bertcli probe -o)."
             )
         if self.layer > layers or self.weight.shape[1] != expected:
             return (
                 f"{self.file} reads layer {self.layer} and vectors of {self.weight.shape[1]} numbers, but {model} has "
-                f"{layers} layers and vectors of {expected}: the file is damaged, make it again (bertcli probe --save)."
+                f"{layers} layers and vectors of {expected}: the file is damaged, make it again (bertcli probe -o)."
             )
         return None
 
@@ -137,21 +137,21 @@ def _tokens(tokenizer: "Tokenizer", sentence: str) -> object:
 
 
 def read_classifier(file: str | Path) -> Classifier:
-    """Read the classifier in a file. Errors: BertcliError for anything that `probe --save` does not write."""
+    """Read the classifier in a file. Errors: BertcliError for anything that `probe -o` does not write."""
     path = Path(file)
     if path.is_dir() or path.suffix.lower() != ENDING:
         raise BertcliError(
-            f"{path} is no classifier: give the {ENDING} file that bertcli probe --save wrote (--classifier)."
+            f"{path} is no classifier: give the {ENDING} file that bertcli probe -o wrote (--classifier)."
         )
     if not path.exists():
-        raise BertcliError(f"There is no classifier {path} (--classifier): bertcli probe --save writes one.")
+        raise BertcliError(f"There is no classifier {path} (--classifier): bertcli probe -o writes one.")
     with open_regular(path) as stream:
         size = stream.seek(0, 2)
     if size > LARGEST_FILE:
         raise _refusal(path, f"has {size:,} bytes, and a classifier at most {LARGEST_FILE:,}")
     tensors, texts = open_file(path), _metadata(path)
     if texts.get("format") != "bertcli.classifier" or {*tensors} != {"weight", "bias"}:
-        raise BertcliError(f"{path} holds no classifier: give the file that bertcli probe --save wrote.")
+        raise BertcliError(f"{path} holds no classifier: give the file that bertcli probe -o wrote.")
     weight, bias = (tensors[name].float32() for name in ("weight", "bias"))
     labels = _labels(texts.get("labels"), path)
     if weight.ndim != 2 or weight.shape[0] != len(labels) or weight.shape[1] == 0 or bias.shape != (len(labels),):
@@ -213,4 +213,4 @@ def _whole(texts: Mapping[str, str], name: str, path: Path, least: int = 0) -> i
 
 
 def _refusal(path: Path, what: str) -> BertcliError:
-    return BertcliError(f"{path} {what}: it is no sound classifier, make it again (bertcli probe --save).")
+    return BertcliError(f"{path} {what}: it is no sound classifier, make it again (bertcli probe -o).")

@@ -129,7 +129,7 @@ class LoadedModel:
             device       of ONNX Runtime: one that `bertcli doctor` lists
             force        accept int8 even if its vectors are far from float32's
             adapter      the folder or Hub id of a LoRA adapter to apply to the model
-            classifier   a file that `bertcli probe --save` wrote for this model, for `classify` and `evaluate`
+            classifier   a file that `bertcli probe -o` wrote for this model, for `classify` and `evaluate`
             prompt_name  without an adapter, the name of a prompt that chooses one of jina-embeddings-v5, such as
                          "retrieval.query"
 

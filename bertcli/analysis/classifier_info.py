@@ -1,4 +1,4 @@
-"""`bertcli info FILE` for a classifier file that `bertcli probe --save` wrote: its record, and the table made of it."""
+"""`bertcli info FILE` for a classifier file that `bertcli probe -o` wrote: its record, and the table made of it."""
 
 import os
 from typing import Any

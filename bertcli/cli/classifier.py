@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def classifier_option() -> Any:
-    """Declare the option --classifier: a file that `bertcli probe --save` wrote."""
-    return option(None, "FILE", "A classifier for this model, made by bertcli probe --save, in place of its own head.")
+    """Declare the option --classifier: a file that `bertcli probe -o` wrote."""
+    return option(None, "FILE", "A classifier for this model, made by bertcli probe -o, in place of its own head.")
 
 
 def classifiers_option() -> Any:
     """Declare the option --classifier of a command that takes several models."""
     return option(
-        None, "FILE", "A classifier made by bertcli probe --save, for the model that it was made for; may be repeated.",
+        None, "FILE", "A classifier made by bertcli probe -o, for the model that it was made for; may be repeated.",
     )  # fmt: skip
 
 
@@ -64,5 +64,5 @@ class Classifiers:
             raise BertcliError(
                 f"{classifier.file} was made for {quoted(classifier.model)}, and {', '.join(names)} {others} other "
                 "weights or another tokenizer: give that model (-m), or make a classifier for this one (bertcli probe "
-                "--save)."
+                "-o)."
             )

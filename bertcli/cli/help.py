@@ -72,7 +72,7 @@ BRIEF = {
     "--estimate": "Estimate the time of each operation here",
     "doctor": "Show what determines speed here: BLAS, its kernel, threads",
     "answer --no-answer": "Let no answer compete with the others",
-    "--classifier": "A classifier of your own, made by probe --save",
+    "--classifier": "A classifier of your own, made by probe -o",
     "classify --activation": "Scores: softmax, sigmoid or none",
     "classify --head": "classifier, or nsp: does text 2 follow text 1?",
     "doctor -m": "Also measure this model in both engines",

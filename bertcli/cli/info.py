@@ -35,7 +35,7 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     It shows the network, the files, the token limit, pooling, prompts and labels
     that a command would run with, and an example of each command that can use the
     model. For a model that does not run it says why. A file is a classifier that
-    probe --save wrote.
+    probe -o wrote.
 
     Without a model it lists the bundled ones, those in the Hub's cache, and plugins.
     """

@@ -72,7 +72,7 @@ CALLED_OTHERWISE = {
     "--label": "--target --class",
     "--top-k": "-k -n --k --top --topk --top_k --limit --num-results",
     "--max-length": "--max-len --max-seq-length --max-tokens --max_length",
-    "--output": "--out --outfile --output-file --to --save-to",
+    "--output": "--out --outfile --output-file --to --save --save-to",
     "--input": "--file --files --in --infile --input-file --corpus --folder --dir",
     "--model": "--model-name --model-id --checkpoint --name",
     "--text-pair": "--pair --text2 --second",

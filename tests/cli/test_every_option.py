@@ -204,7 +204,7 @@ EXEMPT = {
     "--model --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
-    "--output --format --resume --keep-going --save --dtype":
+    "--output --format --resume --keep-going --dtype":
         "test_every_output.py, test_resume.py, test_segments.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
     "--index": "test_search_command.py, test_search_files.py",
     "--labels --nested": "test_gliner.py",
@@ -216,7 +216,7 @@ OTHER_COMMANDS = {"mcp", "info", "doctor", "guide", "export", "serve", "evaluate
 ELSEWHERE = {
     ("tag", "--multi-label"),  # test_gliner.py
     *(("trace", name) for name in ("--layer", "--contrast")),  # of the page: test_pass_page.py
-    ("probe", "--layer"),  # of the page and of --save: test_probe.py, test_classifier.py
+    ("probe", "--layer"),  # of the page and of a classifier: test_probe.py, test_classifier.py
 }
 
 

@@ -24,7 +24,7 @@ MOST = {
     "lens": 10,
     "heads": 14,
     "patch": 11,
-    "probe": 17,
+    "probe": 16,
     "diff": 7,
     "evaluate": 29,
     "serve": 12,

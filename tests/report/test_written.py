@@ -25,7 +25,7 @@ WRITING: list[tuple[list[str], str]] = [
     (["patch", TEXT, "I hated every minute of it.", "-o"], "out.html"),
     (["diff", "bert-mini-mlm", "--versus", "bert-mini-mlm", TEXT, "-o"], "out.html"),
     (["probe", "-i", "labelled.csv", "-o"], "out.html"),
-    (["probe", "-i", "labelled.csv", "--save"], "out.safetensors"),
+    (["probe", "-i", "labelled.csv", "-o"], "out.safetensors"),
     (["trace", TEXT, "-o"], "out.html"),
     (["trace", TEXT, "-o"], "out.npz"),
     (["params", "--variant", "tiny", "-o"], "out.mmd"),

@@ -76,11 +76,11 @@ WING = Extension(
             "Linear probes: what each layer's states know about your labels; train a classifier from them.",
             module="bertcli.wings.interpret.command",
             position=5,
-            most_used=("-i", "-m", "--column", "--label-column", "--words", "--layer", "--save", "-o", "--format"),
+            most_used=("-i", "-m", "--column", "--label-column", "--words", "--layer", "-o", "--format"),
             brief={
                 "--column": "The field of texts or words",
                 "--label-column": "The field of labels or tags",
-                "--save": "Write the best layer's probe as a classifier",
+                "-o": "A table, a page, a figure, or a classifier: .safetensors",
                 "-i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
             },
         ),

@@ -22,6 +22,7 @@ from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.labelled import LabelledTextOptions, read_labelled
 from bertcli.wings.interpret.registry import ViewSpec, compute, view_spec
+from bertcli.wings.interpret.specs.probe import CLASSIFIER
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -130,6 +131,13 @@ class OptionalTexts(SingleTexts):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ProbeOutput(FigureOutput):
+    """The output of a command that also makes a classifier."""
+
+    endings: ClassVar[tuple[str, ...]] = (*FigureOutput.endings, CLASSIFIER)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class BothModels(ModelOptions):
     """The two models."""
 
@@ -156,7 +164,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     if spec.reads == "two models":
         return {"models": BothModels, "texts": OptionalTexts, **common, "output": output}
     if spec.reads == "labelled texts":
-        return {"data": LabelledTextOptions, "model": ModelOptions, **common, "output": output}
+        return {"data": LabelledTextOptions, "model": ModelOptions, **common, "output": ProbeOutput}
     model = ClassifiedModelOptions if spec.takes_classifier else ModelOptions
     return {"texts": FewTexts, "model": model, **common, "output": output}
 
@@ -252,6 +260,10 @@ def _of_labelled_texts(
     output: OutputOptions,
 ) -> None:
     output.check()
+    classifier = output.output if output.ending == CLASSIFIER else None
+    if classifier is not None and options.words:
+        raise wrong("--words", f"a classifier ({CLASSIFIER}) is of texts, not of words: leave out one of the two.")
+    options = replace(options, save=classifier)
     labelled = read_labelled(data, options)
     opened = open_model(model, spec.sample(options, ()))
     work = compute(spec)
@@ -261,10 +273,12 @@ def _of_labelled_texts(
     view = work.measure(
         opened, labelled.texts, replace(options, labels=labelled.labels, clusters=labelled.clusters), counting
     )
-    show_document(view, output, lambda view: _drawing(work, output)(view, opened.name))
-    # The table is printed first: it is there even where the file cannot be written.
-    if options.save is not None:
-        _save_classifier(view, options.save, opened.name)
+    if classifier is None:
+        show_document(view, output, lambda view: _drawing(work, output)(view, opened.name))
+        return
+    # The table is printed first, since the file does not have it: it is there even where that cannot be written.
+    view.print()
+    _save_classifier(view, classifier, opened.name)
 
 
 def _save_classifier(view: Any, file: str, model: str) -> None:

@@ -31,7 +31,7 @@ class ViewSpec:
     """The specification of a view, from which its command is made.
 
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
-    command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe --save`.
+    command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe -o`.
     pairs: also reads a file of many pairs of texts (-i); its work is in a file of its own (patch_pairs.py).
     has_figure: its plots can be written as a figure (.svg).
     panel, position: where --help lists the command, and its rank there.

@@ -1,4 +1,4 @@
-"""Classifiers of your own: files that `probe --save` writes, and every command that takes them."""
+"""Classifiers of your own: files that `probe -o` writes, and every command that takes them."""
 
 import json
 import logging
@@ -45,7 +45,7 @@ def save(model: Any, file: Path, *data: Any, **options: Any) -> Classifier:
 def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier of the reviews for HELD_MODEL, made by the command."""
     file = tmp_path_factory.mktemp("mini") / "reviews.safetensors"
-    left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", file, "--layer", "2", "--pooling", "mean")
+    left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", file, "--layer", "2", "--pooling", "mean")
     assert left.status == 0
     assert "after layer 4" in left.out, "the table is printed"
     assert f"Wrote {file} (" in left.err
@@ -146,7 +146,7 @@ def test_several_labels_a_text(made: Made, tmp_path: Path) -> None:
     data, file = tmp_path / "data.jsonl", tmp_path / "made.safetensors"
     rows = [json.dumps({"text": text, "label": some}) for text, some in zip(texts, labels, strict=True)]
     data.write_text("\n".join(rows))
-    left = bertcli("probe", "-i", data, "-m", folder, "--layer", "1", "--save", file, "--folds", "3")
+    left = bertcli("probe", "-i", data, "-m", folder, "--layer", "1", "-o", file, "--folds", "3")
     assert left.status == 0, left.err
     assert "3 labels, of which a text may have several" in " ".join(left.out.split())
     kept = read_classifier(file)
@@ -204,7 +204,7 @@ def test_a_file_with_a_mask_is_classified_not_filled(mini: Path) -> None:
 def test_a_run_is_not_resumed_with_another_classifier(mini: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "out.jsonl", tmp_path / "other.safetensors"
     run = ("classify", "-i", DATA, "-m", HELD_MODEL, "-o", file, "--resume", "--classifier")
-    bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", other, "--layer", "3")
+    bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", other, "--layer", "3")
     assert bertcli(*run, mini).status == 0
     complete = f"{file} is complete"
     assert complete in bertcli(*run, mini).err
@@ -356,10 +356,6 @@ def test_what_is_no_classifier_gets_one_line(mini: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_to_save_in_says_what_to_do_instead(tmp_path: Path) -> None:
-    left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", tmp_path / "folder")
-    assert left.status == 2
-    assert "no longer as a model's folder" in " ".join(left.err.replace("│", " ").split())
-    assert not (tmp_path / "folder").exists()
     with pytest.raises(BertcliError, match="no longer as a model's folder"):
         library.probe(library.load(HELD_MODEL), *reviews(), save=str(tmp_path / "folder"))
 
@@ -368,7 +364,7 @@ def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_
     """all-MiniLM-L6-v2 has such a tensor of int64, which is no weight."""
     folder = made(head="pretraining", position_ids_buffer=True)
     file = tmp_path / "probe.safetensors"
-    left = bertcli("probe", "-i", DATA, "-m", folder, "--save", file)
+    left = bertcli("probe", "-i", DATA, "-m", folder, "-o", file)
     assert left.status == 0, left.error
     assert "Majority: " in left.out
     done = bertcli("classify", "-m", folder, "--classifier", file, "tea", "--format", "json")
@@ -379,10 +375,10 @@ def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_
 def test_what_cannot_be_saved_is_refused_before_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.wings.interpret.compute.probe.states_task", None)  # calling it would be a TypeError
     nowhere = tmp_path / "none" / "made.safetensors"
-    assert "there is no folder" in bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", nowhere).error
+    assert "there is no folder" in bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", nowhere).error
     folder = tmp_path / "made.safetensors"
     folder.mkdir()
-    assert "not a file" in bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", folder).error
+    assert "not a file" in bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", folder).error
     rare = tmp_path / "rare.csv"
     rare.write_text(DATA.read_text(encoding="utf-8") + '"One more.",mixed,film\n', encoding="utf-8")
     error = bertcli("probe", "-i", rare, "-m", HELD_MODEL).error
@@ -396,7 +392,7 @@ def test_the_table_is_printed_though_the_file_cannot_be_written(
         raise BertcliError("Cannot write made.safetensors: No space left on device.")
 
     monkeypatch.setattr("bertcli.wings.interpret.compute.probe_result.save_stored", full)
-    left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "--save", tmp_path / "made.safetensors")
+    left = bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", tmp_path / "made.safetensors")
     assert left.status == 1
     assert "after layer 4" in left.out
     assert "No space left" in left.err

@@ -365,7 +365,7 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
         (("-i", DATA, "--layer", "9"), "There is no layer 9: layers are 0 (the embeddings) to 4"),
         (
             ("-i", DATA, "-o", "page.txt"),
-            "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .svg.",
+            "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .svg, .safetensors.",
         ),
     ],
 )
@@ -384,7 +384,7 @@ def test_the_command_refuses_a_file_without_labels_and_wrong_usage(tmp_path: Pat
         (),
         ("-i", DATA, "--folds", "2"),
         ("-i", DATA, "--folds", "11"),
-        ("-i", DATA, "--words", "--save", "x"),
+        ("-i", DATA, "--words", "-o", "x.safetensors"),
     ):
         assert bertcli("probe", *arguments).status == 2
 

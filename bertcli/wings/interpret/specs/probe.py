@@ -20,7 +20,7 @@ class ProbeOptions(ReadOptions):
     """Linear probes: what each layer's states know about your labels; train a classifier from them.
 
     bertcli probe -i reviews.csv --column text --label-column label
-    bertcli probe -i reviews.csv -m my-encoder --save mine.safetensors
+    bertcli probe -i reviews.csv -m my-encoder -o mine.safetensors
     bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
     bertcli probe -i reviews.csv --column text --label-column label -o layers.svg
@@ -41,9 +41,9 @@ class ProbeOptions(ReadOptions):
 
     A probe shows what can be read from a state, not that the model uses it.
 
-    --save writes the probe of the best layer (or --layer), fitted to all texts, as a
-    small file. With the same model classify, evaluate, explain and serve take it as
-    --classifier FILE, and Python as bertcli.load(MODEL, classifier=FILE).
+    -o FILE.safetensors is a classifier: the probe of the best layer (or --layer),
+    fitted to all texts. With the same model classify, evaluate, explain and serve
+    take it as --classifier FILE, and Python as bertcli.load(MODEL, classifier=FILE).
     """
 
     labels: Any = ()
@@ -54,18 +54,18 @@ class ProbeOptions(ReadOptions):
     words: bool = option(False, "", "Predict a tag for each word; FILE has CoNLL's columns, or tokens and tags.")
     folds: int = option(5, "N", "Folds of the cross-validation, 3 to 10. (default: 5)", least=3)
     layer: int | None = option(
-        None, "N", "The layer whose confusions a page or figure shows, and that --save writes. (default: the best)"
+        None,
+        "N",
+        "The layer whose confusions a page or figure shows, and the classifier's (-o FILE.safetensors). (default: the best)",
     )
     pooling: ProbePooling | None = option(
         None, "MODE",
-        "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; with --save the better of mean "
-        "and cls where the model specifies none)",
+        "mean, cls, max, lasttoken, or auto: as the model specifies. (default: auto; of a classifier the better "
+        "of mean and cls where the model specifies none)",
     )  # fmt: skip
     normalize: bool = for_python(False, "Scale each text's vector to length 1 before the classifier reads it.")
-    save: str | None = option(
-        None,
-        "FILE",
-        "Write the probe of the best layer, or of --layer, to a .safetensors file, for classify --classifier FILE.",
+    save: str | None = for_python(
+        None, "Write the probe of the best layer, or of `layer`, to a .safetensors file: a classifier."
     )
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class ProbeOptions(ReadOptions):
         if self.words and self.pairs is not None:
             raise BertcliError("Words have no pairs: leave out the second texts, or words (--words).")
         if self.words and self.save is not None:
-            raise BertcliError("A saved probe classifies texts, not words: leave out one (--save, --words).")
+            raise BertcliError("A saved probe classifies texts, not words: leave out one of save and words.")
         if self.words and (self.pooling is not None or self.normalize):
             raise BertcliError("A word is the mean of its pieces: leave out --pooling and --normalize, or --words.")
         if self.save is not None:
@@ -88,7 +88,7 @@ def check_name(file: str) -> None:
     if ending_of(file) != CLASSIFIER:
         raise BertcliError(
             f"{file} is not a {CLASSIFIER} file. A probe is saved as a small file, no longer as a model's folder: give "
-            "--save FILE.safetensors, and then bertcli classify -m MODEL --classifier FILE.safetensors."
+            "FILE.safetensors, and then bertcli classify -m MODEL --classifier FILE.safetensors."
         )
 
 
