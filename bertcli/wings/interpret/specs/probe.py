@@ -56,7 +56,7 @@ class ProbeOptions(ReadOptions):
     layer: int | None = option(
         None,
         "N",
-        "The layer whose confusions a page or figure shows, and the classifier's (-o FILE.safetensors). (default: the best)",
+        "The layer whose confusions a page or figure shows, and that of a classifier. (default: the best)",
     )
     pooling: ProbePooling | None = option(
         None, "MODE",
