@@ -2,17 +2,17 @@
 
     figure("Logit lens", [heat_map(map), marked_words(text, marks)], lead="What it shows.")
 
-A unit is a point (1/72 inch). Texts stay texts, of 6 to 8 points, in whichever of the fonts FONTS the reader has. How
-wide one is can only be estimated: with Helvetica's widths, which Arial and Liberation Sans share; a letter of another
-script counts as wide as a broad one of these, an ideograph as an em. Plots stand below one another; what is wider than
-the column turns its names and numbers upright, and then goes on below.
+A unit is a point (1/72 inch). Texts stay texts, of 5.4 to 8 points, in whichever of the fonts FONTS the reader has. How
+wide one is can only be estimated: with Helvetica's widths, which Arial and Liberation Sans share, and to which a reader
+with another font is asked to fit it; a letter of another script counts as a broad one of these, an ideograph as an em.
+Plots stand below one another. What is wider than the column is turned upright, and then goes on below.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
-from unicodedata import bidirectional, category, east_asian_width, normalize
+from unicodedata import bidirectional, category, combining, east_asian_width, normalize
 
 from bertcli._version import __version__
 from bertcli.report.page import Markup, clipped, element
@@ -29,8 +29,9 @@ INK, QUIET = "#1b1b1f", "#5c5c66"
 # Of the shades 1 and -1, as on a page; a shade of 0 is white.
 FOR, AGAINST = (88, 160, 222), (236, 120, 98)
 PAD, BESIDE = 1.5, 2.0  # between a ground of color and its text: in a heat map, and beside the words of a text
-# Of a heat map: the widest name of a row, the longest text of a cell or a column's name, a column of upright numbers.
-WIDEST_NAME, LONGEST, UPRIGHT = 72.0, 80.0, 9.5
+# Of a heat map: the widest name of a row, the longest text of a cell or a column's name, a column of upright numbers,
+# and one that needs not be wider where there is room.
+WIDEST_NAME, LONGEST, UPRIGHT, ROOMY = 72.0, 80.0, 9.5, 22.0
 # Characters by their widths in Helvetica, in em.
 WIDTHS = {
     0.23: "'ijl", 0.28: " !,./:;I[\\]ft|", 0.34: "()-`r{}", 0.4: '"*', 0.48: "^", 0.5: "cksvxyzJ",
@@ -130,7 +131,12 @@ def shortened(text: str, size: float, room: float) -> str:
 
 
 def label(text: str, x: float, y: float, size: float = LABELS, anchor: str = "start", **more: str | None) -> Markup:
-    """A text in the middle of the height y; it begins, ends or has its middle at x."""
+    """A text in the middle of the height y; it begins, ends or has its middle at x.
+
+    If its width is known it is asked for, so that a reader with a wider font than Helvetica sets it narrower.
+    """
+    if len(text) > 1 and all(letter in WIDTH_OF or combining(letter) for letter in normalize("NFD", text)):
+        more |= {"textLength": _number(text_width(text, size)), "lengthAdjust": "spacingAndGlyphs"}
     return shape("text", text, x=x, y=y + 0.35 * size, font_size=size, text_anchor=anchor, **more)
 
 
@@ -293,18 +299,17 @@ def heat_map(drawn: HeatMap) -> FigurePart:
     """
     first = max(text_width(text, LABELS) for text in (drawn.columns[0].name, *(row[0] for row in drawn.rows))) + 2 * PAD
     first = min(WIDEST_NAME, first)
-    room = WIDTH - 2 * MARGIN - first
     is_picture = all(isinstance(cell, Shaded) or not cell for row in drawn.rows for cell in row[1:])
     grids = [_Grid(drawn, first, *form) for form in ((False, False), (False, True), (True, True))]
     if any(_is_from_right(cell) for row in drawn.rows for cell in row[1:]):
         # In one line with it, the label would stand before such a word, or within it.
         del grids[0]
     grids = [grid.with_widths(even=is_picture) for grid in grids]
-    fits = (grid for grid in grids if sum(grid.widths) <= room)
-    turned = _Grid(drawn, first, True, False, [UPRIGHT] * (len(drawn.columns) - 1), cells_upright=True)
+    fits = (grid for grid in grids if sum(grid.widths) <= grid.room)
+    turned = _Grid(drawn, first, True, False, cells_upright=True).with_widths(even=True)
     grid = next(fits, turned if is_picture else grids[0])
     parts = [sentence(drawn.caption, QUIET)]
-    parts += [grid.part([1 + i for i in columns]) for columns in fitting(grid.widths, room)]
+    parts += [grid.part([1 + i for i in columns]) for columns in fitting(grid.widths, grid.room)]
     return stacked(parts)
 
 
@@ -322,17 +327,30 @@ class _Grid(NamedTuple):
     widths: Sequence[float] = ()
     cells_upright: bool = False
 
+    @property
+    def room(self) -> float:
+        """The width that is left for the other columns."""
+        return WIDTH - 2 * MARGIN - self.first
+
     def with_widths(self, even: bool) -> "_Grid":
-        """The same with the widths that its texts need; even: all are as wide as the widest."""
-        widths = []
-        for i, column in enumerate(self.drawn.columns[1:], start=1):
-            lines = (line for row in self.drawn.rows for line in self._texts(row[i]))
-            cells = max((text_width(line, NUMBERS) for line in lines), default=0.0)
-            words = 0.0
-            if not self.names_upright:
-                words = max((text_width(word, LABELS) for word in column.name.split()), default=0.0)
-            widths.append(max(UPRIGHT, max(cells, min(LONGEST, words)) + 2 * PAD))
-        return self._replace(widths=[max(widths, default=0.0)] * len(widths) if even else widths)
+        """The same with the widths that its texts need; even: all are as wide as the widest, or wider, up to ROOMY."""
+        widths = [self._width(i) for i in range(1, len(self.drawn.columns))]
+        if even and widths:
+            # A little less than all the room, so that their sum is not rounded to more than that.
+            widest = max(max(widths), min(ROOMY, self.room / len(widths) - 0.01))
+            widths = [widest] * len(widths)
+        return self._replace(widths=widths)
+
+    def _width(self, i: int) -> float:
+        """The width that a column needs."""
+        if self.cells_upright:
+            return UPRIGHT
+        lines = (line for row in self.drawn.rows for line in self._texts(row[i]))
+        widest = max((text_width(line, NUMBERS) for line in lines), default=0.0)
+        if not self.names_upright:
+            words = (text_width(word, LABELS) for word in self.drawn.columns[i].name.split())
+            widest = max(widest, min(LONGEST, max(words, default=0.0)))
+        return max(UPRIGHT, widest + 2 * PAD)
 
     def _texts(self, cell: str) -> list[str]:
         """The lines of a cell; the rest of a very long word is in its title."""

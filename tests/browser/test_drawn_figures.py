@@ -7,6 +7,8 @@ import pytest
 from conftest import Made
 from helpers.terminal import bertcli
 
+from bertcli.report.figure import FONTS
+
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
 TEXT = "She poured a cup of hot [MASK] and water; the king's unbelievably good dogs sat on the mat."
 MIXED = "The word שלום עולם (and קפה) is read from the right, déjà vu."
@@ -60,6 +62,13 @@ def check(browser: Any, file: Path) -> None:
     width, found = browser.execute_script(WRONG)
     assert width == COLUMN
     assert found == []
+    # A reader without Helvetica, Arial and Liberation Sans may have a wider font.
+    other = file.with_name("other-font.svg")
+    figure = file.read_text(encoding="utf-8")
+    assert FONTS in figure
+    other.write_text(figure.replace(FONTS, "DejaVu Sans, Verdana, sans-serif"), encoding="utf-8")
+    browser.get(other.as_uri())
+    assert browser.execute_script(WRONG)[1] == []
     # In a page, in a column of text.
     page = file.with_suffix(".html")
     column = f'<div style="width: 8.5cm"><img src="{file.name}" alt="" style="width: 100%"></div>'
