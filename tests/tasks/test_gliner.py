@@ -23,6 +23,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.tasks.parts import entities
 from bertcli.tasks.parts.entities import ScoredSpan, choose, word_windows
 from bertcli.tasks.registry import compute, spec
 from bertcli.tasks.running.batches import between_batches
@@ -493,6 +494,32 @@ def test_windows_and_choice_are_as_their_definitions_say() -> None:
 
 def _inside(inner: ScoredSpan, outer: ScoredSpan) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
+
+
+def test_only_the_best_label_of_a_span_is_a_candidate(
+    models: dict[str, Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others cannot be chosen; of 50,000 words and 25 labels they took 1.8 GB. In several windows each may be best."""
+    model = models["deberta-v2"]
+    candidates: list[list[ScoredSpan]] = []
+
+    def noted(some: list[ScoredSpan], **options: bool) -> list[ScoredSpan]:
+        candidates.append(some)
+        return choose(some, **options)
+
+    monkeypatch.setattr(entities, "choose", noted)
+    text = " ".join(TEXTS) * 8
+    asked: dict[str, Any] = {"labels": LABELS, "threshold": 0, "stride": 3}
+    for nested in (False, True):
+        candidates.clear()
+        (found,) = model.tag([text], nested=nested, **asked)
+        model.tag([text], nested=nested, multi_label=True, **asked)
+        best, every = candidates
+        assert len(every) == len(LABELS) * len({(span.start, span.end) for span in every})
+        assert len(best) < len(every) / 2
+        chosen = choose(every, nested=nested, multi_label=False)
+        shown = [(span.label, span.score) for span in chosen]
+        assert [(one["entity_group"], one["score"]) for one in found["entities"]] == shown
 
 
 def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made) -> None:

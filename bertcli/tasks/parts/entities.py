@@ -225,7 +225,9 @@ class _Entities(RecordTask):
     def predictions(self, item: Item) -> int:
         words = len(_pieces(item))
         redacted = 0 if self.redaction is None else self.redaction.predictions(words)
-        return 1 + words // 4 + words * len(self.labels) // 100 + redacted
+        # A span may have every label, or its best alone.
+        of_labels = words * len(self.labels) // (4 if self.multi_label else 100)
+        return 1 + words // 4 + of_labels + redacted
 
     def _slices(self, counts: Sequence[int]) -> list[slice]:
         return word_windows(counts, self.settings.max_len, self.room, self.stride)
@@ -288,9 +290,15 @@ class _Entities(RecordTask):
         return in_micro_batches(windows, self.read_options.batch_tokens, run, keys)
 
     def _candidates(self, window: SpanWindow, logits: Array) -> Iterator[ScoredSpan]:
-        """Yield the spans above the threshold, in the library's order: by start, length, label."""
+        """Yield the spans above the threshold, in the library's order: by start, length, label.
+
+        Where a span has one label, that is its best: a worse one of the same span can never be chosen.
+        """
         check_wanted()
         probabilities: Numbers = 1 / (1 + np.exp(-logits.astype(np.float64)))
+        if not self.multi_label:
+            best = probabilities.argmax(axis=1, keepdims=True)
+            probabilities = np.where(np.arange(probabilities.shape[1]) == best, probabilities, -1)
         rows = SpanRows.of([window.words], [window.labels], self.settings.max_width)
         for span, label in np.argwhere(probabilities > self.threshold).tolist():
             start, end = int(rows.starts[span]) + window.first, int(rows.ends[span]) + window.first
