@@ -109,14 +109,16 @@ def test_keep_going_is_named_where_a_task_cannot_use_a_text(
     """Not where there is only one text, and not in Python, which has no such option."""
     monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 60)  # characters
     source = tmp_path / "in.txt"
-    source.write_text("tea\n" + "tea " * 20 + "[MASK]\n")
+    source.write_text("tea\n" + "tea " * 20 + "[MASK]\n[MASK] tea\n")
     way_on = " (--keep-going goes on without such texts.)"
     for command in ("fill-mask", "encode", "score", "classify --text-pair x"):
         error = bertcli(*command.split(), "-m", model, "-i", source, "--format", "jsonl").error
         assert f"{source}, line" in error, command
         assert error.endswith(way_on), command
-    assert bertcli("fill-mask", "-m", model, "tea", "coffee").error.endswith(way_on)
+    assert bertcli("fill-mask", "-m", model, "tea", "hot [MASK]").error.endswith(way_on)
+    # Nothing else is there to go on with.
     assert "--keep-going" not in bertcli("fill-mask", "-m", model, "tea").error
+    assert "--keep-going" not in bertcli("fill-mask", "-m", model, "tea", "coffee").error
     with pytest.raises(BertcliError, match=r"There is no \[MASK\] in text 0 \('tea'\): write [^(]*$"):
         load(model).fill_mask(["tea", "coffee"])
 
@@ -140,6 +142,24 @@ def test_keep_going_is_named_with_the_line_of_a_text_at_which_the_tokenizer_fail
     assert going.status == 1
     assert [record["index"] for record in going.records] == [0, 1]
     assert bertcli("tokenize", "-m", folder, gives_up).status == 1
+    labelled = tmp_path / "labelled.csv"
+    rows = [f"{word} tea,{label}" for word in ("hot", "cold", "the") for label in ("x", "y")]
+    labelled.write_text("\n".join(["text,label", *rows, f"{gives_up},x"]) + "\n")
+    corpus = tmp_path / "corpus"
+    (corpus / "qrels").mkdir(parents=True)
+    documents = [{"_id": str(number), "text": text} for number, text in enumerate(("tea", gives_up))]
+    (corpus / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    (corpus / "queries.jsonl").write_text('{"_id": "q", "text": "tea"}\n')
+    (corpus / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t0\t1\n")
+    commands: dict[str, tuple[str | Path, ...]] = {
+        "labelled.csv, line 8": ("probe", "-i", labelled, "--folds", "3"),
+        "corpus.jsonl, line 2": ("evaluate", corpus),
+    }
+    for line, words in commands.items():
+        error = bertcli(*words, "-m", folder).error
+        assert line in error
+        assert error.endswith("(--keep-going leaves such rows out.)")
+    assert bertcli("evaluate", corpus, "-m", folder, "--keep-going").status == 0
     assert "panicked" not in capfd.readouterr().err
 
 

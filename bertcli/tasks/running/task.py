@@ -151,7 +151,8 @@ class Task(Generic[R]):
         """Tokenize a group of texts to a window; the first text is number `first` of the run.
 
         Errors: UnusableText for something that is not a text, a text that the task cannot use, and (truncation
-        "error") one that is too long; with keep_going each of these texts is a failure instead.
+        "error") one that is too long, or BertcliError if that is so of every text; with keep_going each of these texts
+        is a failure instead.
         """
         numbered = list(enumerate(group, first))
         failures: list[Failure] = []
@@ -164,10 +165,12 @@ class Task(Generic[R]):
                     items += self._checked([(index, text)])
                 except BertcliError as error:
                     failures.append(Failure(index, text, str(error)))
-                    if not self.read_options.keep_going:
-                        break
+                if items and failures and not self.read_options.keep_going:
+                    break
             if not self.read_options.keep_going:
-                raise UnusableText(failures[0].located if failures else str(of_all)) from None
+                why = failures[0].located if failures else str(of_all)
+                # Where no text of several can be used, leaving them out is no help.
+                raise (UnusableText if items or len(group) == 1 else BertcliError)(why) from None
         cut, lost = sum(item.tokens.truncated for item in items), sum(item.tokens.lost for item in items)
         return Window(items, failures, Progress(1, len(group), cut, lost, len(failures)))
 

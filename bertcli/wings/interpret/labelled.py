@@ -55,6 +55,7 @@ def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledT
         raise wrong("--input", "give a file of labelled texts (-i).")
     from bertcli.files.texts import Texts
     from bertcli.wings.evaluate.load.data_file import read
+    from bertcli.wings.evaluate.load.labelled import WAY_ON
 
     columns = {name: value for name, value in vars(data).items() if name != "input"}
     task: TaskName = "tag" if options.words else "classification"
@@ -76,4 +77,5 @@ def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledT
     if options.words:
         words, tags = [row.label.words for row in rows], [row.label.tags for row in rows]
         return LabelledTexts(words, tags, clusters)
-    return LabelledTexts(Texts(rows, at_hand=True, count=len(rows)), [row.label for row in rows], clusters)
+    texts = Texts(rows, at_hand=True, count=len(rows), way_on=WAY_ON)
+    return LabelledTexts(texts, [row.label for row in rows], clusters)

@@ -16,7 +16,7 @@ from bertcli.tasks.parts.made_alike import check_made_alike
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.evaluators.similarity import Vectors, as_stored, signs, storages, vectors_of
 from bertcli.wings.evaluate.load.beir import Corpus
-from bertcli.wings.evaluate.load.labelled import Flags, Labelled, Scores, texts_of
+from bertcli.wings.evaluate.load.labelled import WAY_ON, Flags, Labelled, Scores, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
 
@@ -134,7 +134,8 @@ def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iter
     if options.vectors is not None:
         yield from _given(options.vectors, model, corpus, width)
         return
-    texts = Texts(counted(corpus.documents(), "evaluate", "documents", len(corpus.ids)), at_hand=True)
+    documents = counted(corpus.documents(), "evaluate", "documents", len(corpus.ids))
+    texts = Texts(documents, at_hand=True, way_on=WAY_ON)
     done = 0
     prompt_name = model.kind.prompt_name("document")
     for block in model.encode_blocks(texts, **options.reading_options, prompt_name=prompt_name):

@@ -13,6 +13,7 @@ from bertcli.report.progress import counted
 T = TypeVar("T")
 Flags = NDArray[np.bool_]
 Scores = Mapping[str, float]  # by ids of documents
+WAY_ON = " (--keep-going leaves such rows out.)"  # ends the message on a text that a task cannot use
 
 
 class LeftOut:
@@ -112,5 +113,4 @@ class Labelled(NamedTuple):
 
 def texts_of(rows: Sequence[Text]) -> Texts:
     """Texts as a task reads them, counted by a progress bar."""
-    way_on = " (--keep-going leaves such rows out.)"
-    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows), way_on=way_on)
+    return Texts(counted(rows, "evaluate", "texts", len(rows)), at_hand=True, count=len(rows), way_on=WAY_ON)

@@ -4,13 +4,13 @@ The network runs as it does for `encode` (tasks/compute/encode.py); here only it
 and poolings come out of one pass.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.files.texts import Item, Text, Texts
+from bertcli.files.texts import Item, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import EncodeTask, plan
 from bertcli.tasks.encode import EncodeOptions
@@ -96,13 +96,13 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
 
 
 def labelled_states(
-    task: EncodeTask, rows: Iterable[Text], labels: Sequence[Any], words: Sequence[Any]
+    task: EncodeTask, texts: Texts, labels: Sequence[Any], words: Sequence[Any]
 ) -> Iterator[LabelledStates]:
     """Yield the states and labels of each text, or of its words; texts with errors and cut words are left out.
 
     words [text, word] is empty where texts are classified.
     """
-    for block in results(task, Texts(rows, at_hand=True)):
+    for block in results(task, texts):
         for item, states in zip(block.items, block.vectors, strict=True):
             number = item.index
             if not words:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.files.texts import from_values
+from bertcli.files.texts import Texts, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.tasks.compute.encode import layer_numbers, unit
 from bertcli.tasks.options import takes
@@ -71,7 +71,9 @@ def measure(
     task = states_task(model, options, poolings)
     if len(rows) < FEW_TEXTS:
         logger.info("%d texts are few: differences between layers are mostly chance below %d.", len(rows), FEW_TEXTS)
-    found = list(labelled_states(task, counting(rows, "texts"), labels, words))
+    way_on = texts.way_on if isinstance(texts, Texts) else ""
+    counted = Texts(counting(rows, "texts"), at_hand=True, way_on=way_on)
+    found = list(labelled_states(task, counted, labels, words))
     validation = CrossValidation.of(found, options)
     modes = modes_of(poolings)
     states = np.concatenate([of_text.states for of_text in found])
