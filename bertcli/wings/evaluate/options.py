@@ -4,7 +4,7 @@ import math
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_whole
 from bertcli.tasks.options import (
     ReadOptions,
     delimiter_option,
@@ -156,6 +156,8 @@ class Evaluate(ReadOptions):
         for name, option_name, given in (("k", "--k", self.k), ("truncate_dim", "--truncate-dim", self.truncate_dim)):
             if given is not None and min(given, default=0) < 1:
                 raise BertcliError(f"{name} ({option_name}) needs whole numbers of 1 or more.")
+        if self.layer is not None:
+            check_whole("layer (--layer)", self.layer)
         if self.candidate_column is not None and self.column is not None:
             raise BertcliError("column (--column) and candidate_column (--candidate-column) name one field: give one.")
 

@@ -1,6 +1,7 @@
 """`bertcli evaluate --task bertscore`: candidates and references, beside the numbers that bert-score recorded."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,8 @@ def test_what_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     assert "There is no layer 9 (--layer): bert-mini-mlm has layers 1 to 4" in error(
         "-m", "bert-mini-mlm", "--layer", "9"
     )
+    with pytest.raises(library.BertcliError, match=re.escape("layer (--layer) is 'x', which is not a whole number")):
+        library.evaluate(file, "bert-mini-mlm", task="bertscore", layer="x")
     wrong = bertcli("evaluate", file, *TASK)
     assert (wrong.status, "such as roberta-large" in wrong.err) == (2, True)
     wrong = bertcli("evaluate", file, *TASK, *MODEL, "--column", "candidate", "--candidate-column", "candidate")
