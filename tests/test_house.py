@@ -14,6 +14,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from helpers.doors import options_of
 
 import bertcli
 from bertcli.extensions import wings
@@ -286,6 +287,25 @@ def test_every_variable_of_the_environment_is_in_the_guide() -> None:
     guide = "".join(path.read_text(encoding="utf-8") for path in HOME.rglob("guide/*.md"))
     assert named >= {"BERTCLI_MODEL", "BERTCLI_CACHE"}
     assert {name for name in named if name not in guide} == set()
+
+
+def test_every_option_that_a_message_names_exists() -> None:
+    known = {spelling for options in options_of().values() for spelling in options}
+    missing = []
+    for path in FILES:
+        messages = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Raise) or is_logged(node)]
+        for message in messages:
+            for node in ast.walk(message):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    named = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", node.value)
+                    missing += [f"{path}, line {node.lineno}: {name}" for name in named if name not in known]
+    assert not missing, "\n".join(missing)
+
+
+def is_logged(node: ast.AST) -> bool:
+    """True for a call such as logger.info(…)."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "logger"
 
 
 def test_every_folder_has_a_map() -> None:

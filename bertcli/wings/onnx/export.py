@@ -126,7 +126,7 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
         opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
-        raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (--opset).")
+        raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (opset).")
     results = GraphResults.of(model, options)
     if results.plan is not None and model.kind.prompt and not model.kind.include_prompt:
         logger.warning(
