@@ -14,8 +14,10 @@ from typing import Any
 import typer
 
 from bertcli import extensions
+from bertcli.extensions import Command
 from bertcli.report.encodable import encodable
 from bertcli.report.terminal import takes_escapes
+from bertcli.tasks.registry import TaskSpec, spec
 
 WIDEST = 100  # columns of prose on a wide terminal
 NARROWEST = 40
@@ -24,7 +26,7 @@ CLAUSES = ("; ", " (", ", ", ": ")
 MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# What a command is most used with; those of a wing's commands are declared there. A short page shows these, in this
+# What a command is most used with; a wing declares it for its commands and tasks. A short page shows these, in this
 # order, of those that the command has.
 USED: dict[str, tuple[str, ...]] = {
     "encode": ("-i", "-o", "-m", "--column", "--pooling", "--normalize", "--prompt-name", "--chunk", "--dtype",
@@ -36,8 +38,6 @@ USED: dict[str, tuple[str, ...]] = {
     "tag": ("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
     "answer": ("-i", "-o", "-m", "--context", "--context-column", "--top-k", "--no-answer", "--format"),
     "rank": ("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
-    "keywords": ("-i", "-o", "-m", "--column", "--top-k", "--ngrams", "--diversity", "--stop-words", "--candidates",
-                 "--format"),
     "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
     "neighbors": ("-i", "-m", "--top-k", "-o", "--format"),
     "info": ("-m", "--format"),
@@ -162,11 +162,18 @@ def used(command: Any) -> list[Any]:
     for option in options:
         for name in (*option.opts, *option.secondary_opts):
             by_name[name] = option
-    declared = None if command.name in USED else extensions.command(command.name)
+    declared = _declared(command.name)
     names = USED.get(command.name) if declared is None else declared.most_used or None
     if names is None:  # of a plugin's task: its own options first
         return sorted(options, key=lambda parameter: _panel(parameter) != "Options")[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
+
+
+def _declared(name: str) -> Command | TaskSpec | None:
+    """The declaration of a command that a wing or a plugin brings, or of its task; None for the core's."""
+    if name in USED:
+        return None
+    return extensions.commands().get(name) or spec(name) or extensions.command(name)
 
 
 # -------------------------------------------------------------------------------------------------- parts of a page
@@ -279,7 +286,7 @@ def _short_text(command: str, name: str, text: str) -> str:
 
 def _brief_text(command: str, name: str, text: str) -> str:
     """The brief text that the command's wing, or this file, has for an option or a command; else `text`."""
-    declared = None if command in USED else extensions.command(command)
-    if declared is not None and name in declared.brief:
+    declared = _declared(command)
+    if isinstance(declared, Command) and name in declared.brief:
         return declared.brief[name]
     return BRIEF.get(f"{command} {name}", BRIEF.get(name, text))

@@ -108,10 +108,9 @@ def misplaced(module: str, spec: Any) -> str | None:
 
 
 def work_of(field: str, module: str) -> str:
-    """The module of the work of a plugin's task or view, by the module of its spec."""
-    homes = {spec: plugin.extension for plugin, spec in _plugin_modules(field)}
-    work: str = getattr(homes[module], field)[module]
-    return work
+    """The module of the work of a task or a view that is brought, by the module of its spec."""
+    brought = [*wings(), *(plugin.extension for plugin in plugins())]
+    return next(str(getattr(extension, field)[module]) for extension in brought if module in getattr(extension, field))
 
 
 def _plugin_modules(field: str) -> Iterator[tuple[Plugin, str]]:

@@ -60,7 +60,7 @@ class Extension:
     stands_on  other wings that this one imports; it cannot be used without them
     extra      the extra of `pip install 'bertcli[EXTRA]'` that it needs
 
-    What the house itself has in its rooms, a plugin brings so:
+    What the house itself has in its rooms, a plugin brings so, and a wing its tasks:
 
     families   modules with a FAMILY, as those in `bertcli/models/`
     tasks      modules with a SPEC, as those in `bertcli/tasks/`, each with the module of its work, which has `plan`:

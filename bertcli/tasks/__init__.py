@@ -6,7 +6,6 @@ encode         texts to vectors
 encode_sparse  sparse vectors (encode --sparse): its options, record and table
 examples       examples of commands that suit a model, with texts in its language and format
 fill_mask      the words that fit a mask
-keywords       the words that a text's vector is nearest to
 options        declare the options of a task or a command once, for Python and for the command line
 rank           documents by relevance to a query
 registry       find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table

@@ -1,7 +1,7 @@
 """Find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table.
 
-A task is a file in this folder with a `SPEC`, and a file of the same name in compute/; no list names them. Commands,
-`Model`'s methods and a server's routes are made from the specs.
+A task is a file in this folder with a `SPEC`, and a file of the same name in compute/; or a wing or a plugin declares
+both. No list names them. Commands, `Model`'s methods and a server's routes are made from the specs.
 """
 
 import sys
@@ -80,6 +80,7 @@ class TaskSpec:
     panel: str = "Run"  # of --help; "" for one without a command of its own
     position: int = 0  # the position in the panel
     vectors: bool = False  # results are vectors, which files of arrays can hold
+    most_used: tuple[str, ...] = ()  # the options that `-h` shows; without any, the first ones
     shape: Callable[[Any, Any], Any] = _whole
 
     @property
@@ -94,8 +95,8 @@ class TaskSpec:
 
 
 def own_specs() -> list[TaskSpec]:
-    """List the specs of the tasks here, in the order of --help."""
-    own = (_spec_in(module) for module in _modules())
+    """List the specs of the tasks here and of wings, in the order of --help."""
+    own = map(_spec_in, _modules().values())
     return sorted(filter(None, own), key=lambda spec: spec.position)
 
 
@@ -108,7 +109,7 @@ def spec(name: str) -> TaskSpec | None:
     """Find the spec of a task by the name of its command or method; None if there is no such task."""
     module = name.replace("-", "_")
     if module in _modules():
-        return _spec_in(module)
+        return _spec_in(_modules()[module])
     return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced, module), None)
 
 
@@ -118,12 +119,14 @@ def spec_of(options: Checked) -> TaskSpec:
     return spec
 
 
-def _modules() -> list[str]:
-    return [module.name for module in iter_modules([str(Path(__file__).parent)])]
+def _modules() -> dict[str, str]:
+    """The modules that may have a spec, by the names of their files: those here, and those that wings declare."""
+    here = {module.name: f"{__package__}.{module.name}" for module in iter_modules([str(Path(__file__).parent)])}
+    return here | {module.rpartition(".")[2]: module for wing in extensions.wings() for module in wing.tasks}
 
 
 def _spec_in(module: str) -> TaskSpec | None:
-    return getattr(import_module(f"{__package__}.{module}"), "SPEC", None)
+    return getattr(import_module(module), "SPEC", None)
 
 
 class Work(Protocol):
@@ -134,7 +137,7 @@ class Work(Protocol):
 
 
 def compute(spec: TaskSpec) -> Work:
-    """Import the module of a task's work, which imports NumPy: it is in compute/, or a plugin names it."""
+    """Import the module of a task's work, which imports NumPy: it is in compute/, or a wing or a plugin names it."""
     home = spec.options.__module__
     is_own = home.rpartition(".")[0] == __package__
     module = f"{__package__}.compute.{spec.module}" if is_own else extensions.work_of("tasks", home)

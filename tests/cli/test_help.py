@@ -14,6 +14,7 @@ from bertcli import extensions
 from bertcli.cli.app import application, declared_commands
 from bertcli.cli.help import used
 from bertcli.cli.other_tools import CALLED_OTHERWISE, MEANT_COMMANDS, MEANT_OPTIONS
+from bertcli.tasks.registry import spec
 
 GROUP: Any = typer.main.get_command(application())
 NAMES = [*GROUP.commands]
@@ -42,8 +43,12 @@ def test_help_short_fits_a_terminal(command: str) -> None:
 def test_help_short_has_a_line_for_each_option_that_is_used_most(command: str) -> None:
     from bertcli.cli.help import USED
 
-    declared = extensions.commands().get(command)
-    most_used = USED[command] if declared is None else declared.most_used
+    declared = extensions.commands().get(command) or spec(command)
+    if command in USED:
+        most_used = USED[command]
+    else:
+        assert declared is not None
+        most_used = declared.most_used
     out = bertcli(command, "-h", environment=IN_80).out
     assert f"bertcli {command}" in out.split("\n\n")[2]
     for name in most_used:

@@ -5,7 +5,6 @@ classify       the probabilities of labels, of one text following another, or of
 encode         texts to vectors
 encode_sparse  encode --sparse
 fill_mask      the words a model predicts for a mask, one mask at a time or all masks of a text together
-keywords       the words and phrases of a text whose vectors are nearest to the text's
 neighbors      the word pieces nearest to a word in the embedding space
 rank           documents in the order in which a model finds them relevant to a query
 score          how probable a model finds each token of a text, given all the others

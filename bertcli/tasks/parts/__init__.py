@@ -16,6 +16,5 @@ scores            turn logits into scores, by the name of an activation
 scoring           compute the logits of pairs for cross-encoders that score with sentence-transformers modules
 sparse_queries    encode --sparse of queries with a Router's table of weights (inference-free SPLADE)
 sparse_vectors    the base class of tasks that give sparse vectors: the vocabulary entries whose weight is not 0
-stop_words        English stop words, for `keywords`: words that stand in nearly every text and say little of it
 targets           find the ids of the words that `fill-mask --targets` scores
 """

@@ -103,10 +103,9 @@ class AvailableModels:
 
 
 def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
-    """Make the tools. Search is among them where its wing is there."""
+    """Make the tools. Search and keywords are among them where their wings are there."""
     made = [
         _of_task(models, "classify", "classify", "Label texts, or with candidates decide which of these labels fits."),
-        _of_task(models, "keywords", "keywords", "Find the words of a text that its vector is nearest to."),
         _of_task(models, "fill_mask", "fill-mask", "Find the words that fit where a text has [MASK]."),
         _of_task(
             models,
@@ -130,6 +129,9 @@ def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
             lambda arguments: _params(arguments["variant"]),
         ),
     ]
+    if spec("keywords") is not None:
+        described = "Find the words of a text that its vector is nearest to."
+        made.insert(1, _of_task(models, "keywords", "keywords", described))
     if "search_files" in extensions.exported_names():
         made.insert(0, _search(models, roots))
     return made

@@ -11,7 +11,7 @@ from helpers.terminal import bertcli
 import bertcli as package
 from bertcli.errors import BertcliError
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "keywords.json").read_text(encoding="utf-8"))
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "keywords.json").read_text(encoding="utf-8"))
 EVERY = 1000
 
 

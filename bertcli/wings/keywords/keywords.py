@@ -1,4 +1,4 @@
-"""The task keywords: its options, record and table. Its work is in compute/keywords.py."""
+"""The task keywords: its options, record and table. Its computation is in work.py."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -184,5 +184,17 @@ SPEC = TaskSpec(
     shape=shape,
     table=table,
     examples=examples,
+    most_used=(
+        "-i",
+        "-o",
+        "-m",
+        "--column",
+        "--top-k",
+        "--ngrams",
+        "--diversity",
+        "--stop-words",
+        "--candidates",
+        "--format",
+    ),
     position=8,
 )

@@ -21,13 +21,13 @@ from bertcli.ranking import ROUNDING, best_first
 from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.keywords import ENGLISH, LONGEST, NONE, KeywordsOptions
-from bertcli.tasks.parts.stop_words import ENGLISH_STOP_WORDS
 from bertcli.tasks.running.batches import Numbers, check_wanted
 from bertcli.tasks.running.task import Progress, Record, Records, RecordTask, length_limit
 from bertcli.tokens import Tokens
 from bertcli.tokens.plain_words import stands_alone, words_of
 from bertcli.tokens.words import Word
+from bertcli.wings.keywords.keywords import ENGLISH, LONGEST, NONE, KeywordsOptions
+from bertcli.wings.keywords.stop_words import ENGLISH_STOP_WORDS
 
 logger = logging.getLogger("bertcli")
 
