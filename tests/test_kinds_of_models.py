@@ -19,7 +19,7 @@ from bertcli.kinds import KINDS
 from bertcli.kinds.kind import Kind
 
 HOME = Path(bertcli.__file__).parent
-OUTSIDE = [path for path in HOME.rglob("*.py") if path.parent != HOME / "kinds"]
+OUTSIDE = [path for path in HOME.rglob("*.py") if HOME / "kinds" not in path.parents]
 
 
 def kind_classes(name: str) -> list[type[Kind]]:
@@ -30,7 +30,8 @@ def kind_classes(name: str) -> list[type[Kind]]:
 
 
 def test_every_kind_is_a_file_with_a_line() -> None:
-    assert {path.stem for path in (HOME / "kinds").glob("*.py") if "\ndef read(layout" in path.read_text()} == {*KINDS}
+    files = [path for path in (HOME / "kinds").rglob("*.py") if "\ndef read(layout" in path.read_text()]
+    assert {".".join(path.relative_to(HOME / "kinds").with_suffix("").parts) for path in files} == {*KINDS}
     for name in KINDS:
         (kind,) = kind_classes(name)
         assert kind.__doc__

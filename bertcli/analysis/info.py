@@ -94,8 +94,8 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         record["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
     if {"classifier", "token_classifier"}.intersection(model.heads):
         record["labels"] = list(config.labels)
-    if model.layout is not None and model.layout.gliner is not None:
-        settings = model.layout.gliner
+    if model.layout is not None and model.layout.type_settings is not None:
+        settings = model.layout.type_settings
         record["spans"] = {
             "max_words": settings.max_width,
             "window_words": settings.max_len,
@@ -204,9 +204,9 @@ def _described(folder: Folder) -> dict[str, Any]:
     record: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
         layout = Layout.of(folder)
-        if layout.gliner is not None:
-            what = f"entities of any type, on {layout.gliner.model_name}"
-            return {**record, "runs": True, "family": "GLiNER", "what": what}
+        if layout.folder_type is not None:
+            what = layout.folder_type.description(layout.type_settings)
+            return {**record, "runs": True, "family": layout.folder_type.title, "what": what}
         config = layout.transformer.optional("config.json")
         title = "static model" if layout.is_static else parse_config(config).title
         classes = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))

@@ -3,9 +3,10 @@
 adapter           settings of peft's adapters (LoRA)
 arguments         rare settings in sentence_bert_config.json
 cache             the Hugging Face cache: find a model in it, and list the files that a cached model still lacks
-companions        models in two folders: a base and its adapter, GLiNER's backbone
+companions        models in two folders: a base and its adapter, a network and its backbone
 download          download a model with huggingface_hub into its cache
 files             read a model's files
+folder_types      types of folders that another library marks; the kinds bring them
 gliner            settings of a GLiNER folder (gliner_config.json)
 hub               find the folder of a model by its name
 late_interaction  late interaction (ColBERT): read the settings for queries and documents

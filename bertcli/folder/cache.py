@@ -13,7 +13,7 @@ from secrets import token_hex
 from bertcli.errors import BertcliError
 from bertcli.folder.adapter import CONFIG_FILE
 from bertcli.folder.files import ADAPTER_FILES, INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
-from bertcli.folder.gliner import GLINER_FILE
+from bertcli.folder.folder_types import type_of_folder
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 
@@ -84,7 +84,7 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     needed = [] if is_static else ["config.json"]
     if is_static or not has_tokenizer(network.names):
         needed.append("tokenizer.json")
-    if folder.has(GLINER_FILE):
+    if type_of_folder(folder) is not None:
         needed = []  # what is missing of these two is the backbone's, in a folder of its own
     if weights:
         needed += _weights_needed(network)

@@ -1,7 +1,7 @@
-"""Models in two folders: find an adapter's base, the adapter to apply to a model, the backbone of a GLiNER model.
+"""Models in two folders: find an adapter's base, the adapter to apply to a model, the backbone that a model stands on.
 
 hub.py asks with its own `find_folder`, and makes a Folder of what is found. What the settings mean is not here:
-adapter.py and gliner.py.
+adapter.py, and for a type of folder the kind that brings it (folder_types.py).
 """
 
 import logging
@@ -20,7 +20,7 @@ from bertcli.folder.adapter import (
     task_of_prompt,
 )
 from bertcli.folder.files import Folder, is_plain
-from bertcli.folder.gliner import GLINER_FILE
+from bertcli.folder.folder_types import FolderType, type_of_folder
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 
@@ -60,8 +60,9 @@ def find_companions(
         return Companions(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
     if adapter is not None:
         return _find_adapter(folder, model, adapter, find)
-    if folder.has(GLINER_FILE):
-        return _find_backbone(Layout.of(folder), model, find)
+    folder_type = type_of_folder(folder)
+    if folder_type is not None:
+        return _find_backbone(Layout.of(folder), folder_type, model, find)
     if has_adapter(folder):
         return _find_base(folder, model, find)
     if tasks and weights:
@@ -116,23 +117,23 @@ def _model_around(folder: Folder) -> Path | None:
     return model if path.name in task_adapters(Folder(model)) else None
 
 
-def _find_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
-    """Find the backbone of a GLiNER model that lacks a tokenizer or the configuration; None if it has both.
+def _find_backbone(layout: Layout, folder_type: FolderType, model: str, find: Find) -> Companions | None:
+    """Find the backbone of a model that lacks a tokenizer or the configuration; None if it has both.
 
     Errors: BertcliError if it is not to be had, and for a model that bertcli does not run.
     """
-    folder, settings = layout.folder, layout.gliner
-    assert settings is not None
-    has_config = settings.encoder_config is not None or folder.has("config.json")
-    if layout.has_tokenizer and has_config:
+    folder, title = layout.folder, folder_type.title
+    backbone = folder_type.backbone(folder, layout.type_settings)
+    if layout.has_tokenizer and backbone.has_config:
         return None
-    name, lacking = _nested(folder, settings.model_name), "configuration" if layout.has_tokenizer else "tokenizer"
-    logger.info("%s is a GLiNER model on %s, whose %s it uses.", model, name, lacking)
+    name = _nested(folder, backbone.name)
+    lacking = "configuration" if layout.has_tokenizer else "tokenizer"
+    logger.info("%s is a %s model on %s, whose %s it uses.", model, title, name, lacking)
     try:
         base = find(name, weights=False)
     except BertcliError as error:
         raise BertcliError(
-            f"{model} is a GLiNER model without a {lacking} of its own, and needs that of {quoted(name)}. {error} Or "
+            f"{model} is a {title} model without a {lacking} of its own, and needs that of {quoted(name)}. {error} Or "
             "put the config.json and the tokenizer's files of that model into the folder."
         ) from None
     return Companions(folder.path, base)

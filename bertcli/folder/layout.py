@@ -1,9 +1,9 @@
 """`Layout`: what lies where in a model's folder, and what its small files say, read once, when it is first asked for.
 
 Loading, tokenizer, sentence settings and late interaction take it and do not ask the folder again for what is here.
-What a file means is read beside this one: modules.py, prompts.py, transformer.py, late_interaction.py, gliner.py,
-adapter.py, router.py. Not here: tensors (weights/), the tokenizer's files (tokens/), and the config.json of a single
-module (kinds/).
+What a file means is read beside this one: modules.py, prompts.py, transformer.py, late_interaction.py, adapter.py,
+router.py; folder_types.py finds what a kind says of a type of folder. Not here: tensors (weights/), the tokenizer's
+files (tokens/), and the config.json of a single module (kinds/).
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from bertcli.folder.adapter import (
     task_of_prompt,
 )
 from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, Folder, JsonSettings, weights_file
-from bertcli.folder.gliner import GlinerSettings, read_gliner
+from bertcli.folder.folder_types import FolderType, type_of_folder
 from bertcli.folder.late_interaction import LateInteraction, is_pylate, read_late, read_stanford
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.modules import (
@@ -169,12 +169,17 @@ class Layout:
         return _late_of(self)
 
     @cached_property
-    def gliner(self) -> GlinerSettings | None:
-        """The settings of a GLiNER model, which finds entities of any type; None for any other model.
+    def folder_type(self) -> FolderType | None:
+        """The type of a folder that another library marks with a file of its own; None for any other folder."""
+        return type_of_folder(self.folder)
+
+    @cached_property
+    def type_settings(self) -> Any:
+        """The settings in that file; None for a folder of no such type.
 
         Errors: BertcliError for a setting that bertcli does not run.
         """
-        return read_gliner(self.folder)
+        return None if self.folder_type is None else self.folder_type.read(self.folder)
 
     @cached_property
     def adapter(self) -> AdapterSettings | None:

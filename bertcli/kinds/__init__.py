@@ -14,14 +14,14 @@ folder of that kind is a dense encoder.
     cross_encoder.py     a cross-encoder made of modules
     multi_vector.py      a multi-vector encoder (ColBERT)
     several_outputs.py   a model of several outputs (bge-m3)
-    spans.py             a span model (GLiNER)
+    spans/               a span model (GLiNER); its folder is of a type of its own
     sparse_encoder.py    a sparse encoder (SPLADE)
     static_table.py      a static model (StaticEmbedding, model2vec)
 """
 
-# By file, what it is. The first whose `read` knows a folder is the model's kind.
+# By module, what it is. The first whose `read` knows a folder is the model's kind.
 KINDS = {
-    "spans": "entities of types that a request names (GLiNER)",
+    "spans.kind": "entities of types that a request names (GLiNER)",
     "cross_encoder": "the score of a pair, from modules",
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
     "multi_vector": "a vector for each token, for late interaction (ColBERT)",

@@ -437,8 +437,9 @@ def _settings_of(layout: Layout) -> Settings:
     # A marker such as "[Q] " may be a token with its space or without it.
     words = [word for marker in markers for word in (marker, *marker.split()[:1])]
     settings = settings._replace(markers=tuple(words), lowercase_first=limits.lower_case)
-    if layout.gliner is not None:
-        added = [AddedToken(token, normalized=False, special=True) for token in layout.gliner.own_tokens]
+    if layout.folder_type is not None:
+        own = layout.folder_type.own_tokens(layout.type_settings)
+        added = [AddedToken(token, normalized=False, special=True) for token in own]
         settings = settings._replace(special=(*settings.special, *added))
     if limits.chat:
         from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs

@@ -28,7 +28,6 @@ from bertcli.models.tensor_names import TensorSlice
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array
-from bertcli.weights.gliner import open_gliner
 from bertcli.weights.lora import Adapter, open_adapter
 from bertcli.weights.network_files import NetworkFiles, open_plain
 from bertcli.weights.static import MODEL2VEC, TABLE, open_static
@@ -49,9 +48,6 @@ OTHER_NAMES = {
 }  # fmt: skip
 # Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
-
-# Openers of folders without a config.json of the network; each gives None for a folder that is not of its type.
-SPECIAL = (open_gliner, open_static)
 
 BASE = ("embeddings", "encoder", "pooler")  # parts of a network whose tensors have the family's prefix
 
@@ -137,10 +133,12 @@ def read_config(file: Path) -> Config:
 
 def _open(layout: Layout) -> NetworkFiles:
     """Open the files of a network; those of the base, for an adapter's folder."""
-    for open_special in SPECIAL:
-        files = open_special(layout)
-        if files is not None:
-            return files
+    if layout.folder_type is not None:
+        files: NetworkFiles = layout.folder_type.open(layout.folder, layout.type_settings)
+        return files
+    table = open_static(layout)
+    if table is not None:
+        return table
     return open_plain((layout.base or layout).transformer)
 
 

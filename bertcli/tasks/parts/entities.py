@@ -149,8 +149,8 @@ class _Entities(RecordTask):
         """The model's GlinerSettings."""
         layout = self.model.layout
         assert layout is not None
-        assert layout.gliner is not None
-        return layout.gliner
+        assert layout.type_settings is not None
+        return layout.type_settings
 
     @cached_property
     def limit(self) -> int:

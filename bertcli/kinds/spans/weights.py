@@ -11,24 +11,19 @@ from typing import Any
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder
 from bertcli.folder.gliner import GLINER_FILE, GlinerSettings
-from bertcli.folder.layout import Layout
 from bertcli.models.config import Config
 from bertcli.models.registry import family, parse_config
+from bertcli.weights.gliner_family import PREFIX, SPANS, with_spans
 from bertcli.weights.network_files import NetworkFiles
 from bertcli.weights.tensors import open_tensors
 
 
-def open_gliner(layout: Layout) -> NetworkFiles | None:
-    """Make the configuration of a GLiNER folder, and open its tensors; None for any other model.
+def open_gliner(folder: Folder, settings: GlinerSettings) -> NetworkFiles:
+    """Make the configuration of a GLiNER folder, and open its tensors.
 
     The vocabulary is as large as the stored embeddings: GLiNER adds tokens to its backbone's. Errors: BertcliError for
     a setting that is not supported, for a backbone of no family of the house, and for damaged weights.
     """
-    settings, folder = layout.gliner, layout.folder
-    if settings is None:
-        return None
-    from bertcli.weights.gliner_family import PREFIX, SPANS, with_spans  # takes 3 ms, and few models are GLiNER's
-
     data, file = _backbone_config(folder, settings)
     stored = open_tensors(folder)
     try:

@@ -65,10 +65,8 @@ class GlinerSettings(NamedTuple):
         return FIRST_OWN, self.ent_token, self.sep_token
 
 
-def read_gliner(folder: Folder) -> GlinerSettings | None:
-    """Read gliner_config.json; None without one. Errors: BertcliError for a setting that bertcli does not run."""
-    if not folder.has(GLINER_FILE):
-        return None
+def read_gliner(folder: Folder) -> GlinerSettings:
+    """Read gliner_config.json. Errors: BertcliError for a setting that bertcli does not run."""
     config = folder.object(GLINER_FILE)
     for key, values in ABSENT.items():
         if config.get(key) not in values:
