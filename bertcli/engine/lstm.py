@@ -1,7 +1,7 @@
 """LSTM (Hochreiter & Schmidhuber 1997) over the words of packed sentences, in both directions at once.
 
-Called by the op `network.ops.lstm`, for GLiNER's head (network/spans.py). Weights and the order of gates are those of
-torch.nn.LSTM.
+Called by the op `network.ops.lstm`, for GLiNER's head (kinds/spans/network.py). Weights and the order of gates are
+those of torch.nn.LSTM.
 """
 
 from typing import NamedTuple

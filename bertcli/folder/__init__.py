@@ -7,7 +7,6 @@ companions        models in two folders: a base and its adapter, a network and i
 download          download a model with huggingface_hub into its cache
 files             read a model's files
 folder_types      types of folders that another library marks; the kinds bring them
-gliner            settings of a GLiNER folder (gliner_config.json)
 hub               find the folder of a model by its name
 late_interaction  late interaction (ColBERT): read the settings for queries and documents
 layout            `Layout`: where a folder's network, tokenizer and modules lie, read when it is asked for

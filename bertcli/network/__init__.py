@@ -5,6 +5,6 @@ module                   fields that declare a tree of modules and arrays; `buil
 ops, position_ops        every arithmetic step, with its shape and cost; engine/ computes them
 encoder, heads           BERT's encoder; prediction heads, and the root of every family
 prenorm, rotary          layers of newer families: norms before them, rotary positions, gates
-spans, after_pooling     GLiNER's head; the Dense layers of sentence models
+after_pooling            the Dense layers of sentence models
 traced_tree              the copy of a tree that a tracer runs
 """

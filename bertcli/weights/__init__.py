@@ -2,8 +2,6 @@
 
 loading.py is the way in. Tensors of layers after the network are read by kinds/, with tensors.py.
 digest         digest weights: in memory to a key, in files to a signature
-gliner         open the weights of a GLiNER folder: those of a backbone and of the head that scores spans
-gliner_family  the family of a GLiNER model: one of models/ with the head that scores spans (network/spans.py)
 lora           LoRA adapters of peft: replace W by W + s · B A, and some tensors by the adapter's
 network_files  the files of a network as they are stored
 state_dict     the tensors of a `pytorch_model.bin`, read as data

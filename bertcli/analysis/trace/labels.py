@@ -88,7 +88,7 @@ HEADS = {
 # By the file in network/ that defines a class: groups, and below each lines of
 #     class.field op | operation | result | weights
 # `of NAME` behind an op: only for a step one of whose operands has this name. A family's own names, and those of the
-# newer files in network/, are the constant STEP_NAMES in the file that defines the class.
+# newer files in network/ and of a kind's network, are the constant STEP_NAMES in the file that defines the class.
 TABLES = {
     "module": """
 Pooler
@@ -140,23 +140,6 @@ Classifier
   Classifier.output linear           | linear                 | Label logits      | W_c
 Token classifier
   TokenClassifier.output linear      | linear                 | Label logits      | W_c
-""",
-    "spans": """
-Words and labels
-  SpanScores.projection linear       | projection              | Projected states | W
-  SpanScores gather                  | first pieces            | Words
-  Lstm.input lstm                    | LSTM in both directions | Words in context | W, U, W_r, U_r
-  SpanScores.from_end gather         | marks                   | Labels
-  Projection.inner linear of Labels  | label: linear 1 + {act} | Label inner      | W_1
-  Projection.output linear of Label inner | label: linear 2    | Label vectors    | W_2
-Spans
-  Projection.inner linear            | endpoint: linear 1 + {act}   | Endpoint inner   | W_1
-  Projection.output linear           | endpoint: linear 2 + {act}   | Endpoint         | W_2
-  SpanScores.from_start linear       | linear of first word    | First word       | W_s
-  SpanScores.from_end linear         | linear of last word     | Last word        | W_e
-  SpanScores add_pairs               | sum + {act}             | Pairs
-  SpanScores.output linear           | linear                  | Span vectors     | W_o
-  SpanScores label_scores            | spans · labels          | Span logits
 """,
     "after_pooling": """
 Dense

@@ -11,7 +11,7 @@ import numpy as np
 from bertcli.analysis.trace.recorder import trace
 from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
-from bertcli.engine.span_rows import rows_of_pass
+from bertcli.kinds.spans.rows import rows_of_pass
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
 from bertcli.tasks.running.batches import check_wanted

@@ -2,4 +2,9 @@
 
 kind.py          `Spans`: what it is for
 folder_type.py   gliner_config.json marks such a folder; what it lacks is its backbone's
+settings.py      the settings in gliner_config.json, and which are refused
+weights.py       open the weights: those of a backbone and of the head that scores spans
+family.py        the family: one of models/ with that head
+network.py       the head
+rows.py          the rows of words and labels that it reads
 """

@@ -1,4 +1,4 @@
-"""The family of a GLiNER model: one of models/ with the head that scores spans (network/spans.py).
+"""The family of a GLiNER model: one of models/ with the head that scores spans (network.py).
 
 It is made when such a model is opened: its network has one more head, its configuration the head's sizes, and its
 tensors have the prefix that the library gives a backbone. Source of names and meaning: GLiNER 0.2.29.
@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
 
-from bertcli.engine.span_rows import rows_of_pass
-from bertcli.folder.gliner import GlinerSettings
+from bertcli.kinds.spans.network import SpanScores
+from bertcli.kinds.spans.rows import rows_of_pass
+from bertcli.kinds.spans.settings import GlinerSettings
 from bertcli.models.registry import Family
 from bertcli.network.module import part, setting
-from bertcli.network.spans import SpanScores
 from bertcli.tracing.dispatch import Array, Integers, untraced
 
 PREFIX = "token_rep_layer.bert_layer.model."

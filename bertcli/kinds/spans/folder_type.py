@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.folder.files import Folder
 from bertcli.folder.folder_types import Backbone, FolderType
-from bertcli.folder.gliner import GLINER_FILE, GlinerSettings, read_gliner
+from bertcli.kinds.spans.settings import GLINER_FILE, GlinerSettings, read_gliner
 
 if TYPE_CHECKING:
     from bertcli.weights.network_files import NetworkFiles
@@ -33,7 +33,7 @@ class GlinerFolder(FolderType):
         return f"entities of any type, on {settings.model_name}"
 
     def open(self, folder: Folder, settings: GlinerSettings) -> "NetworkFiles":
-        from bertcli.weights.gliner import open_gliner
+        from bertcli.kinds.spans.weights import open_gliner
 
         return open_gliner(folder, settings)
 

@@ -5,11 +5,11 @@ tasks/parts/entities.py computes the spans.
 
 from dataclasses import dataclass
 
-from bertcli.folder.gliner import GlinerSettings
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.spans.folder_type import TYPE
+from bertcli.kinds.spans.settings import GlinerSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ The text begins with the labels, each behind a mark. A span's vector is made of 
 of its mark; their product is the score.
 """
 
-from bertcli.engine.span_rows import SpanRows
+from bertcli.kinds.spans.rows import SpanRows
 from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part
 from bertcli.network.ops import add_pairs, gather, in_parts, label_scores, lstm
@@ -71,3 +71,22 @@ class SpanScores(Module):
             return label_scores(self.output(pairs), labels, rows.sentences[some])
 
         return in_parts(scored, len(rows.starts))
+
+
+STEP_NAMES = """
+Words and labels
+  SpanScores.projection linear       | projection              | Projected states | W
+  SpanScores gather                  | first pieces            | Words
+  Lstm.input lstm                    | LSTM in both directions | Words in context | W, U, W_r, U_r
+  SpanScores.from_end gather         | marks                   | Labels
+  Projection.inner linear of Labels  | label: linear 1 + {act} | Label inner      | W_1
+  Projection.output linear of Label inner | label: linear 2    | Label vectors    | W_2
+Spans
+  Projection.inner linear            | endpoint: linear 1 + {act}   | Endpoint inner   | W_1
+  Projection.output linear           | endpoint: linear 2 + {act}   | Endpoint         | W_2
+  SpanScores.from_start linear       | linear of first word    | First word       | W_s
+  SpanScores.from_end linear         | linear of last word     | Last word        | W_e
+  SpanScores add_pairs               | sum + {act}             | Pairs
+  SpanScores.output linear           | linear                  | Span vectors     | W_o
+  SpanScores label_scores            | spans · labels          | Span logits
+"""

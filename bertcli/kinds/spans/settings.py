@@ -2,7 +2,7 @@
 
 A folder of GLiNER has the weights of a backbone and of the head that scores spans. The backbone's configuration is in
 gliner_config.json (`encoder_config`), else in the folder of the model that `model_name` names; so is the tokenizer, if
-this folder has none: companions.py finds that folder. weights/gliner.py opens the weights.
+this folder has none: folder/companions.py finds that folder. weights.py opens the weights.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Open the weights of a GLiNER folder: those of a backbone and of the head that scores spans.
 
-folder/gliner.py reads the settings. gliner_family.py makes the family: which parameter has which tensor.
+settings.py reads the settings. family.py makes the family: which parameter has which tensor.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Any
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder
-from bertcli.folder.gliner import GLINER_FILE, GlinerSettings
+from bertcli.kinds.spans.family import PREFIX, SPANS, with_spans
+from bertcli.kinds.spans.settings import GLINER_FILE, GlinerSettings
 from bertcli.models.config import Config
 from bertcli.models.registry import family, parse_config
-from bertcli.weights.gliner_family import PREFIX, SPANS, with_spans
 from bertcli.weights.network_files import NetworkFiles
 from bertcli.weights.tensors import open_tensors
 

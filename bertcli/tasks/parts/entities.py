@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import pack
-from bertcli.engine.span_rows import SpanRows
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
+from bertcli.kinds.spans.rows import SpanRows
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.parts.redact import Found, Redaction
