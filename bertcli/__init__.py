@@ -46,7 +46,9 @@ def __getattr__(name: str) -> Any:
 
         with suppress(KeyError):
             return exported(name)
-    raise AttributeError(f"module 'bertcli' has no attribute '{name}'")
+    from bertcli.errors import no_attribute
+
+    raise no_attribute("module 'bertcli'", name)
 
 
 def __dir__() -> list[str]:

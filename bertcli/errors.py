@@ -105,11 +105,41 @@ ELSEWHERE = {
     "convert_to_numpy": "leave it out, since the result is a NumPy array",
     "convert_to_tensor": "the result is a NumPy array, of which torch.from_numpy makes a tensor",
     "device": "give the engine to bertcli.load instead; NumPy computes on the processor",
-    "normalize_embeddings": "it is called normalize",
     "output_value": "for a vector of each token use encode_blocks with pooling='none'",
     "precision": "the result is float32; bertcli encode --dtype writes files of other types",
+    "return_all_scores": "all labels are given, best first (top_k=1: the best alone)",
     "show_progress_bar": "leave it out, since nothing is printed",
 }
+# Those that have another name here.
+CALLED_ELSEWHERE = {
+    "aggregation_strategy": "aggregation",
+    "candidate_labels": "candidates",
+    "context": "contexts",
+    "function_to_apply": "activation",
+    "hypothesis_template": "template",
+    "ignore_labels": "ignore",
+    "inputs": "texts",
+    "normalize_embeddings": "normalize",
+    "sentences": "texts",
+}
+# Methods and names of other libraries, and what does that here.
+NAMED_ELSEWHERE = {
+    "CrossEncoder": "bertcli.load opens a reranker, too",
+    "SentenceTransformer": "bertcli.load opens a model",
+    "encode_document": "encode(texts, prompt_name='document') puts a prompt of the model before each text",
+    "encode_query": "encode(texts, prompt_name='query') puts a prompt of the model before each text",
+    "extract_keywords": "it is called keywords",
+    "get_sentence_embedding_dimension": "encode(text).shape has it",
+    "pipeline": "a model has the tasks as methods: bertcli.load(MODEL).classify(texts)",
+    "predict": "classify labels texts, rank orders documents by a query",
+    "rerank": "it is called rank",
+}
+
+
+def no_attribute(what: str, name: str) -> AttributeError:
+    """Make the error for an attribute that there is not; it says what does here what another library calls so."""
+    instead = NAMED_ELSEWHERE.get(name)
+    return AttributeError(f"{what} has no attribute {name!r}" + (f": {instead}." if instead else ""))
 
 
 def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -117,6 +147,8 @@ def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
     choices = [*known]
     for name in given:
         if name not in choices:
+            if CALLED_ELSEWHERE.get(name) in choices:
+                raise TypeError(f"{what} has no option {name!r}: it is called {CALLED_ELSEWHERE[name]}.")
             if name in ELSEWHERE:
                 raise TypeError(f"{what} has no option {name!r}: {ELSEWHERE[name]}.")
             raise TypeError(f"{what} has no option {name!r}. {nearest(name, choices)}")

@@ -8,7 +8,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from bertcli import extensions
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, no_attribute
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import EncodeOptions
@@ -109,7 +109,7 @@ class Model(LoadedModel):
                 return MethodType(_method_of(task), self)
             with suppress(KeyError):
                 return MethodType(extensions.method(name), self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise no_attribute(f"{type(self).__name__!r} object", name)
 
     if TYPE_CHECKING:  # the loop at the end makes these methods from the specs; type checkers cannot see that
 

@@ -1,6 +1,7 @@
 """Help of every command: whole (--help), short (-h), what it offers, and how it answers names that are nearly right."""
 
 import re
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import typer
 from helpers.doors import options_of
 from helpers.terminal import Result, bertcli
 
+import bertcli as library
 from bertcli import extensions
 from bertcli.cli.app import application, declared_commands
 from bertcli.cli.help import used
@@ -271,3 +273,27 @@ def test_help_in_short_of_a_new_command_shows_its_own_options_first() -> None:
     app.command("made-up")(made_up)
     names = [option.opts[0] for option in used(typer.main.get_command(app))]
     assert names == ["--louder", "--times", "--model", "--output"]
+
+
+def test_the_page_for_who_comes_from_elsewhere_names_what_there_is() -> None:
+    """Each command with its options, each method with its keywords, in the column of what is here."""
+    page = (Path(library.__file__).parent / "guide" / "coming.md").read_text(encoding="utf-8")
+    headings = re.findall("^## (.*)$", page, re.MULTILINE)
+    assert headings == [
+        "sentence-transformers", "transformers' pipelines", "text-embeddings-inference", "spaCy", "KeyBERT",
+    ]  # fmt: skip
+    here = [line.split(" | ")[1] for line in page.splitlines() if line.startswith("| ")]
+    code = [part for cell in here for part in re.findall("`([^`]+)`", cell)]
+    commands = [part.split()[1:] for part in code if part.startswith("bertcli ")]
+    methods = [match for part in code if (match := re.match(r"model\.(\w+)\((.*)\)$", part))]
+    assert len(commands) > 7
+    assert len(methods) > 7
+    for name, *words in commands:
+        for word in words:
+            if word.startswith("-"):
+                assert word in options_of()[name], (name, word)
+    model = library.load()
+    for match in methods:
+        parameters = signature(getattr(model, match[1])).parameters
+        for keyword in re.findall(r"(\w+)=", match[2]):
+            assert keyword in parameters, match[0]

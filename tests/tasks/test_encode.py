@@ -138,6 +138,7 @@ def test_encode_names_its_own_word_for_an_option_of_another_library(mlm: Model) 
     encode: Any = mlm.encode
     for name, answer in (
         ("batch_size", "as they fit"),
+        ("sentences", "it is called texts"),
         ("convert_to_numpy", "is a NumPy array"),
         ("normalize_embeddings", "it is called normalize"),
         ("show_progress_bar", "nothing is printed"),
@@ -146,6 +147,19 @@ def test_encode_names_its_own_word_for_an_option_of_another_library(mlm: Model) 
             encode(["tea"], **{name: True})
     with pytest.raises(TypeError, match=r"has no option 'zzz'\. Choose from texts, "):
         encode(["tea"], zzz=1)
+    tag: Any = mlm.tag
+    with pytest.raises(TypeError, match=r"no option 'aggregation_strategy': it is called aggregation\."):
+        tag("tea", aggregation_strategy="first")
+    for holder, name, answer in (
+        (mlm, "encode_query", r"encode\(texts, prompt_name='query'\)"),
+        (mlm, "predict", "classify labels texts"),
+        (bertcli, "SentenceTransformer", r"bertcli\.load opens a model"),
+        (bertcli, "pipeline", "a model has the tasks as methods"),
+    ):
+        with pytest.raises(AttributeError, match=rf"has no attribute '{name}': {answer}"):
+            getattr(holder, name)
+    with pytest.raises(AttributeError, match=r"'Model' object has no attribute 'zzz'$"):
+        _ = mlm.zzz
 
 
 def test_model_similarity_is_that_of_the_folder(made: Made) -> None:
