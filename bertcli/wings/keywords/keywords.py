@@ -71,7 +71,7 @@ class KeywordsOptions(WindowOptions):
         1, "N[,M]", "Keywords of N words, or of N to M. (default: 1)", read=numbers("1 or 1,2")
     )
     diversity: float | None = option(
-        None, "D", "Choose keywords that are unlike each other, 0 (not at all) to 1. (default: the best alone)"
+        None, "D", "Choose keywords that are unlike each other: 0 not at all, 1 most. (default: the best alone)"
     )
     stop_words: Iterable[str] | str = option(
         ENGLISH, "FILE|none",

@@ -165,3 +165,8 @@ def test_keywords_command_reads_its_lists(tmp_path: Path) -> None:
 def test_keywords_refuse(options: dict[str, Any], said: str, model: Any) -> None:
     with pytest.raises(BertcliError, match=said):
         model.keywords(["tea"], **options)
+
+
+def test_keywords_help_in_short_cuts_no_option_within_its_clause() -> None:
+    lines = bertcli("keywords", "-h", environment={"COLUMNS": "80"}).out.splitlines()
+    assert "  --diversity D              Choose keywords that are unlike each other" in lines
