@@ -63,9 +63,9 @@ def test_library_tokenizes_and_finds_neighbors_as_the_commands(made: Made) -> No
 def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     model = library.load(made(head="classifier"))
-    file = model.export(tmp_path / "m.onnx", opset=21, check=False)
+    file = model.export(tmp_path / "m.onnx", opset=21, verify=False)
     assert (file.file, file.outputs, file.difference) == (tmp_path / "m.onnx", ("logits",), None)
-    folder = model.export(tmp_path / "web", head="none", check=False)
+    folder = model.export(tmp_path / "web", head="none", verify=False)
     assert folder.file == tmp_path / "web" / "onnx" / "model.onnx"
     assert "last_hidden_state" in folder.outputs
     with pytest.raises(TypeError, match=r"export\(\) has no option 'ops'"):

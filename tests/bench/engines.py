@@ -77,7 +77,7 @@ def first_results(folder: Path, times: int) -> Iterator[Record]:
         if find_spec("onnxruntime"):
             export = ["-c", CLI, "export", "-m", str(folder), "-o", str(file)]
             graphs = {
-                "export, unchecked": [*export, "--no-check"],
+                "export, unchecked": [*export, "--no-verify"],
                 "export": export,
                 "fill-mask, onnx": [*arguments, "--engine", "onnx"],  # this one and the next make their graphs
                 "fill-mask, onnx int8": [*arguments, "--engine", "onnx-int8"],

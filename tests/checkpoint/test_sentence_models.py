@@ -53,7 +53,7 @@ def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: P
     folder = write_gemma(tmp_path)
     note = "the layers after the network (3,072 parameters) are not"
     assert "layers after" not in command("params", "-m", folder).err
-    exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx", "--pooling", "none", "--no-check")
+    exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx", "--pooling", "none", "--no-verify")
     assert f"{note} in the graph." in exported.err.splitlines()[0]
     assert f"{note} compared." in command("diff", folder, "--versus", folder, "tea").err.splitlines()[-1]
     modules = (folder / "modules.json").read_text(encoding="utf-8")

@@ -43,3 +43,21 @@ def test_models_are_named_alike_in_every_command() -> None:
     """A revision and an adapter are part of a model's name."""
     for name, options in slots().items():
         assert not {"--revision", "--adapter"} & {*options}, name
+
+
+def test_an_option_of_one_name_has_one_meaning() -> None:
+    """Those that had several, each with the commands that may have it."""
+    meanings = {
+        "--check": {"diff"},
+        "--verify": {"export"},
+        "--context": {"answer"},
+        "--lines": {"search"},
+        "--contrast": {"trace", "explain", "heads", "patch"},
+        "--versus": {"params", "diff"},
+        "--int8": {"export"},
+    }
+    offered = slots()
+    for option, commands in meanings.items():
+        assert {name for name, options in offered.items() if option in options} == commands, option
+    for option in ("--save", "--plot", "--texts", "--token", "--revision", "--adapter"):
+        assert not [name for name, options in offered.items() if option in options], option

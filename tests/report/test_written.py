@@ -40,7 +40,7 @@ WRITING: list[tuple[list[str], str]] = [
     (["similarity", TEXT, "tea", "-o"], "out.json"),
     (["similarity", TEXT, "tea", "-o"], "out.npy"),
     (["search", "tea", "-i", "vectors.npy", "-o"], "out.csv"),
-    (["export", "--no-check", "-o"], "out.onnx"),
+    (["export", "--no-verify", "-o"], "out.onnx"),
     (["evaluate", "labelled.csv", "-m", "CLASSIFIER", "-o"], "out.html"),
     (["rank", "tea", "hot tea", "-m", "RANKER", "-o"], "out.csv"),
     (["tag", TEXT, "-m", "TAGGER", "-o"], "out.jsonl"),

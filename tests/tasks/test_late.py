@@ -225,6 +225,6 @@ def test_damaged_files_of_stanfords_layout(tmp_path: Path, caplog: pytest.LogCap
 def test_an_exported_folder_keeps_the_settings_of_stanford(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     folder = write_late(tmp_path / "model", "stanford")
-    assert command("export", "-o", tmp_path / "out", "-m", folder, "--no-check").status == 0
+    assert command("export", "-o", tmp_path / "out", "-m", folder, "--no-verify").status == 0
     assert (tmp_path / "out" / "artifact.metadata").read_bytes() == (folder / "artifact.metadata").read_bytes()
     assert not (tmp_path / "out" / "model.safetensors").exists()

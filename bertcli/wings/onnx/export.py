@@ -120,8 +120,8 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
 def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Exported:
     """Write a model's graph, its weights beside it if they are too large for one file. Errors: also OSError."""
     opset, precision = options.opset, options.precision
-    check = installed("onnxruntime") if options.check is None else options.check
-    require(*(("onnx", "onnxruntime") if check or precision == "int8" else ("onnx",)))
+    verifies = installed("onnxruntime") if options.verify is None else options.verify
+    require(*(("onnx", "onnxruntime") if verifies or precision == "int8" else ("onnx",)))
     if not model.has_weights:
         raise BertcliError(f"'{model.name}' has no weights to export: load a checkpoint.")
     if not onnx_file.OLDEST_OPSET <= opset <= onnx_file.newest_opset():
@@ -139,7 +139,7 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
     if precision == "int8":
         onnx_file.quantize(file)
         logger.info(onnx_file.LESS_EXACT)
-    error = difference(results, file) if check else None
+    error = difference(results, file) if verifies else None
     if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
     size = sum(one.stat().st_size for one in file.parent.iterdir())

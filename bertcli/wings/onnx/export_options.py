@@ -14,7 +14,7 @@ class ExportOptions(Checked):
     """Options of an ONNX graph: its results, the type of its weights, and a check against NumPy.
 
     precision: "float16" and "int8-stored" store weights in fewer bits and compute in float32, "int8" multiplies in 8
-    bits, which is faster and less exact. check: run the graph once beside NumPy; in float32, one that differs by more
+    bits, which is faster and less exact. verify: run the graph once beside NumPy; in float32, one that differs by more
     than 1e-4 is refused.
     """
 
@@ -34,6 +34,6 @@ class ExportOptions(Checked):
     )
     opset: int = for_python(20, "ONNX opset version, 18 or later. (default: 20)")
     precision: Precision = "float32"
-    check: bool | None = option(
-        None, "", "Run it once beside NumPy. (default: if onnxruntime is installed)", "--check/--no-check"
+    verify: bool | None = option(
+        None, "", "Run it once beside NumPy. (default: if onnxruntime is installed)", "--verify/--no-verify"
     )

@@ -64,7 +64,7 @@ def at_tokens(x: NDArray[Any], batch: Arrays) -> NDArray[Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, name: str) -> None:
     model = bertcli.load(made(**CASES[name]), text=False)
-    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", check=False))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", verify=False))
     for shape in SHAPES:
         batch = batch_of(model, shape)
         expected = model.forward(*batch.values())
@@ -109,7 +109,7 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
     case = FAMILIES[name]
     model = bertcli.load(make_family(tmp_path / "model", case.family, case.head, **case.checkpoint), text=False)
     batch = dict(zip(("input_ids", "token_type_ids", "attention_mask"), case.batch(), strict=True))
-    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", check=False))
+    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", verify=False))
     found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
     segments = batch["token_type_ids"] if case.segments else None
     expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
@@ -342,7 +342,7 @@ def test_export_that_differs_from_numpy_is_not_kept(
     with pytest.raises(BertcliError, match="differ from NumPy's by"):
         export_file(bertcli.load(made()), tmp_path / "m.onnx", ExportOptions())
     assert not [*tmp_path.iterdir()]
-    assert export_file(bertcli.load(made()), tmp_path / "m.onnx", ExportOptions(check=False)) == Exported(
+    assert export_file(bertcli.load(made()), tmp_path / "m.onnx", ExportOptions(verify=False)) == Exported(
         tmp_path / "m.onnx", (tmp_path / "m.onnx").stat().st_size, ("last_hidden_state", "pooler_output"), None
     )
 
@@ -363,7 +363,7 @@ def test_export_refuses_what_cannot_be(made: Made, tmp_path: Path, monkeypatch: 
         export_file(model, tmp_path / "nowhere" / "m.onnx", ExportOptions())
     monkeypatch.setattr("bertcli.wings.onnx.session.installed", lambda package: False)
     with pytest.raises(BertcliError, match=r"This needs onnx: pip install 'bertcli\[onnx\]'"):
-        export_file(model, tmp_path / "m.onnx", ExportOptions(check=False))
+        export_file(model, tmp_path / "m.onnx", ExportOptions(verify=False))
 
 
 def test_export_stores_shared_layers_once(tmp_path: Path) -> None:

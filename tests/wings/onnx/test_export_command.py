@@ -47,7 +47,7 @@ def test_export_command_writes_a_file(tmp_path: Path) -> None:
 def test_export_command_gives_what_is_asked_for(
     tmp_path: Path, options: list[str], outputs: list[str], megabytes: float
 ) -> None:
-    done = bertcli("export", "-o", tmp_path / "m.onnx", *options, "--no-check")
+    done = bertcli("export", "-o", tmp_path / "m.onnx", *options, "--no-verify")
     assert f"Wrote {tmp_path}/m.onnx ({megabytes} MB).\n" in done.err
     assert done.err.endswith(f"m.onnx gives {' and '.join(outputs)}.\n")
     assert [one.name for one in onnx.load(tmp_path / "m.onnx").graph.output] == outputs
@@ -55,7 +55,7 @@ def test_export_command_gives_what_is_asked_for(
 
 def test_export_command_writes_a_folder(made: Made, tmp_path: Path) -> None:
     folder = made(sentence=Sentence(("cls",), normalize=True))
-    done = bertcli("export", "-m", folder, "-o", tmp_path / "out", "--no-check")
+    done = bertcli("export", "-m", folder, "-o", tmp_path / "out", "--no-verify")
     wrote, what = done.err.splitlines()
     assert wrote.startswith(f"Wrote {tmp_path}/out (")
     assert what == f"Note: {tmp_path}/out/onnx/model.onnx gives last_hidden_state and sentence_embedding."
@@ -69,7 +69,7 @@ def test_export_command_writes_a_folder(made: Made, tmp_path: Path) -> None:
 def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
     options: list[str], warned: bool, made: Made, tmp_path: Path
 ) -> None:
-    done = bertcli("export", "-m", made(), "-o", tmp_path / "out", "--no-check", *options)
+    done = bertcli("export", "-m", made(), "-o", tmp_path / "out", "--no-verify", *options)
     assert ("sentence-transformers pools as the folder's files say (mean, since" in done.err) == warned
 
 
@@ -184,8 +184,8 @@ def test_export_command_holds_its_draft_by_a_lock(tmp_path: Path, monkeypatch: p
 
 def test_export_command_without_the_extra_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.wings.onnx.session.installed", lambda package: False)
-    error = bertcli("export", "-o", tmp_path / "m.onnx", "--no-check").error
+    error = bertcli("export", "-o", tmp_path / "m.onnx", "--no-verify").error
     assert error == "Error: This needs onnx: pip install 'bertcli[onnx]'."
-    assert bertcli("export", "-o", tmp_path / "m.onnx", "--int8", "--no-check").error == (
+    assert bertcli("export", "-o", tmp_path / "m.onnx", "--int8", "--no-verify").error == (
         "Error: This needs onnx and onnxruntime: pip install 'bertcli[onnx]'."
     )
