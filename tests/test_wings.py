@@ -62,8 +62,9 @@ def test_a_wing_can_be_deleted(name: str, package: Path) -> None:
         kept.rename(folder)
     gone = {wing.name for wing in wings() if name in (wing.name, *wing.stands_on)}
     for wing in wings():
-        for command in wing.commands:
-            assert (f"\n  {command.name} " in said["--help"]) == (wing.name not in gone)
+        tasks = [module.rpartition(".")[2].replace("_", "-") for module in wing.tasks]
+        for command in (*(command.name for command in wing.commands), *tasks):
+            assert (f"\n  {command} " in said["--help"]) == (wing.name not in gone)
     assert '"tea"' in said["fill-mask"]
     assert "4,385,920" in said["params"]
 
