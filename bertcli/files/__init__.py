@@ -5,7 +5,6 @@ texts             `Text` and `Texts`, the input of a task
 read/, write/     texts, rows, passages and vectors from files; records and vectors into files, with --resume
 arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables by pyarrow
 search            the rows of a file of vectors that are nearest to a query
-sparse_rows       sparse vectors of many texts
 digest            a digest of files' contents
 files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json
 """

@@ -82,7 +82,7 @@ class ResumableOutput:
     def __init__(self, file: str, fingerprint: Callable[[], Fingerprint] | None = None, resume: bool = False) -> None:
         self.file = file
         self._path = Path(os.path.realpath(file))
-        self._folder = _parts_of(self._path)
+        self._folder = self._path.with_name(f".{self._path.name}.parts")
         self._done = _mark_of(self._path)
         self._fingerprint = fingerprint
         self._resume = resume  # or, once it has begun, this run continues an earlier one unasked
@@ -300,11 +300,6 @@ class ResumableOutput:
 
 def _are(count: int) -> str:
     return "1 text is" if count == 1 else f"{count:,} texts are"
-
-
-def _parts_of(path: Path) -> Path:
-    """Return the folder of a file's segments."""
-    return path.with_name(f".{path.name}.parts")
 
 
 def _mark_of(path: Path) -> Path:

@@ -78,9 +78,6 @@ class _Answer(RecordTask):
         room = self._room(tokens)
         return overlap if overlap < room else room // 2
 
-    def _windows(self, item: Item) -> list[Tokens]:
-        return windows_of(item.tokens, self.limit, self._overlap(item.tokens))
-
     def cost(self, item: Item) -> int:
         tokens = tokens_in_windows(item.tokens, self.limit, self._overlap(item.tokens))
         windows = -(-tokens // self.limit)
@@ -97,7 +94,7 @@ class _Answer(RecordTask):
         return min(self.options.max_answer_length or LONGEST_ANSWER, self.limit)
 
     def records(self, items: list[Item]) -> Iterator[Record]:
-        of_items = [self._windows(item) for item in items]
+        of_items = [windows_of(item.tokens, self.limit, self._overlap(item.tokens)) for item in items]
         all_windows = [window for windows in of_items for window in windows]
         logits = iter(logits_of_each(self.model, "qa", all_windows, self.read_options.batch_tokens))
         for item, windows in zip(items, of_items, strict=True):

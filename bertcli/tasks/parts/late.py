@@ -50,7 +50,7 @@ class TokenVectors:
 
         vectors = in_micro_batches(filled, batch_tokens, run, lengths)
         scored = [self.scored(tokens) for tokens in filled]
-        kept = [_some(tokens, positions) for tokens, positions in zip(filled, scored, strict=True)]
+        kept = [_only(tokens, positions) for tokens, positions in zip(filled, scored, strict=True)]
         return kept, [rows[positions] for rows, positions in zip(vectors, scored, strict=True)]
 
     def scored(self, filled: Tokens) -> list[int]:
@@ -96,7 +96,8 @@ class TokenVectors:
         return frozenset(id for id in ids.values() if id is not None)
 
 
-def _some(tokens: Tokens, positions: Sequence[int]) -> Tokens:
+def _only(tokens: Tokens, positions: Sequence[int]) -> Tokens:
+    """The tokens at these positions."""
     return replace(tokens, ids=[tokens.ids[i] for i in positions], segments=[tokens.segments[i] for i in positions])
 
 

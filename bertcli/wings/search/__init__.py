@@ -1,12 +1,13 @@
 """Semantic search: in files, and among stored vectors.
 
-bm25      words in passages: BM25, and the fusion of two rankings
-command   `bertcli search`: find the texts nearest to a query, in files of text, or among the vectors in a file
-examples  examples of `bertcli search` for `bertcli info`
-files     search over files: passages are read, encoded (or taken from an index), and ranked by a query
-index     the file that `search --index` keeps: the vectors of files' passages, by a digest of each file
-stored    the texts nearest to a query, among the vectors in a file
-vectors   the vectors by which search compares passages of files with queries: a dense one of each, or a sparse one
+bm25         words in passages: BM25, and the fusion of two rankings
+command      `bertcli search`: find the texts nearest to a query, in files of text, or among the vectors in a file
+examples     examples of `bertcli search` for `bertcli info`
+files        search over files: passages are read, encoded (or taken from an index), and ranked by a query
+index        the file that `search --index` keeps: the vectors of files' passages, by a digest of each file
+sparse_rows  sparse vectors of many texts
+stored       the texts nearest to a query, among the vectors in a file
+vectors      the vectors by which search compares passages of files with queries: a dense one of each, or a sparse one
 """
 
 from bertcli.extensions import Command, Extension

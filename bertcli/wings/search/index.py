@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, open_safetensors, write_safetensors
-from bertcli.files.sparse_rows import SparseRows
 from bertcli.files.write.save import save
+from bertcli.wings.search.sparse_rows import SparseRows
 
 FORMAT = "bertcli search index 1"
 Spans = NDArray[np.int32]

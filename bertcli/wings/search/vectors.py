@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.search import similarities
-from bertcli.files.sparse_rows import Scores, SparseRows
 from bertcli.files.texts import from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute import encode, encode_sparse
@@ -21,6 +20,7 @@ from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import length_limit
 from bertcli.wings.search.index import Rows
+from bertcli.wings.search.sparse_rows import Scores, SparseRows
 
 P = TypeVar("P", bound=PromptedOptions)
 # Tokens of a chunk of a long passage: a longer one is about more than one thing.
