@@ -6,7 +6,7 @@ the schema: "dimensions must be a whole number of at least 1, not 1.5."
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType
@@ -127,10 +127,10 @@ def parse_json(body: bytes) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------- the checks
 
 
-def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int) -> R:
+def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int, options: Collection[str] = ()) -> R:
     """Check a JSON object, and make a request of it whose lists have at most `most_inputs` entries.
 
-    Errors: Refusal, which names the field.
+    options: names of the options that the route's command has. Errors: Refusal, which names the field.
     """
     # Before pydantic looks at each of them, during which no other thread runs.
     for name in _all_names_of(cls):
@@ -140,34 +140,41 @@ def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int) -> R:
         # The ids of one text are limited as its tokens are.
         if not isinstance(values[0], int):
             raise too_many_texts(len(values), most_inputs, name)
-    _refuse_misspelt(cls, body)
+    _refuse_unheeded(cls, body, options)
     try:
         return cls.model_validate(body)
     except ValidationError as error:
         raise _refusal(cls, body, error) from None
 
 
-def _refuse_misspelt(cls: type[JsonObject], body: Mapping[str, Any]) -> None:
-    """Refuse a field that is nearly one of this request, and an unknown option, before they are ignored.
+def _refuse_unheeded(cls: type[JsonObject], body: Mapping[str, Any], options: Collection[str]) -> None:
+    """Refuse what would be ignored though it is meant for this server: a misspelt field, an option in another place.
 
     Errors: Refusal.
     """
-    known = _all_names_of(cls)
+    known, of_task = _all_names_of(cls), _parameters_of(cls)
+    in_parameters = frozenset[str]() if of_task is None else _all_names_of(of_task)
     unknown = [name for name, value in body.items() if name not in known and value is not None]
+    for name in unknown:
+        if name in in_parameters:
+            raise Refusal(422, f"{name} is an option of the task: send it in parameters.", name, "unknown_field")
+        if name in options:
+            why = f"{name} is an option of the command that this route does not have: leave it out."
+            raise Refusal(422, why, name, "unknown_field")
     for name in unknown[:MOST_UNKNOWN]:
         # A longer one is no misspelt name, and takes long to compare.
         if len(name) <= LONGEST_NAME and (near := get_close_matches(name, known, n=1, cutoff=NEARLY)):
             why = f"There is no field {quoted(name)}; did you mean {near[0]}?"
             raise Refusal(422, why, name, "unknown_field")
     parameters = body.get("parameters")
-    if isinstance(parameters, dict) and (options := _parameters_of(cls)) is not None:
-        known = _all_names_of(options)
-        # Before pydantic, which would make an error of each.
-        for name, value in parameters.items():
-            if name not in known and value is not None:
-                shown = name[:LONGEST_NAME]
-                why = f"parameters.{shown} is no option of this route. {nearest(shown, sorted(known))}"
-                raise Refusal(422, why, f"parameters.{shown}", "unknown_field")
+    if of_task is None or not isinstance(parameters, dict):
+        return
+    # Before pydantic, which would make an error of each.
+    for name, value in parameters.items():
+        if name not in in_parameters and value is not None:
+            shown = name[:LONGEST_NAME]
+            why = f"parameters.{shown} is no option of this route. {nearest(shown, sorted(in_parameters))}"
+            raise Refusal(422, why, f"parameters.{shown}", "unknown_field")
 
 
 def too_many_texts(count: int, most: int, param: str | None = None) -> Refusal:

@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
 from bertcli.model import Model
-from bertcli.tasks.options import WindowOptions
+from bertcli.tasks.options import WindowOptions, declared
 from bertcli.tasks.registry import TaskSpec, compute, spec
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.stream import Speed
@@ -24,6 +24,8 @@ WARM_WORDS = " and so on" * 40
 MOST_PLANS = 64
 # Options with which a model for entities of one's own is checked.
 LABELS: dict[str, Any] = {"labels": ("person", "place")}
+# Options of the command alone: the server decides these.
+NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 # Words for the purpose of a model, by its first use; other uses are their own word.
 PURPOSES = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
 
@@ -34,6 +36,13 @@ def spec_of_use(use: str) -> TaskSpec:
     found = spec(TASK_OF_USE.get(use, use))
     assert found is not None
     return found
+
+
+@cache
+def options_of(uses: tuple[str, ...]) -> frozenset[str]:
+    """The names of the options of the tasks that compute these uses, without those of the command alone."""
+    names = {item.name for use in uses for item in declared(spec_of_use(use).options)}
+    return frozenset(names.difference(NOT_OF_A_REQUEST))
 
 
 @dataclass(eq=False)

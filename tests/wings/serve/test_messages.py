@@ -57,6 +57,13 @@ def running() -> Iterator[Running]:
             "parameters.candidates is no option of this route. "
             "Choose from max_length, max_seq_len, target, within_word.",
         ),
+        ("/fill-mask", {"inputs": "[MASK]", "top_k": 1}, 422, "top_k is an option of the task: send it in parameters."),
+        (
+            "/embed",
+            {"inputs": "a", "pooling": "cls"},
+            422,
+            "pooling is an option of the command that this route does not have: leave it out.",
+        ),
         ("/pass?txt=a", None, 422, "There is no field 'txt'. Did you mean text?"),
         ("/embed", {"inputs": ["a"] * 3}, 422, "There are 3 texts, more than 2: send fewer at once."),
         (

@@ -18,7 +18,7 @@ from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
 from bertcli.wings.serve.routes import ROUTES, Route
-from bertcli.wings.serve.served_model import spec_of_use
+from bertcli.wings.serve.served_model import NOT_OF_A_REQUEST, spec_of_use
 
 # Our options by their names in transformers' pipelines.
 PIPELINE_NAMES = {
@@ -26,8 +26,6 @@ PIPELINE_NAMES = {
     "aggregation_strategy": "aggregation", "ignore_labels": "ignore", "max_answer_len": "max_answer_length",
     "handle_impossible_answer": "no_answer", "doc_stride": "stride", "max_seq_len": "max_length",
 }  # fmt: skip
-# Options of the command alone: the server decides these.
-NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 
 
 class TextsRequest(TruncatingRequest):
