@@ -348,6 +348,16 @@ class LoadedModel:
 
         return read_kind(self.layout)
 
+    @property
+    def readable_kind(self) -> "Kind":
+        """What the model gives; what any network gives, where bertcli refuses the folder's settings for vectors."""
+        from bertcli.kinds.kind import Kind
+
+        try:
+            return self.kind
+        except BertcliError:
+            return Kind()
+
     def layers_after(self) -> "tuple[Dense | LayerNorm, ...]":
         """The folder's layers after the network (Dense, LayerNorm); none, with a log line, if bertcli refuses one."""
         try:

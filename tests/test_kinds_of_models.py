@@ -15,8 +15,11 @@ from helpers.bge_m3 import write_bge_m3
 
 import bertcli
 from bertcli.capabilities import uses
+from bertcli.folder.folder_types import folder_types
 from bertcli.kinds import KINDS
 from bertcli.kinds.kind import Kind
+from bertcli.kinds.spans.family import with_spans
+from bertcli.models.registry import family
 
 HOME = Path(bertcli.__file__).parent
 OUTSIDE = [path for path in HOME.rglob("*.py") if HOME / "kinds" not in path.parents]
@@ -53,6 +56,28 @@ def test_nobody_outside_asks_which_kind_it_is() -> None:
             if isinstance(node, ast.Attribute) and node.attr in own_fields:
                 asked = ast.unparse(node.value)
                 assert asked.rpartition(".")[2] != "kind", f"{path}, line {node.lineno}: {asked}.{node.attr}"
+
+
+def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
+    """`"spans" in model.heads` asks which kind it is, and so do `isinstance` and the name of a kind's file."""
+    bert = family("bert")
+    own_heads = {*with_spans(bert).head_names} - {*bert.head_names}
+    assert own_heads == {"spans"}
+    files = {folder_type.marker for folder_type in folder_types()}
+    assert files == {"gliner_config.json"}
+    classes = {kind.__name__ for name in KINDS for kind in kind_classes(name)}
+    for path in OUTSIDE:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            at = f"{path}, line {getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Compare):
+                compared = {term.value for term in (node.left, *node.comparators) if isinstance(term, ast.Constant)}
+                assert not compared & own_heads, f"{at}: {ast.unparse(node)}"
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "getattr", "hasattr"):
+                names = {term.value for term in node.args if isinstance(term, ast.Constant)}
+                assert not names & own_heads, f"{at}: {ast.unparse(node)}"
+                assert not classes & {*ast.unparse(node).replace(".", " ").replace(")", " ").split()}, at
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+                assert not any(name.split(".")[0] in node.value for name in files), f"{at}: {node.value}"
 
 
 def test_a_kind_is_withdrawn_with_its_file_and_its_lines(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS, Fold
 from bertcli.folder.hub import SAMPLES, sample
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
+from bertcli.kinds.read import lines_of_kinds
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
@@ -94,15 +95,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         record["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
     if {"classifier", "token_classifier"}.intersection(model.heads):
         record["labels"] = list(config.labels)
-    if model.layout is not None and model.layout.type_settings is not None:
-        settings = model.layout.type_settings
-        record["spans"] = {
-            "max_words": settings.max_width,
-            "window_words": settings.max_len,
-            "width": settings.hidden_size,
-            "backbone": settings.model_name,
-        }
-    return record
+    return {**record, **model.readable_kind.facts}
 
 
 def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
@@ -237,7 +230,7 @@ def table(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Vocabulary": f"{record['vocab_size']:,}" if "vocab_size" in record else None,
         "Limit": _limit(record),
         "Labels": ", ".join(record.get("labels", ())),
-        "Entities": _spans(record.get("spans")),
+        **dict(lines_of_kinds(record)),
         "Modules": ", ".join(record.get("modules", ())),
         "Vectors": _vectors(record),
         "Prompts": ", ".join(f"{name} {quoted(text)}" for name, text in record.get("prompts", {}).items() if text),
@@ -255,13 +248,6 @@ def _limit(record: Mapping[str, Any]) -> str | None:
     if "limit" not in record:
         return None
     return f"{record['limit']:,} tokens a text; the network has {record['max_tokens']:,} positions"
-
-
-def _spans(spans: Mapping[str, Any] | None) -> str | None:
-    if spans is None:
-        return None
-    most, window = number_of(spans["max_words"], "word"), number_of(spans["window_words"], "word")
-    return f"of types that you name (--labels), of up to {most}, read {window} at a time"
 
 
 def _adapter(adapter: Mapping[str, Any] | None) -> str | None:

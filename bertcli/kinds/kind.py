@@ -3,9 +3,9 @@
 The answers here are those of a model without sentence settings: its tokens can be pooled, and nothing else is known.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import check_choice
 from bertcli.folder.late_interaction import LateInteraction
@@ -13,7 +13,10 @@ from bertcli.folder.late_interaction import Role as TokenRole
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
 from bertcli.kinds.pooling import DEFAULT_POOLING
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
+from bertcli.models.config import Config
 from bertcli.network.after_pooling import Dense, LayerNorm
+from bertcli.network.heads import Outputs
+from bertcli.tracing.dispatch import Integers
 
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 UNSPECIFIED = "since the checkpoint specifies no pooling"
@@ -41,6 +44,14 @@ class PairLayers(NamedTuple):
     pooling: tuple[str, ...]
     layers: tuple[Dense | LayerNorm, ...]
     next_token: tuple[int, int | None] | None = None
+
+
+class ScoredTokens(NamedTuple):
+    """Neighboring tokens, by the positions of the first and the last, and their score."""
+
+    first: int
+    last: int
+    score: float
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,16 @@ class Kind:
         """True if it finds entities of types that a request names, and of no others."""
         return False
 
+    def refusal_without_labels(self, name: str) -> str | None:
+        """Say why a model of this name finds no entities unless types are named; None if it has labels of its own."""
+        return None
+
+    def best_for_labels(
+        self, outputs: Outputs, config: Config, ids: Integers, labels: Sequence[str], most: int
+    ) -> Iterator[tuple[str, list[ScoredTokens]]]:
+        """Yield each label before a text with its `most` best spans: of a pass that `trace --labels` shows."""
+        yield from ()
+
     @property
     def pair_layers(self) -> PairLayers | None:
         """The steps to the score of a pair, if modules compute it; None if a classification head does, or nothing."""
@@ -173,3 +194,19 @@ class Kind:
     def ranks(self) -> bool:
         """True if modules compute the scores of pairs."""
         return self.pair_layers is not None
+
+    # ------------------------------------------------------------------------------------------- elsewhere in the house
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the record of `info` has of this kind alone; `lines`, a function of its file, puts it in words."""
+        return {}
+
+    def refusal_in_a_graph(self, head: str) -> str | None:
+        """Say why a head that the model has cannot be in an ONNX graph; None if it can."""
+        return None
+
+    @property
+    def note_of_encoder_graph(self) -> str | None:
+        """What people should know of an ONNX graph that gives hidden states; None if nothing."""
+        return None

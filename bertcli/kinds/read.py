@@ -1,5 +1,6 @@
 """Read what a model gives from its folder: ask each of KINDS; the first that knows the folder is the model's."""
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -22,3 +23,11 @@ def read_kind(layout: Layout) -> Kind:
         if kind is not None:
             return kind
     raise AssertionError("a dense encoder takes every folder")
+
+
+def lines_of_kinds(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The lines of the table of `info` for what the record says of one kind alone (`Kind.facts`)."""
+    for name in KINDS:
+        lines = getattr(import_module(f"{__package__}.{name}"), "lines", None)
+        if lines is not None:
+            yield from lines(record)

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bertcli.analysis.trace.recorder import trace
 from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
-from bertcli.kinds.spans.rows import rows_of_pass
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
 from bertcli.tasks.running.batches import check_wanted
@@ -140,24 +139,18 @@ def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
         yield "Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])
     if out.nsp is not None and inputs.paired:
         yield "Second text", _best(out.nsp.reshape(-1), lambda i: NEXT[i])
-    if out.spans is not None and inputs.labels:
-        yield from _best_spans(run, out.spans)
+    if inputs.labels:
+        yield from _best_spans(run, out)
 
 
-def _best_spans(run: Pass, logits: Array) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """The BEST spans for each label of a GLiNER model; none for a label with a logit that is not finite."""
-    config: Any = run.model.config
-    rows = rows_of_pass(np.array(run.ids), np.array([0, len(run.ids)]), config.label_mark, config.max_width)
-    for number, label in enumerate(run.inputs.labels):
-        numbers = logits[:, number].astype(np.float64)
-        if not np.isfinite(numbers).all():
-            continue
-        best = []
-        for span in np.argsort(-numbers, kind="stable")[:BEST].tolist():
-            first, last = rows.words[rows.starts[span]], rows.words[rows.ends[span]]
-            text = run.model.tokenizer.spelled(run.inputs.pieces[first : last + 1]).strip()
-            best.append((text, float(1 / (1 + np.exp(-numbers[span])))))
-        yield f"Spans for {visible(label)}", best
+def _best_spans(run: Pass, out: Outputs) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+    """The BEST spans for each label that stands before the text; none for a label with a logit that is not finite."""
+    model, pieces = run.model, run.inputs.pieces
+    best_of_labels = model.readable_kind.best_for_labels(out, model.config, np.array(run.ids), run.inputs.labels, BEST)
+    for label, spans in best_of_labels:
+        texts = [model.tokenizer.spelled(pieces[span.first : span.last + 1]).strip() for span in spans]
+        scores = [span.score for span in spans]
+        yield f"Spans for {visible(label)}", list(zip(texts, scores, strict=True))
 
 
 def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:

@@ -3,13 +3,21 @@
 tasks/parts/entities.py computes the spans.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
-from bertcli.kinds.kind import Kind
+from bertcli.kinds.kind import Kind, ScoredTokens
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.spans.folder_type import TYPE
+from bertcli.kinds.spans.rows import rows_of_pass
 from bertcli.kinds.spans.settings import GlinerSettings
+from bertcli.network.heads import Outputs
+from bertcli.tracing.dispatch import Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +35,63 @@ class Spans(Kind):
     @property
     def takes_labels(self) -> bool:
         return True
+
+    def refusal_without_labels(self, name: str) -> str:
+        return (
+            f"{name} is a GLiNER model, which finds entities of any type: name the types that you want, as in "
+            'labels=["person", "city"] (--labels "person, city").'
+        )
+
+    def best_for_labels(
+        self, outputs: Outputs, config: Any, ids: Integers, labels: Sequence[str], most: int
+    ) -> Iterator[tuple[str, list[ScoredTokens]]]:
+        """As of any kind; no label with a logit that is not finite. A probability is the sigmoid of a logit."""
+        assert outputs.spans is not None
+        rows = rows_of_pass(ids, np.array([0, len(ids)]), config.label_mark, config.max_width)
+        for number, label in enumerate(labels):
+            logits = outputs.spans[:, number].astype(np.float64)
+            if not np.isfinite(logits).all():
+                continue
+            best = []
+            for span in np.argsort(-logits, kind="stable")[:most].tolist():
+                first, last = rows.words[rows.starts[span]], rows.words[rows.ends[span]]
+                best.append(ScoredTokens(int(first), int(last), float(1 / (1 + np.exp(-logits[span])))))
+            yield label, best
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        settings = self.gliner
+        return {
+            "spans": {
+                "max_words": settings.max_width,
+                "window_words": settings.max_len,
+                "width": settings.hidden_size,
+                "backbone": settings.model_name,
+            }
+        }
+
+    def refusal_in_a_graph(self, head: str) -> str | None:
+        if head != "spans":
+            return None
+        return (
+            "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
+            "leave out --head to export the encoder."
+        )
+
+    @property
+    def note_of_encoder_graph(self) -> str:
+        return (
+            "this is the encoder of a GLiNER model, which is what --engine onnx runs; words, spans and their "
+            "scores for labels are computed after it, and no graph of bertcli has them."
+        )
+
+
+def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Put the facts in a record of `info` in words: the lines of its table. kinds/read.py calls it by its name."""
+    facts = record.get("spans")
+    if facts is not None:
+        most, window = number_of(facts["max_words"], "word"), number_of(facts["window_words"], "word")
+        yield "Entities", f"of types that you name (--labels), of up to {most}, read {window} at a time"
 
 
 def read(layout: Layout, modules: Modules) -> Spans | None:

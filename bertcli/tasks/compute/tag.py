@@ -30,11 +30,9 @@ Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
-    if options.labels is None and "spans" in model.heads:
-        raise BertcliError(
-            f"{model.name} is a GLiNER model, which finds entities of any type: name the types that you want, as in "
-            'labels=["person", "city"] (--labels "person, city").'
-        )
+    refusal = model.readable_kind.refusal_without_labels(model.name)
+    if options.labels is None and refusal is not None:
+        raise BertcliError(refusal)
     check_needs(model, SPEC.needs(options))
     if options.labels is not None:
         from bertcli.tasks.parts.entities import plan_entities

@@ -221,11 +221,9 @@ class GraphResults:
         if head not in (None, "none") and pooling not in (None, "none"):
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
-            if head == "spans" and head in model.heads:
-                raise BertcliError(
-                    "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
-                    "leave out --head to export the encoder."
-                )
+            refusal = model.readable_kind.refusal_in_a_graph(head) if head in model.heads else None
+            if refusal is not None:
+                raise BertcliError(refusal)
             if head not in model.heads:
                 heads = ", ".join(model.heads) or "none"
                 raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
@@ -256,11 +254,9 @@ class GraphResults:
         """Make the graph of these results; `stored` is the type of its weights."""
         if self.plan is None and self.head is None and self.scored is None:
             self.model.note_layers_after("in the graph")
-            if "spans" in self.model.heads:
-                logger.info(
-                    "this is the encoder of a GLiNER model, which is what --engine onnx runs; words, spans and their "
-                    "scores for labels are computed after it, and no graph of bertcli has them."
-                )
+            note = self.model.readable_kind.note_of_encoder_graph
+            if note is not None:
+                logger.info("%s", note)
         after = self.plan.dense if self.plan else self.scored.layers if self.scored else ()
         exporter = exporter_of(self.model.network, after, opset=opset, stored=stored)
         results = exporter.watch(self._watchable)
