@@ -76,13 +76,13 @@ def figure(
     for part in parts:
         shapes.append(element("g", *part.shapes, transform=f"translate({_number(MARGIN)} {_number(y)})"))
         y += part.height + GAP
-    width, height = WIDTH, y - GAP + MARGIN
+    width, height = WIDTH, max(y - GAP, MARGIN) + MARGIN
     about = [lead, f"{model}: “{clipped(text)}”" if text else model, clipped(COMMAND.get()), f"bertcli {__version__}"]
     return element(
         "svg",
         element("title", title),
         element("desc", "\n".join(filter(None, about))),
-        *([element("style", style)] if style else []),
+        *([element("style", style.strip())] if style else []),
         shape("rect", width=width, height=height, fill="#fff"),
         *shapes,
         xmlns="http://www.w3.org/2000/svg",
@@ -247,19 +247,14 @@ def _lines_of(pieces: Iterator[_Piece], room: float) -> Iterator[list[_Piece]]:
     used = 0.0
     for is_space, group in groupby(pieces, key=lambda piece: piece.text.isspace()):
         word = [*group]
-        width = sum(piece.width for piece in word)
-        if is_space and word[0].text == "\n":
+        if not is_space and line and used + sum(piece.width for piece in word) > room:
             yield line
             line, used = [], 0.0
-            continue
-        if not is_space and line and used + width > room:
-            yield line
-            line, used = [], 0.0
-        for piece in word:
-            for part in _cut(piece, room):
-                if line and not is_space and used + part.width > room:
-                    yield line
-                    line, used = [], 0.0
+        for part in (part for piece in word for part in _cut(piece, room)):
+            if part.text == "\n" or (line and not is_space and used + part.width > room):
+                yield line
+                line, used = [], 0.0
+            if part.text != "\n":
                 line.append(part)
                 used += part.width
     yield line

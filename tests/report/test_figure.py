@@ -51,6 +51,12 @@ def test_marked_words_break_at_spaces_and_within_words_longer_than_a_line() -> N
     assert not any(re.fullmatch(r"\.", line) for line in [*lines.values()][:-2])
 
 
+def test_marked_words_keep_the_lines_of_a_text() -> None:
+    heights = [text.get("y") for text in texts_of(marked_words("one \n two\n\nfour", []))]
+    first, second, fourth = map(float, heights)  # type: ignore[arg-type]
+    assert fourth - second == pytest.approx(2 * (second - first))
+
+
 @pytest.mark.parametrize(
     ("text", "seen"),
     [

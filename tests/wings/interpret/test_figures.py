@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.late_folders import write_late
 from helpers.terminal import bertcli
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
 
@@ -79,6 +80,42 @@ def test_explain_figure_of_a_pair_has_both_texts(made: Made, tmp_path: Path) -> 
     figure = drawn(tmp_path, "explain", "-m", made(**VECTORS), "A dog ran.", "--contrast", "The cat sat.")
     assert figure.words[0].startswith("The cosine with")
     assert "dog" in figure.words
+
+
+def test_explain_figure_of_late_interaction_has_the_matches(tmp_path: Path) -> None:
+    command = [
+        "explain",
+        "-m",
+        write_late(tmp_path / "model", "stanford"),
+        "hot tea?",
+        "--text-pair",
+        "The tea, was hot.",
+    ]
+    figure = drawn(tmp_path, *command)
+    begin = figure.words.index("Match")
+    for word in record(*command)[0]["words"]:
+        begin = figure.words.index(word["word"], begin + 1)
+        assert figure.words[begin + 1] == f"{word['contribution']:+z.4f}"
+        assert figure.words[begin + 3] == word["match"]
+
+
+def test_explain_figure_of_texts_with_one_target_has_one_legend(made: Made, tmp_path: Path) -> None:
+    label = record("explain", "-m", made(**LABELS), "tea")[0]["target"]
+    command = ["explain", "-m", made(**LABELS), "tea", "king", "dog", "--label", label]
+    figure = drawn(tmp_path, *command)
+    assert figure.words.count(f"for {label}") == 1
+    assert [text.partition(".")[0] for text in figure.words if text.startswith("Text ")] == [
+        "Text 0",
+        "Text 1",
+        "Text 2",
+    ]
+
+
+def test_figure_of_no_text_is_empty(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "none.txt").touch()
+    figure = drawn(tmp_path, "explain", "-m", made(**LABELS), "-i", tmp_path / "none.txt")
+    assert figure.words == []
+    assert figure.root.get("height") == "6pt"
 
 
 def test_lens_figure_has_the_curve_and_the_table(made: Made, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.folder.late_interaction import LateInteraction
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.figure import FigurePart, marked_words, sentence
+from bertcli.report.figure import FigurePart, heat_map, marked_words, sentence
 from bertcli.report.figure import figure as figure_of
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
-from bertcli.report.shades import Mark, print_marked
+from bertcli.report.shades import HeatMap, Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.classify import chosen_head
@@ -324,14 +324,20 @@ def draw(views: Sequence[Explanation], model: str = "") -> str:
 def figure(views: Sequence[Explanation], model: str = "") -> str:
     """The texts with their words shaded, as a figure; below each word is its contribution."""
     parts: list[FigurePart] = []
-    for view in views:
-        heading = f"Text {view.index}: " if len(views) > 1 else ""
-        parts.append(sentence(f"{heading}{view.result}" if heading else _capitalized(view.result)))
+    for number, view in enumerate(views):
+        result = _capitalized(view.result)
+        parts.append(sentence(f"Text {view.index}. {result}" if len(views) > 1 else result))
         parts += [marked_words(text, _marks(words, "z.2f")) for text, words in view.texts()]
-        # What the colors mean, in their colors.
-        speaks, against = f"for {view.target}", f"against {view.target}"
-        marks = [Mark(0, len(speaks), 1), Mark(len(speaks) + 2, len(speaks) + 2 + len(against), -1)]
-        parts.append(marked_words(f"{speaks}  {against}", marks))
+        following = views[number + 1 : number + 2]
+        if [each.target for each in following] != [view.target]:
+            # What the colors mean, in their colors; of texts with one target below the last.
+            speaks, against = f"for {view.target}", f"against {view.target}"
+            begin = len(speaks) + 2
+            marks = [Mark(0, len(speaks), 1), Mark(begin, begin + len(against), -1)]
+            parts.append(marked_words(f"{speaks}  {against}", marks))
+        if view.late:
+            document = view.document()
+            parts.append(heat_map(HeatMap("Tokens of the query, each with its match", document.columns, document.rows)))
     title, lead, text = _about(views)
     return figure_of(title, parts, lead=lead, model=model, text=text)
 
