@@ -36,6 +36,22 @@ def test_figure_says_what_it_is_and_is_a_column_wide() -> None:
     assert "sans-serif" in root.get("font-family", "")
 
 
+def test_parts_of_a_figure_stand_below_one_another() -> None:
+    parts = [sentence("one"), sentence("two " * 40), sentence("three")]
+    moved = [group.get("transform") for group in ElementTree.fromstring(figure("t", parts, lead="")).iter(f"{SVG}g")]
+    first, second, third = (float(str(each).split()[1].rstrip(")")) for each in moved)
+    assert second - first == pytest.approx(parts[0].height + 9)
+    assert third - second == pytest.approx(parts[1].height + 9)
+    assert parts[1].height == 3 * parts[0].height
+
+
+def test_texts_of_known_letters_are_fitted_into_their_width() -> None:
+    for text, is_known in (("déjà vu", True), ("漢字", False), ("x", False)):
+        (label,) = texts_of(sentence(text))
+        expected = f"{text_width(text, LABELS):.2f}".rstrip("0").rstrip(".") if is_known else None
+        assert label.get("textLength") == expected
+
+
 def test_ground_of_a_shade_is_what_a_page_shows_in_daylight() -> None:
     assert [ground(shade) for shade in (0, 1, -1, 7, 0.5)] == ["#ffffff", "#58a0de", "#ec7862", "#58a0de", "#acd0ee"]
 
@@ -69,6 +85,10 @@ def test_marked_words_keep_the_lines_of_a_text() -> None:
 def test_marked_words_stand_in_the_order_in_which_they_are_read(text: str, seen: str) -> None:
     words = texts_of(marked_words(text, [Mark(*match.span()) for match in re.finditer(r"\w+", text)]))
     ordered = sorted(words, key=lambda word: float(word.get("x", "")))
+    if text.startswith("ה"):
+        # The first word ends at the right, within the room around a figure and a mark.
+        end = float(ordered[-1].get("x", "")) + text_width(ordered[-1].text or "", WORDS) / 2
+        assert end == pytest.approx(WIDTH - 2 * 3 - 2)
     assert " ".join(word.text or "" for word in ordered) == seen
 
 
@@ -81,7 +101,8 @@ def test_heat_map_turns_numbers_and_then_goes_on_below() -> None:
         )
         texts = texts_of(heat_map(found))
         assert sum(text.text == str(cell) for text in texts for cell in cells) == columns
-        return sum("transform" in text.attrib for text in texts), sum(text.text == "Layer" for text in texts)
+        upright = [text.get("transform", "").startswith("rotate(-90 ") for text in texts]
+        return sum(upright), sum(text.text == "Layer" for text in texts)
 
     assert turned(4) == (0, 1)
     assert turned(9) == (9, 1)
@@ -101,6 +122,14 @@ def test_heat_map_puts_a_label_below_its_word_where_the_word_is_written_from_the
     for word, lines in (("tea", ["tea 20%"]), ("\u0634\u0627\u064a", ["\u0634\u0627\u064a", "20%"])):
         found = HeatMap("A map", [Column("Layer"), Column("Best")], [["1", Shaded(word, 0.2, "20%")]])
         assert [text.text for text in texts_of(heat_map(found))][-len(lines) :] == lines
+
+
+def test_heat_map_gives_each_row_its_height() -> None:
+    rows = [[name, Shaded("0.5", 0.5)] for name in ("one", "a name of so many words that it takes three lines", "two")]
+    texts = texts_of(heat_map(HeatMap("A map", [Column("Name"), Column("Value")], rows)))
+    first, second, third = (float(text.get("y", "")) for text in texts if text.text == "0.5")
+    assert second - first == pytest.approx(third - second)
+    assert second - first > 1.25 * LABELS * 2
 
 
 def test_heat_map_keeps_long_names_whole() -> None:

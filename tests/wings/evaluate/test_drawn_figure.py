@@ -1,6 +1,7 @@
 """`evaluate -o FILE.svg`: intervals, differences, confusion matrix and reliability diagram in one figure."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -43,6 +44,9 @@ def test_evaluate_figure_has_each_figure_with_its_interval_and_each_group(tmp_pa
     ]
     # The first dot stands on the line where the accuracy is: from 166 to 232 points.
     assert abs(dots[0] - (166 + 66 * model["metrics"]["accuracy"]["value"])) < 0.01
+    low, high = (166 + 66 * model["metrics"]["accuracy"][end] for end in ("low", "high"))
+    ranges = [line.get("d") for line in root.iter(f"{SVG}path") if line.get("stroke-width") == "3"]
+    assert re.fullmatch(rf"M{low:.2f} [\d.]+H{high:.2f}", ranges[0])
     assert {"0", "0.5", "1", "mean confidence →"} <= {*words}
     for counts in model["confusion"]:
         assert all(str(count) in words for count in counts)

@@ -92,6 +92,7 @@ def test_explain_figure_of_late_interaction_has_the_matches(tmp_path: Path) -> N
         "The tea, was hot.",
     ]
     figure = drawn(tmp_path, *command)
+    assert {"hot", "tea,", "was"} <= {*figure.words}, "both texts"
     begin = figure.words.index("Match")
     for word in record(*command)[0]["words"]:
         begin = figure.words.index(word["word"], begin + 1)
@@ -152,13 +153,14 @@ def test_heads_figure_has_each_heads_weights_and_its_number(made: Made, tmp_path
         # Pictures are in the order of layers and heads.
         picture = pictures[(head.layer - 1) * view.weights.shape[1] + head.head - 1]
         weights = view.weights[head.layer - 1, head.head - 1]
-        times = len(picture) // len(weights)
-        assert np.array_equal(picture[::times, ::times], np.round(255 * weights))
+        assert np.array_equal(picture, np.round(255 * weights))
+    largest = max(view.heads, key=lambda head: abs(head.change or 0))
+    assert ("#58a0de" if (largest.change or 0) > 0 else "#ec7862") in figure.grounds
     assert "Head 1" in figure.words
 
 
 def _pixels(href: str) -> Any:
-    """The levels of a picture [row, column], 8 bits each, without filters."""
+    """The levels of a picture [row, column], 8 bits each, without filters: one for each weight; its colors are blue."""
     data = b64decode(href.removeprefix("data:image/png;base64,"))
     assert data.startswith(b"\x89PNG")
     width, height = np.frombuffer(data[16:24], ">u4")
@@ -166,7 +168,12 @@ def _pixels(href: str) -> Any:
     length = int.from_bytes(data[begin - 4 : begin])
     rows = np.frombuffer(zlib.decompress(data[begin + 4 : begin + 4 + length]), np.uint8).reshape(height, 1 + width)
     assert not rows[:, 0].any()
-    return rows[:, 1:]
+    begin = data.index(b"PLTE") + 4
+    assert (data[begin : begin + 3], data[begin + 765 : begin + 768]) == (b"\xff\xff\xff", bytes((8, 48, 107)))
+    # Each weight is a square of pixels.
+    edges = [0, *np.flatnonzero(np.diff(rows[:, 1:].astype(int), axis=0).any(axis=1)) + 1]
+    side = int(np.gcd.reduce([*edges, len(rows)]))
+    return rows[::side, 1::side]
 
 
 def test_heads_figure_leaves_out_what_top_k_does(made: Made, tmp_path: Path) -> None:
@@ -194,7 +201,13 @@ def test_heads_figure_follows_a_token_through_all_layers(made: Made, tmp_path: P
     figure = drawn(tmp_path, *command)
     shares = record(*command)["rollout"][2]
     assert all(f"{share:.1%}" in figure.words for share in shares)
-    assert "Rollout through all layers" in figure.words
+    through, mean = (figure.words.index(name) for name in ("Rollout through all layers", "Mean weight"))
+    assert through < mean
+    view = library.heads(library.load(made(**MASKS)), MASKED, rollout=2)
+    assert view.rollout is not None
+    *_, first, second = [_pixels(image.get("href") or "") for image in figure.root.iter(f"{SVG}image")]
+    assert np.array_equal(first, np.round(255 * view.rollout.layers))
+    assert np.array_equal(second, np.round(255 * view.rollout.mean))
 
 
 @pytest.mark.parametrize("of", ["layers", "heads"])
@@ -205,10 +218,18 @@ def test_patch_figure_has_the_effects_and_what_differs(made: Made, tmp_path: Pat
     for effects in found["effects"][of]:
         assert all(f"{effect:+z.2f}" in figure.words for effect in effects)
     assert f"{found['value_a']:.4f}:" in figure.words
+    # The words that differ have a ground of their own.
+    assert {"cat", "dog"} <= {*figure.words}
     titles = {"layers": "Residual stream after each layer", "heads": "Attention heads' output"}
     assert [text for text in figure.words if text.startswith(tuple(titles.values()))] == [
         text for text in figure.words if text.startswith(titles[of])
     ]
+
+
+def test_patch_figure_has_a_map_for_each_direction(made: Made, tmp_path: Path) -> None:
+    figure = drawn(tmp_path, "patch", "-m", made(**LABELS), "The cat sat.", "The dog sat.", "--direction", "both")
+    maps = [text.partition(": ")[2] for text in figure.words if text.startswith("Residual stream")]
+    assert maps == ["B with what A has there", "A with what B has there"]
 
 
 def test_patch_figure_of_many_pairs_has_the_means_and_their_intervals(tmp_path: Path) -> None:
