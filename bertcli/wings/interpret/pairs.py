@@ -27,14 +27,14 @@ class TextPair(NamedTuple):
 
 
 def read_pairs(file: str) -> list[TextPair]:
-    """Read the pairs of a file with named fields.
+    """Read the pairs of a file with named fields; of standard input (`-`), too, as its first line shows.
 
     Errors: BertcliError, with file and line, for a row that has no two texts.
     """
     from bertcli.files.read.inputs import rows_in
     from bertcli.files.read.rows import RowColumns
 
-    rows = [*rows_in([file], RowColumns(whole=True))]
+    rows = [*rows_in([file], RowColumns(whole=True, headerless=False), rows_piped=True)]
     if not rows:
         raise BertcliError(f"{file} has no pairs of texts: it is empty.")
     if rows[0].label is None:

@@ -191,6 +191,10 @@ def test_patch_command_reads_pairs_from_every_kind_of_table(made: Made, tmp_path
     for ending in (*lines, "jsonl", "parquet"):
         done = run("patch", "-m", folder, "-i", tmp_path / f"pairs.{ending}", "--of", "heads", "--format", "json")
         assert json.loads(done.out) == expected, ending
+    for ending in (*lines, "jsonl"):
+        piped = (tmp_path / f"pairs.{ending}").read_text()
+        done = run("patch", "-m", folder, "-i", "-", "--of", "heads", "--format", "json", stdin=piped)
+        assert json.loads(done.out) == expected, ending
 
 
 def test_patch_command_prints_and_writes_means(made: Made, tmp_path: Path) -> None:
