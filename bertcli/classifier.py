@@ -99,8 +99,8 @@ class Classifier:
     @property
     def figures(self) -> dict[str, Any]:
         """Accuracy and so on over the folds, as `probe` reports them; empty where the file has none."""
-        found = parse_json(self.made.get("figures", "{}").encode(), Path(self.file))
-        return found if isinstance(found, dict) else {}
+        figures = parse_json(self.made.get("figures", "{}").encode(), Path(self.file))
+        return figures if isinstance(figures, dict) else {}
 
     def refusal(self, model: str, digest: str, layers: int, hidden_size: int) -> str | None:
         """Explain why a model cannot use this classifier: its digest, layer or width differs; None if it can."""
@@ -123,7 +123,8 @@ def digest_of(network: Network, tokenizer: "Tokenizer") -> str:
 
     Names of files and models, and heads, do not count: an encoder has the same digest under any of them.
     """
-    states = {one.path: one.array for one in parameters(network) if one.path.split(".")[0] not in network.heads}
+    weights = [weight for weight in parameters(network) if weight.path.split(".")[0] not in network.heads]
+    states = {weight.path: weight.array for weight in weights}
     return key_of(states, [_tokens(tokenizer, sentence) for sentence in SENTENCES])
 
 

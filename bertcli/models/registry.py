@@ -77,7 +77,7 @@ class Family:
 
     def bare_name(self, name: str) -> str:
         """Remove the prefix of the base model from a tensor's name."""
-        return next((name.removeprefix(one) for one in self.prefixes if one and name.startswith(one)), name)
+        return next((name.removeprefix(prefix) for prefix in self.prefixes if prefix and name.startswith(prefix)), name)
 
     @cached_property
     def head_names(self) -> tuple[str, ...]:

@@ -82,17 +82,17 @@ def _attributes(attributes: dict[str, str | bool | None]) -> Iterator[str]:
 
 def html(template: str, **values: Any) -> Markup:
     """Fill a template's {fields}, as str.format does; values are escaped, except Markup and lists of it."""
-    made = literal = ""
+    written = literal = ""
     for before, name, form, _ in Formatter().parse(template):
         literal += before
-        made += before
+        written += before
         value = values[name] if name else Markup()
         if isinstance(value, Markup | list):
-            made += "".join(value)
+            written += "".join(value)
         else:
             in_attribute = literal.rfind("<") > literal.rfind(">")
-            made += escape(visible(format(value, form or ""), lines=True), quote=in_attribute)
-    return Markup(made)
+            written += escape(visible(format(value, form or ""), lines=True), quote=in_attribute)
+    return Markup(written)
 
 
 def marked(text: str, marks: Sequence[Mark], hues: Mapping[str, int] | None = None) -> Markup:

@@ -226,7 +226,7 @@ class _Loader:
     def _tensor_slice(self, path: str) -> TensorSlice:
         """Choose the tensor, or the slice of one, for the parameter at a path: the first name that the file has."""
         slices = self.family.tensor_slices(self.config.stored_path(path))
-        return next((one for one in slices if self._find(one.name)), slices[0])
+        return next((part for part in slices if self._find(part.name)), slices[0])
 
     def _find(self, name: str) -> list[str]:
         """List the stored tensors with this name, or an older or prefixed one; the first is used."""

@@ -46,18 +46,18 @@ def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
 def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     """Make the task. Errors: BertcliError for options that do not fit together, or the model."""
     model = model.for_prompt(options.prompt_name)
-    made, (read_options, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
-    if made.role is not None and made.role.length is not None and read_options.max_length is None:
-        read_options = replace(read_options, max_length=min(made.role.length, model.config.max_tokens))
-    if chunking and not made.pooling:
+    steps, (read_options, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
+    if steps.role is not None and steps.role.length is not None and read_options.max_length is None:
+        read_options = replace(read_options, max_length=min(steps.role.length, model.config.max_tokens))
+    if chunking and not steps.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
-    if model.engine.name != "numpy" and not made.last_layer_only:
+    if model.engine.name != "numpy" and not steps.last_layer_only:
         logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
     expected = " or ".join(map(quoted, family(model.config.model_type).prompts))
     if expected and model.kind.pooling and not model.kind.prompts and options.prompt is None:
         model_type = model.config.model_type
         logger.info("sentence models of type %s expect %s before each text: give it (--prompt).", model_type, expected)
-    return EncodeTask(model, read_options, chunking, left_out, made, prompt=prompt)
+    return EncodeTask(model, read_options, chunking, left_out, steps, prompt=prompt)
 
 
 # -------------------------------------------------------------------------------------------- of any kind of vector

@@ -71,12 +71,12 @@ def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command
     outcomes = ranking.found_before(data, options) if data.task in ("retrieval", "rank") else []
     of_models: list[Record] = []
     for model in models:
-        found = EVALUATORS[data.task](model, data, options)
+        outcomes_of_model = EVALUATORS[data.task](model, data, options)
         # The same model may be compared with itself under a classifier of one's own.
         if model.classifier is not None and any(outcome.name == model.name for outcome in outcomes):
             file = Path(model.classifier.file).name
-            found = [replace(outcome, name=f"{outcome.name} with {file}") for outcome in found]
-        outcomes += found
+            outcomes_of_model = [replace(outcome, name=f"{outcome.name} with {file}") for outcome in outcomes_of_model]
+        outcomes += outcomes_of_model
         of_models.append(model_of(model))
     evaluation = summarize(data, outcomes)
     evaluation.record["provenance"] = provenance(data, of_models, options, command)

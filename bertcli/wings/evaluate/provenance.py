@@ -52,20 +52,20 @@ def _data_files(file: str, options: Evaluate) -> list[Path]:
     """The data files whose contents the digest covers: one, or those of a BEIR folder; a run (--run), baselines."""
     if os.path.isdir(file):
         names = ("corpus.jsonl", "queries.jsonl", f"qrels/{options.split}.tsv")
-        found = [Path(file, name) for name in names]
+        files = [Path(file, name) for name in names]
     else:
-        found = [Path(file)]
-    return [*found, *(Path(file) for file in (options.run, options.baseline) if file)]
+        files = [Path(file)]
+    return [*files, *(Path(file) for file in (options.run, options.baseline) if file)]
 
 
 def _given(options: Evaluate) -> Record:
     """The options that change figures and do not have their defaults."""
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for item in fields(options):
         value = getattr(options, item.name)
         if value != item.default and item.name not in WITHOUT_EFFECT:
-            found[item.name] = value
-    return found
+            given[item.name] = value
+    return given
 
 
 def sentences(record: Record, with_command: bool = True) -> list[str]:

@@ -60,20 +60,20 @@ def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledT
     columns = {name: value for name, value in vars(data).items() if name != "input"}
     task: TaskName = "tag" if options.words else "classification"
     read_options = Evaluate(task=task, keep_going=options.keep_going, **columns)
-    found = read(data.input, read_options, any_tag=options.words)
-    if found.note:
-        logger.info("%s", found.note)
+    labelled = read(data.input, read_options, any_tag=options.words)
+    if labelled.note:
+        logger.info("%s", labelled.note)
     rows = []
-    clusters: list[str] | None = [] if found.clusters else None
-    for number, row in enumerate(found.rows):
+    clusters: list[str] | None = [] if labelled.clusters else None
+    for number, row in enumerate(labelled.rows):
         if row.label == "":
-            found.left_out.add(f"{row.location}: there is no label.")
+            labelled.left_out.add(f"{row.location}: there is no label.")
         else:
             rows.append(row)
             if clusters is not None:
-                clusters.append(found.clusters[number])
-    if found.left_out.count:
-        logger.info("%d left out; the first: %s", found.left_out.count, found.left_out.first)
+                clusters.append(labelled.clusters[number])
+    if labelled.left_out.count:
+        logger.info("%d left out; the first: %s", labelled.left_out.count, labelled.left_out.first)
     if options.words:
         words, tags = [row.label.words for row in rows], [row.label.tags for row in rows]
         return LabelledTexts(words, tags, clusters)

@@ -202,9 +202,9 @@ def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationEr
     if first["type"] == "missing" and len(path) == 1:
         return Refusal(422, f"{prefix}{name} is missing.", prefix + name, "missing")
     names = next((aliases for aliases in _names_of(cls) if name in aliases), (name,))
-    sent_name = next((one for one in names if body.get(one) is not None), name)
+    sent_name = next((sent for sent in names if body.get(sent) is not None), name)
     properties = schema["properties"]
-    described = next((properties[one] for one in names if one in properties), None)
+    described = next((properties[sent] for sent in names if sent in properties), None)
     sent = body.get(sent_name)
     if isinstance(sent, list) and described and "array" in json.dumps(described):
         for index, entry in enumerate(sent):
@@ -246,8 +246,8 @@ def _all_names_of(cls: type[BaseModel]) -> frozenset[str]:
 def _resolved(schema: Schema, root: Schema) -> Schema:
     """Follow a schema's $ref into `root`; a schema without one is itself."""
     name = schema.get("$ref", "").rpartition("/")[2]
-    found: Schema = root["$defs"][name] if name else schema
-    return found
+    referred: Schema = root["$defs"][name] if name else schema
+    return referred
 
 
 def _words(schema: Schema, root: Schema) -> str:
@@ -255,13 +255,13 @@ def _words(schema: Schema, root: Schema) -> str:
     schema = _resolved(schema, root)
     if "anyOf" in schema:
         # null is not offered: it counts as not given.
-        choices = [one for one in schema["anyOf"] if one.get("type") != "null"]
-        lists = [one for one in choices if one.get("type") == "array"]
+        choices = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
+        lists = [choice for choice in choices if choice.get("type") == "array"]
         if len(lists) > 1:
             # The lists may have lists of their own: what may be in them says /openapi.json.
-            others = [_words(one, root) for one in choices if one not in lists]
+            others = [_words(choice, root) for choice in choices if choice not in lists]
             return " or ".join([*others, "a list"])
-        return " or ".join(_words(one, root) for one in choices)
+        return " or ".join(_words(choice, root) for choice in choices)
     if "enum" in schema:
         return " or ".join(map(json.dumps, schema["enum"]))
     if "const" in schema:

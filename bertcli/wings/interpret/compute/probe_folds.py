@@ -57,11 +57,11 @@ class CrossValidation(NamedTuple):
     unit: str
 
     @classmethod
-    def of(cls, found: Sequence[LabelledStates], options: ProbeOptions) -> "CrossValidation":
+    def of(cls, texts: Sequence[LabelledStates], options: ProbeOptions) -> "CrossValidation":
         """Set up the probes of these texts. Errors: BertcliError for too few labels or texts."""
         multi_label = is_multi_label(options)
-        check_counts([one.labels for one in found], options, multi_label)
-        items = [labels for one in found for labels in one.labels]
+        check_counts([states.labels for states in texts], options, multi_label)
+        items = [labels for states in texts for labels in states.labels]
         names = sorted({name for labels in items for name in labels})
         numbers = {name: number for number, name in enumerate(names)}
         true = np.zeros((len(items), len(names)))
@@ -69,14 +69,14 @@ class CrossValidation(NamedTuple):
             row[[numbers[name] for name in labels]] = 1
         has_one_label = not (options.words or multi_label)
         # Folds are stratified by label where each text has one; sentences of words and multi-label texts are not.
-        strata = true.argmax(axis=1) if has_one_label else np.zeros(len(found), np.intp)
+        strata = true.argmax(axis=1) if has_one_label else np.zeros(len(texts), np.intp)
         generator = np.random.default_rng(SEED)
-        sizes = [len(one.labels) for one in found]
+        sizes = [len(states.labels) for states in texts]
         clusters = None
         if options.clusters is None:
             of_texts = folds_of(strata, options.folds, generator)
         else:
-            values = [str(options.clusters[one.text]) for one in found]
+            values = [str(options.clusters[states.text]) for states in texts]
             known, clusters = np.unique(values, return_inverse=True)
             check_clusters(len(known), options)
             # Whole clusters are in one fold; a cluster counts as its most frequent label.
@@ -84,10 +84,10 @@ class CrossValidation(NamedTuple):
             of_texts = folds_of(votes, options.folds, generator)[clusters]
         # The words of a sentence are in one fold, and resampled together.
         folds = np.repeat(of_texts, sizes)
-        together = np.arange(len(found)) if options.words and clusters is None else clusters
+        together = np.arange(len(texts)) if options.words and clusters is None else clusters
         clusters = None if together is None else np.repeat(together, sizes)
         resampled = "sentences" if options.words and options.clusters is None else "clusters"
-        types, type_of = np.unique([string for one in found for string in one.types], return_inverse=True)
+        types, type_of = np.unique([string for states in texts for string in states.types], return_inverse=True)
         # Labels are taken from random items, so that each is drawn as often as it is there.
         control = generator.integers(len(items), size=(DRAWS, len(types)))[:, type_of]
         return cls(names, true, control, folds, multi_label, clusters, resampled, "words" if options.words else "texts")
@@ -191,12 +191,12 @@ class CrossValidation(NamedTuple):
         """Add the control task to a measured layer."""
         control_draws, control_right, control_fits = self.control_task(x, measured.strengths)
         predicted = measured.predicted
-        found = over_folds(
+        of_folds = over_folds(
             self.names, self.folds, predicted, self.true, control_right, self.clusters, self.resampled, self.unit
         )
         fits = [*measured.fits, *control_fits]
         confusion = self.true.T @ predicted
-        accuracy, macro_f1, selectivity = (found[name] for name in ("accuracy", "macro_f1", "selectivity"))
+        accuracy, macro_f1, selectivity = (of_folds[name] for name in ("accuracy", "macro_f1", "selectivity"))
         return LayerFigures(number, accuracy, macro_f1, selectivity, self.majority, control_draws, confusion, fits)
 
     def whole(self, x: Array) -> tuple[Fit, float]:
