@@ -141,9 +141,10 @@ def packages_of(path: Path) -> set[str]:
     """The packages of others that a file imports, also by a call with their name."""
     named = {*imports(path)}
     for node in ast.walk(parsed(path)):
-        is_import = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module")
-        if is_import and isinstance(node.args[0], ast.Constant):  # type: ignore[attr-defined]
-            named.add(str(node.args[0].value))  # type: ignore[attr-defined]
+        called = node.func if isinstance(node, ast.Call) else None
+        if getattr(called, "id", getattr(called, "attr", "")) == "import_module":
+            (name, *_) = node.args  # type: ignore[attr-defined]
+            named |= {str(name.value)} if isinstance(name, ast.Constant) else set()
     return {name.split(".")[0] for name in named} - sys.stdlib_module_names - {"bertcli", ""}
 
 
