@@ -5,6 +5,7 @@
     packing          batches without padding, and attention in blocks that fit the cache
     padded_batch     batches as users pass them, checked and packed
     threads          how many there are, and how they share a pass
+    pauses           where a server looks whether a long computation is still wanted
     blas             OpenBLAS: which of its kernels, how many of its threads
     memory           freed memory, kept from batch to batch
     positions        what the other families compute from positions: relative positions, windows, rotations

@@ -20,13 +20,13 @@ from helpers.terminal import bertcli as command
 from reference import task_cases as cases
 
 import bertcli
+from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.tasks.parts import entities
 from bertcli.tasks.parts.entities import ScoredSpan, choose, word_windows
 from bertcli.tasks.registry import compute, spec
-from bertcli.tasks.running.batches import between_batches
 from bertcli.tasks.tag import SPEC, TagOptions
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "gliner.json").read_text(encoding="utf-8"))

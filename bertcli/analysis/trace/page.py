@@ -18,10 +18,10 @@ from bertcli.analysis.trace.passes import NEXT, Pass, results, run_pass
 from bertcli.analysis.trace.recorder import inputs_of_text
 from bertcli.analysis.trace.selection import Chosen, Numbers, Selection, choose
 from bertcli.analysis.trace.steps import Step
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, number_of
 from bertcli.report.page import COLORS, Markup, element, html, page
 from bertcli.report.terminal import visible
-from bertcli.tasks.running.batches import check_wanted
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from bertcli.analysis.trace.recorder import trace
 from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
+from bertcli.engine.pauses import check_wanted
 from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
-from bertcli.tasks.running.batches import check_wanted
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:

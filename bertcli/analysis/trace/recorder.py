@@ -15,13 +15,13 @@ import numpy as np
 from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, StepNames, names_for, transposed
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
 from bertcli.network.traced_tree import twins
 from bertcli.report.terminal import terminal_width
-from bertcli.tasks.running.batches import check_wanted
 from bertcli.tracing.dispatch import Array, Integers, Module, Op, watched, watching
 from bertcli.tracing.traced import Origins, Traced, Weight, named_axes
 from bertcli.tracing.tracer import Ran, Tracer

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.answer import SPEC, AnswerOptions, Scoring
 from bertcli.tasks.parts.scores import softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
+from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 from bertcli.tokens.text_words import word_numbers

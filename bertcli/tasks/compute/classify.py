@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.layers import read_cross_encoder
@@ -24,7 +25,7 @@ from bertcli.ranking import best_first
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS, softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
+from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 from bertcli.tokens.tokenizer import LONGEST

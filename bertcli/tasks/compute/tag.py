@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.parts.redact import Found, Redaction
 from bertcli.tasks.parts.scores import softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, check_wanted, logits_of_each
+from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
 from bertcli.tokens import Tokens

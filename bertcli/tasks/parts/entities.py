@@ -16,20 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import pack
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.spans.rows import SpanRows
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.parts.redact import Found, Redaction
-from bertcli.tasks.running.batches import (
-    Numbers,
-    check_finite,
-    check_head,
-    check_wanted,
-    hidden_states,
-    in_micro_batches,
-)
+from bertcli.tasks.running.batches import Numbers, check_finite, check_head, hidden_states, in_micro_batches
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import GLINER, TagOptions, labels_of
 from bertcli.tokens import Tokens

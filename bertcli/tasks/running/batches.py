@@ -5,7 +5,6 @@ batched, beyond 2e-6 of a vector's largest number.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from copy import deepcopy
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
+from bertcli.engine.pauses import between_batches
 from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, damaged
 from bertcli.loaded_model import LoadedModel
@@ -25,8 +25,6 @@ R = TypeVar("R")
 Numbers = NDArray[np.float64]
 
 BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, and 1.9 times as fast as 6,000
-# A server's hook between the micro-batches of a long computation: it serves others, or raises to stop this one.
-between_batches: ContextVar[Callable[[], None] | None] = ContextVar("between_batches", default=None)
 NUMBERS_TOGETHER = 1 << 22  # logits over the vocabulary held at a time: 16 MB, 137 tokens at BERT's vocabulary
 
 HEAD_NAMES = {
@@ -72,13 +70,6 @@ def check_finite(values: NDArray[Any]) -> None:
     """Raise BertcliError if a result has NaN or infinite numbers, which sound weights never give."""
     if not np.isfinite(values).all():
         raise damaged()
-
-
-def check_wanted() -> None:
-    """Let a server do what is urgent, or stop a long computation for which nobody waits. Loops of tasks call it."""
-    pause = between_batches.get()
-    if pause is not None:
-        pause()
 
 
 # ------------------------------------------------------------------------------------------------------ micro-batches

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.loaded_model import LoadedModel
@@ -21,7 +22,7 @@ from bertcli.ranking import ROUNDING, best_first
 from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.running.batches import Numbers, check_wanted
+from bertcli.tasks.running.batches import Numbers
 from bertcli.tasks.running.task import Progress, Record, Records, RecordTask, length_limit
 from bertcli.tokens import Tokens
 from bertcli.tokens.plain_words import stands_alone, words_of

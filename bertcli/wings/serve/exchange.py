@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from typing_extensions import TypedDict
 
+from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.tasks.options import WindowOptions
-from bertcli.tasks.running.batches import between_batches
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.answers import Answer
 from bertcli.wings.serve.requests import (

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.files.texts import Text
 from bertcli.ranking import best_first
 from bertcli.tasks.compute.rank import LOGIT
 from bertcli.tasks.parts.scores import sigmoid
-from bertcli.tasks.running.batches import Numbers, check_wanted
+from bertcli.tasks.running.batches import Numbers
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.embedding import prompt_of
 from bertcli.wings.serve.exchange import Exchange

@@ -19,8 +19,8 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, NamedTuple
 
+from bertcli.engine.pauses import between_batches
 from bertcli.files.texts import Item
-from bertcli.tasks.running.batches import between_batches
 from bertcli.tasks.running.task import START, Records, Task, Window
 
 # The result for one item: a record, a vector, vectors of tokens; or the exception that computing it raised.

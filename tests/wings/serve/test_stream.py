@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import bertcli
+from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
-from bertcli.tasks.running.batches import between_batches
 from bertcli.tasks.running.task import START, Records, Window
 from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.stream import TELLING, Busy, QueuedTask, Speed, Stream, TooLarge

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from bertcli._version import __version__
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import quoted
-from bertcli.tasks.running.batches import check_wanted
 from bertcli.tokens import Tokens
 from bertcli.wings.serve.api.cohere import Ranking, rerank
 from bertcli.wings.serve.api.tasks import TextsRequest, answer_texts, request_model
