@@ -3,6 +3,7 @@
     read.py              from a Layout (folder/layout.py) to the object: asks the kinds below, one after the other
     kind.py              `Kind`: what every kind answers, and the answers of a model without settings
     modules.py           what the list of sentence-transformers' modules says, whatever the kind
+    entities.py          what finds entities of types that a request names
     pooling.py           a Pooling module
     layers.py            Dense, LayerNorm, LogitScore, a cross-encoder's activation
     query_tables.py      a Router's table of query weights

@@ -11,6 +11,7 @@ from bertcli.errors import check_choice
 from bertcli.folder.late_interaction import LateInteraction
 from bertcli.folder.late_interaction import Role as TokenRole
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
+from bertcli.kinds.entities import EntityFinder, FinderOptions, Opened
 from bertcli.kinds.pooling import DEFAULT_POOLING
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
 from bertcli.models.config import Config
@@ -178,6 +179,10 @@ class Kind:
     def refusal_without_labels(self, name: str) -> str | None:
         """Say why a model of this name finds no entities unless types are named; None if it has labels of its own."""
         return None
+
+    def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
+        """What finds entities of the types that a request names, for a kind that takes labels."""
+        raise NotImplementedError
 
     def best_for_labels(
         self, outputs: Outputs, config: Config, ids: Integers, labels: Sequence[str], most: int

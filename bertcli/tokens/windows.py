@@ -1,6 +1,6 @@
 """Split the tokens of a long text into overlapping windows, for `tag` and `answer`.
 
-Windows of a GLiNER model are cut between words, in tasks/parts/entities.py.
+Windows of a GLiNER model are cut between words, in kinds/spans/finder.py.
 """
 
 from bertcli.errors import BertcliError

@@ -23,9 +23,9 @@ import bertcli
 from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
+from bertcli.kinds.spans import finder
+from bertcli.kinds.spans.finder import ScoredSpan, choose, word_windows
 from bertcli.model import Model
-from bertcli.tasks.parts import entities
-from bertcli.tasks.parts.entities import ScoredSpan, choose, word_windows
 from bertcli.tasks.registry import compute, spec
 from bertcli.tasks.tag import SPEC, TagOptions
 
@@ -255,7 +255,7 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
     assert len(windows) > 1
     assert max(len(one.ids) for one in windows) <= 26
     assert {word for one in windows for word in range(one.first, one.first + len(one.words))} == set(range(16))
-    spans = sum(len(one.words) for one in windows) * task.settings.max_width
+    spans = sum(len(one.words) for one in windows) * task.finder.settings.max_width
     # A score for each span and label counts as a sixteenth of a token.
     assert task.cost(item) == sum(len(one.ids) for one in windows) + spans * len(task.labels) // 16
     (word,) = task.window([Text("Berlin" * 9)], 0).items
@@ -507,7 +507,7 @@ def test_only_the_best_label_of_a_span_is_a_candidate(
         candidates.append(some)
         return choose(some, **options)
 
-    monkeypatch.setattr(entities, "choose", noted)
+    monkeypatch.setattr(finder, "choose", noted)
     text = " ".join(TEXTS) * 8
     asked: dict[str, Any] = {"labels": LABELS, "threshold": 0, "stride": 3}
     for nested in (False, True):

@@ -7,4 +7,5 @@ weights.py       open the weights: those of a backbone and of the head that scor
 family.py        the family: one of models/ with that head
 network.py       the head
 rows.py          the rows of words and labels that it reads
+finder.py        the words, windows and entities of texts: what tag --labels asks
 """

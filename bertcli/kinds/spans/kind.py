@@ -1,6 +1,6 @@
 """`Spans`: entities of the types that a request names, in any words, as spans of whole words.
 
-tasks/parts/entities.py computes the spans.
+finder.py computes the spans.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ import numpy as np
 
 from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
+from bertcli.kinds.entities import EntityFinder, FinderOptions, Opened
 from bertcli.kinds.kind import Kind, ScoredTokens
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.spans.folder_type import TYPE
@@ -41,6 +42,12 @@ class Spans(Kind):
             f"{name} is a GLiNER model, which finds entities of any type: name the types that you want, as in "
             'labels=["person", "city"] (--labels "person, city").'
         )
+
+    def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
+        # Imported late: a model is opened without it.
+        from bertcli.kinds.spans.finder import SpanFinder
+
+        return SpanFinder(self.gliner, model, options)
 
     def best_for_labels(
         self, outputs: Outputs, config: Any, ids: Integers, labels: Sequence[str], most: int

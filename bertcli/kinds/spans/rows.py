@@ -1,6 +1,6 @@
 """`SpanRows`: the rows of a packed batch that stand for words and labels, and the spans of words that are scored.
 
-network.py computes with them; tasks/parts/entities.py makes them of texts.
+network.py computes with them; finder.py makes them of texts.
 """
 
 from collections.abc import Sequence

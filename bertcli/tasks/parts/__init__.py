@@ -2,7 +2,7 @@
 
 candidates        compute the probabilities of words at a mask, of one piece or of several
 chunks            cut long texts into chunks, which are encoded like texts; cuts are between words
-entities          tag --labels: entities of any type, found by GLiNER's scores of every span of words for every label
+entities          tag --labels: entities of types that a request names, as the model's kind finds them
 guesses           mask each token of a text in turn, and compute its log-probability, for `score`
 joint             fill all masks of a text together, by beam search (fill-mask --joint)
 late              late interaction (ColBERT)
