@@ -123,8 +123,9 @@ const TASKS = {
   score: {
     title: "Score", path: "/score", fields: [["text", "Text", "The children went to school.", 2]],
     body: ({ text }) => ({ inputs: text }),
-    draw: (_, { tokens, pseudo_perplexity }) => make("div", {},
-      make("p", {}, `Pseudo-perplexity ${pseudo_perplexity === null ? "–" : pseudo_perplexity.toFixed(2)}`),
+    draw: (_, { tokens, loss, pseudo_perplexity }) => make("div", {},
+      // A text that has a mask itself has a loss alone.
+      make("p", {}, pseudo_perplexity !== null ? `Pseudo-perplexity ${pseudo_perplexity.toFixed(2)}` : `Loss ${loss === null ? "–" : loss.toFixed(2)}`),
       bars(tokens.map((one) => [one.token, Math.exp(one.log_prob), percent(Math.exp(one.log_prob))]))),
   },
 };

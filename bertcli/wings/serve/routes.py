@@ -18,7 +18,8 @@ class Route:
     """Paths, and the function that answers requests to them.
 
     request: the class of a POST's body; None for a GET. response: the answer's type, for OpenAPI. uses: the uses of a
-    model that can answer, best first; none is any model. public: answered without a key.
+    model that can answer, best first; none is any model. public: answered without a key. query: what the query of a
+    GET may have.
     """
 
     paths: tuple[str, ...]
@@ -28,6 +29,7 @@ class Route:
     response: Any
     uses: Sequence[str] = ()
     public: bool = False
+    query: Sequence[str] = ()
 
 
 # The routes declared so far; `all_routes` gives all.
@@ -39,6 +41,7 @@ def route(
     uses: Sequence[str] = (),
     public: bool = False,
     request: type[RequestModel] | None = None,
+    query: Sequence[str] = (),
 ) -> Callable[[T], T]:
     """Declare that a function answers these paths. It is called by `Exchange.answer` and `app.Server`.
 
@@ -56,6 +59,7 @@ def route(
             response=hints.get("return"),
             uses=uses,
             public=public,
+            query=query,
         )
         ROUTES.append(declared)
         return answer

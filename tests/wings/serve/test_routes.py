@@ -459,6 +459,17 @@ def test_info_health_and_models(running: Running, models: dict[str, Model]) -> N
     assert running.ask("/v1/models/nope").status == 404
 
 
+def test_a_pass_takes_a_pair_and_a_second_text_beside_it(running: Running, models: dict[str, Model]) -> None:
+    path = f"/pass/{models['fill-mask'].name}?text=hot+tea"
+    chips = [
+        [running.given(f"{path}{more}").count(f'<div id="{name}tokens"') for name in ("", "versus-")]
+        for more in ("", "&text_pair=a+dog", "&contrast=a+dog")
+    ]
+    assert chips == [[1, 0], [1, 0], [1, 1]]
+    alone, paired = (running.given(f"{path}{more}").count('data-token="') for more in ("", "&text_pair=a+dog"))
+    assert paired == alone + 3, "a, dog, [SEP]"
+
+
 def test_openapi_describes_every_route(running: Running) -> None:
     paths = running.given("/openapi.json")["paths"]
     described = {(path, method.upper()) for path, methods in paths.items() for method in methods}
@@ -488,6 +499,9 @@ def test_openapi_describes_every_route(running: Running) -> None:
     assert parameters["max_answer_length"]["anyOf"][0] == {"type": "integer", "minimum": 1}
     assert "workers" not in parameters
     assert paths["/v1/models/{model}"]["get"]["parameters"][0]["name"] == "model"
+    of_pass = [(one["name"], one["in"]) for one in paths["/pass/{model}"]["get"]["parameters"]]
+    query = ("text", "text_pair", "contrast", "layer", "head", "token")
+    assert of_pass == [("model", "path"), *((name, "query") for name in query)]
     statuses = {"200", "400", "401", "404", "403", "405", "413", "415", "421", "422", "429", "500", "503", "504"}
     assert {*paths["/embed"]["post"]["responses"]} == statuses
 

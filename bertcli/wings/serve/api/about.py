@@ -18,7 +18,7 @@ from bertcli.wings.serve.requests import LONGEST_NAME, Refusal
 from bertcli.wings.serve.routes import route
 
 # What the query of a pass may have.
-PASS_FIELDS = ("text", "pair", "versus", "model", "layer", "head", "token")
+PASS_FIELDS = ("text", "text_pair", "contrast", "model", "layer", "head", "token")
 # Most bytes of the page of a pass.
 PASS_BOUND = 64 << 20
 LEAD = (
@@ -53,9 +53,9 @@ async def metrics(exchange: Exchange) -> PlainTextResponse:
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-@route("/pass", "/pass/{model:path}")
+@route("/pass", "/pass/{model:path}", query=PASS_FIELDS)
 async def pass_page(exchange: Exchange) -> Response:
-    """The forward pass of `text` through `model` as a page, with a form for another text."""
+    """The forward pass of `text` through `model` as a page, with a form for another text; beside it `contrast`."""
     query = {name: value for name, value in exchange.request.query_params.items() if value}
     for name in query:
         if name not in PASS_FIELDS:
@@ -74,11 +74,11 @@ async def pass_page(exchange: Exchange) -> Response:
             )
         numbers[name] = int(query[name])
     options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
-    text, pair, versus = query.get("text", ""), query.get("pair"), query.get("versus")
-    exchange.check_texts([one for one in (text, pair, versus) if one])
+    text, pair, contrast = query.get("text", ""), query.get("text_pair"), query.get("contrast")
+    exchange.check_texts([one for one in (text, pair, contrast) if one])
 
     def draw() -> Response:
-        return page_response(page_of_text(served.model, text, pair, versus, options))
+        return page_response(page_of_text(served.model, text, pair, contrast, options))
 
     async with exchange.service.drawing:
         return await exchange.while_wanted(draw)

@@ -113,10 +113,11 @@ def _has_type(response: Any) -> bool:
 
 def _operation(entry: Route, path: str, number: int, schemas: Mapping[Key, Schema]) -> dict[str, Any]:
     """OpenAPI's operation of a route at one of its paths. number: the route's in ROUTES."""
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"\{(\w+)", path)
+    in_path = re.findall(r"\{(\w+)", path)
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in in_path
     ]
+    parameters += [{"name": name, "in": "query", "schema": {}} for name in entry.query if name not in in_path]
     answer: dict[str, Any] = {"description": "The answer; X-Truncated lists the texts that were cut."}
     if (number, "response") in schemas or not isinstance(entry.response, type):
         answer["content"] = {"application/json": {"schema": schemas.get((number, "response"), {})}}
