@@ -44,10 +44,10 @@ class VectorSource(Protocol):
 class Format:
     """Base class of all formats.
 
-    endings        endings of files' names, in lower case
-    holds          what a file may contain
-    notes_errors   texts that could not be used are listed in FILE.errors.jsonl, since the format has no room for them
-    notes_settings likewise: the settings of a run are in FILE.settings.json
+    endings         endings of files' names, in lower case
+    holds           what a file may contain
+    notes_errors    texts that could not be used are listed in FILE.errors.jsonl, since the format has no room for them
+    notes_settings  the settings of a run are in FILE.settings.json, since the format has no room for them
     """
 
     endings: tuple[str, ...]

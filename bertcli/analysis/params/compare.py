@@ -12,7 +12,7 @@ SHORT = 16
 
 
 def comparison(first: Summary, second: Summary) -> Document:
-    """Two summaries side by side, in the order of the first; a row only the second has keeps its predecessor there."""
+    """Two summaries side by side, in the order of the first; see `_merged` for rows that only the second has."""
     rows_of_first = {row.path: row for row in first.rows}
     rows_of_second = {row.path: row for row in second.rows}
     paths = _merged(list(rows_of_first), list(rows_of_second))
@@ -39,7 +39,7 @@ def comparison(first: Summary, second: Summary) -> Document:
 
 
 def _merged(first: list[str], second: list[str]) -> list[str]:
-    """All paths in the order of the first list; one that only the second has follows its predecessor there."""
+    """All paths in the order of the first list; one of the second list alone comes after the path before it there."""
     paths, next_index = [*first], 0
     for path in second:
         if path in first:

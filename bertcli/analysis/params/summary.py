@@ -222,7 +222,7 @@ def _formula(
 
 
 def _tied_to(plan: RowPlan, counted: Sequence[CountedParameter], row_of_subtree: Mapping[str, str]) -> str | None:
-    """The row, or else the parameter, where the first tied parameter of a row counts; None if in the row itself."""
+    """Where a row's first tied parameter counts: the row, or the parameter if no row has it; None: in this row."""
     for entry in counted:
         if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != plan.holds:
             return row_of_subtree.get(entry.tied_to, entry.tied_to)

@@ -80,14 +80,14 @@ def rows_in(
 
 
 def takes_columns(files: Sequence[str]) -> bool:
-    """True if any input file has named fields, or standard input may; patterns are expanded; no files: the latter."""
+    """True if a file that these names and patterns match has named fields; standard input, without files, may."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
     formats = (known_format(ending_of_input(name, rows_piped=True)) for name in names)
     return any(isinstance(format, TextFormat) and format.named for format in formats)
 
 
 def are_separated(files: Sequence[str]) -> bool:
-    """True if all input files are .csv or .tsv, or standard input; no files: the latter."""
+    """True if every file that these names and patterns match is .csv or .tsv; standard input, without files, may be."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
     return all(ending_of_input(name, rows_piped=True) in (".csv", ".tsv") for name in names)
 

@@ -19,8 +19,8 @@ def print_records(
 ) -> None:
     """Print records; in "csv" they have the columns of a .csv file (own_ids and errors: as in TableForm).
 
-    A table of texts (Table.line_of) is printed as these texts. After an error nothing has been printed, except for such
-    texts and the lines of "jsonl" and "csv".
+    A table of texts (Table.line_of) is printed as these texts. They, and the lines of "jsonl" and "csv", are printed as
+    they come; anything else is printed at the end, and not at all after an error.
     """
     if format == "jsonl":
         _print_lines(as_json(record) + b"\n" for record in records)

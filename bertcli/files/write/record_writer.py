@@ -73,7 +73,7 @@ def write_records(records: Iterable[Record], format: PrintFormat, file: str | No
 def write_lines(lines: Sequence[Record], file: str, names: Sequence[str] = ()) -> None:
     """Write the lines of a document to a .jsonl file, or as the rows of a .csv, .tsv or .parquet file.
 
-    names: the columns where there is no line.
+    names: the columns of a document without lines.
     """
     if holds_records(file):
         write_records(lines, "jsonl", file, Table((), ""))

@@ -7,8 +7,8 @@
 
 Every file is written under a temporary name, synced and renamed (atomic.py): a file under its final name is complete,
 and a resumed run begins after the segments that it finds. The result is written in the same way; if it is a link, its
-target is replaced. The user's cache folder (`finished/`) notes the run of each
-result, so that --resume of a finished run has nothing to do.
+target is replaced. The user's cache folder (`finished/`) notes the run of each result, so that --resume of a finished
+run has nothing to do.
 """
 
 import errno

@@ -225,7 +225,7 @@ class VectorForm:
 
 
 def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
-    """Return the ORIGIN of a text or a part of one; for a whole text the index, then zeros."""
+    """Return the ORIGIN of a text or of a part of one; that of a whole text is its index and three zeros."""
     chunk = entry.chunk if isinstance(entry, Item) else None
     return (entry.index, *(chunk or (0, 0, 0)))
 
