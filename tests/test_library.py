@@ -1,6 +1,8 @@
 """What the commands do, from Python: search, tokenize, neighbors, export; and how objects show themselves."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +89,16 @@ def test_library_search_shows_the_parts_of_texts(made: Made, tmp_path: Path) -> 
     (hit,) = record["nearest"]
     assert hit["text"] == texts.read_text()[hit["start"] : hit["end"]]
     assert (hit["index"], len(hit["text"]) < 40) == (0, True)
+
+
+def test_library_warns_by_its_logger_alone() -> None:
+    """As the guide says: the program's logging decides; without one Python prints warnings, and no notes."""
+    code = (
+        "import logging, warnings, bertcli; warnings.simplefilter('error'); "
+        "model = bertcli.load('bert-mini-sentence'); "
+        "model.encode(['tea ' * 300]); logging.getLogger('bertcli').setLevel(logging.ERROR); model.encode(['a ' * 300])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == ""
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("1 of 1 text had more than 256 tokens and lost 46 (see max_length and truncation")
