@@ -29,9 +29,9 @@ INK, QUIET = "#1b1b1f", "#5c5c66"
 # Of the shades 1 and -1, as on a page; a shade of 0 is white.
 FOR, AGAINST = (88, 160, 222), (236, 120, 98)
 PAD, BESIDE = 1.5, 2.0  # between a ground of color and its text: in a heat map, and beside the words of a text
-# Of a heat map: the widest name of a row, the longest text of a cell or a column's name, a column of upright numbers,
-# and one that needs not be wider where there is room.
-WIDEST_NAME, LONGEST, UPRIGHT, ROOMY = 72.0, 80.0, 9.5, 22.0
+# Of a heat map: the widest name of a row, the longest one of a column that is upright, the longest text of a cell; a
+# column of upright numbers, and one that needs not be wider where there is room.
+WIDEST_NAME, LONGEST_NAME, LONGEST, UPRIGHT, ROOMY = 72.0, 110.0, 80.0, 9.5, 22.0
 # Characters by their widths in Helvetica, in em.
 WIDTHS = {
     0.23: "'ijl", 0.28: " !,./:;I[\\]ft|", 0.34: "()-`r{}", 0.4: '"*', 0.48: "^", 0.5: "cksvxyzJ",
@@ -40,6 +40,8 @@ WIDTHS = {
 }  # fmt: skip
 WIDTH_OF = {character: width for width, characters in WIDTHS.items() for character in characters}
 OTHER, IDEOGRAPH = 0.7, 1.0  # em
+# A long name may be folded after these.
+PARTS = re.compile(r"(?<=[.\-_/])(?=\w)")
 
 
 def ground(shade: float) -> str:
@@ -156,19 +158,21 @@ def sentence(text: str, color: str = INK) -> FigurePart:
 
 
 def folded(text: str, size: float, room: float) -> list[str]:
-    """The lines of a text: broken between its words, and within those that are longer than a line."""
+    """The lines of a text: broken between its words or the parts of a name, and within those longer than a line."""
     lines = [""]
     for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if text_width(longer, size) <= room:
-            lines[-1] = longer
-            continue
-        if lines[-1]:
-            lines.append("")
-        for character in word:
-            if text_width(lines[-1] + character, size) > room:
-                lines.append("")
-            lines[-1] += character
+        gap = " " if lines[-1] else ""
+        for part in PARTS.split(word):
+            if text_width(lines[-1] + gap + part, size) <= room:
+                lines[-1] += gap + part
+            else:
+                if lines[-1]:
+                    lines.append("")
+                for character in part:
+                    if text_width(lines[-1] + character, size) > room:
+                        lines.append("")
+                    lines[-1] += character
+            gap = ""
     return lines
 
 
@@ -303,9 +307,7 @@ def heat_map(drawn: HeatMap) -> FigurePart:
     fits = (grid for grid in grids if sum(grid.widths) <= grid.room)
     turned = _Grid(drawn, first, True, False, cells_upright=True).with_widths(even=True)
     grid = next(fits, turned if is_picture else grids[0])
-    parts = [sentence(drawn.caption, QUIET)]
-    parts += [grid.part([1 + i for i in columns]) for columns in fitting(grid.widths, grid.room)]
-    return stacked(parts)
+    return stacked([sentence(drawn.caption, QUIET), *map(grid.part, grid.divided(even=is_picture))])
 
 
 class _Grid(NamedTuple):
@@ -335,6 +337,15 @@ class _Grid(NamedTuple):
             widest = max(max(widths), min(ROOMY, self.room / len(widths) - 0.01))
             widths = [widest] * len(widths)
         return self._replace(widths=widths)
+
+    def divided(self, even: bool) -> list[list[int]]:
+        """The columns in groups that fit into the room; even: of about as many."""
+        groups = fitting(self.widths, self.room)
+        count = len(self.widths)
+        if even and groups:
+            most = -(-count // len(groups))
+            groups = [[*range(count)][first : first + most] for first in range(0, count, most)]
+        return [[1 + i for i in group] for group in groups]
 
     def _width(self, i: int) -> float:
         """The width that a column needs."""
@@ -372,7 +383,7 @@ class _Grid(NamedTuple):
         names = [self.drawn.columns[i].name for i in columns]
         middles = [left + self.widths[i - 1] / 2 for i, left in zip(columns, lefts, strict=True)]
         if self.names_upright:
-            names = [shortened(name, LABELS, LONGEST) for name in names]
+            names = [shortened(name, LABELS, LONGEST_NAME) for name in names]
             height = max(text_width(name, LABELS) for name in names) + 2 * PAD
             shapes = [upright(name, x, height - PAD) for name, x in zip(names, middles, strict=True)]
         else:

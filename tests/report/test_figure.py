@@ -5,7 +5,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bertcli.report.figure import LABELS, WIDTH, WORDS, figure, ground, heat_map, marked_words, sentence, text_width
+from bertcli.report.figure import (
+    LABELS,
+    WIDTH,
+    WORDS,
+    figure,
+    folded,
+    ground,
+    heat_map,
+    marked_words,
+    sentence,
+    text_width,
+)
 from bertcli.report.shades import HeatMap, Mark, Shaded
 from bertcli.report.terminal import Column
 
@@ -108,6 +119,16 @@ def test_heat_map_turns_numbers_and_then_goes_on_below() -> None:
     assert turned(9) == (9, 1)
     assert turned(15) == (30, 1)
     assert turned(40) == (80, 2)
+    cells = [Shaded(f"{number / 100:+.2f}", 1) for number in range(40)]
+    texts = texts_of(heat_map(HeatMap("A map", [Column("Layer"), *map(Column, cells)], [["1", *cells]])))
+    first, second = (i for i, text in enumerate(texts) if text.text == "Layer")
+    assert second - first == (len(texts) - first) / 2, "as many columns above as below"
+
+
+def test_names_are_folded_between_their_parts() -> None:
+    assert folded("comp.sys.mac.hardware", LABELS, 60) == ["comp.sys.mac.", "hardware"]
+    assert folded("a cup of_hot tea", LABELS, 25) == ["a cup", "of_hot", "tea"]
+    assert folded("comp.sys.mac.hardware of a king", LABELS, 200) == ["comp.sys.mac.hardware of a king"]
 
 
 def test_heat_map_goes_on_below_with_a_table_and_turns_none_of_its_words() -> None:
