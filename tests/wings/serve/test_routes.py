@@ -647,7 +647,7 @@ import bertcli.tasks, bertcli.tasks.compute
 bertcli.tasks.__path__.append(sys.argv[1]); bertcli.tasks.compute.__path__.append(sys.argv[2])
 import bertcli.tasks.registry as registry
 found = registry._modules
-registry._modules = lambda: [*found(), "shout"]
+registry._modules = lambda: {**found(), "shout": "bertcli.tasks.shout"}
 import bertcli
 from helpers.served import serving
 with serving([bertcli.load("bert-mini-mlm")]) as running:
