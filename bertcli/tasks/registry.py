@@ -108,8 +108,9 @@ def specs() -> list[TaskSpec]:
 def spec(name: str) -> TaskSpec | None:
     """Find the spec of a task by the name of its command or method; None if there is no such task."""
     module = name.replace("-", "_")
-    if module in _modules():
-        return _spec_in(_modules()[module])
+    modules = _modules()
+    if module in modules:
+        return _spec_in(modules[module])
     return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced, module), None)
 
 
