@@ -5,6 +5,8 @@
     modules.py           what the list of sentence-transformers' modules says, whatever the kind
     entities.py          what finds entities of types that a request names
     pooling.py           a Pooling module
+    vectors.py           hidden states to the vector of a text
+    max_sim.py           how well the token vectors of a document match those of a query
     layers.py            Dense, LayerNorm, LogitScore, a cross-encoder's activation
     query_tables.py      a Router's table of query weights
     sparse_vectors.py    sparse vectors, and what computes them of hidden states

@@ -1,6 +1,7 @@
 """A multi-vector encoder (ColBERT): a vector for every token of a query and of a document, for late interaction.
 
-folder/late_interaction.py reads the settings of both; tasks/parts/late.py computes the vectors and their match.
+folder/late_interaction.py reads the settings of both; tasks/parts/late.py computes the vectors, max_sim.py
+their match.
 """
 
 import logging

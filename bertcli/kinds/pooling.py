@@ -1,4 +1,4 @@
-"""Read the settings of a Pooling module. tasks/compute/encode.py pools; the ops are in network/ops.py."""
+"""Read the settings of a Pooling module. vectors.py pools."""
 
 from typing import NamedTuple
 

@@ -39,6 +39,15 @@ def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVec
     return SparseVector(indices.astype(np.int32), values)
 
 
+def compared(query: SparseVector, document: SparseVector, cosine: bool) -> float:
+    """The product of two sparse vectors, or their cosine; 0 for one without entries."""
+    _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
+    x, y = (vector.values.astype(np.float64) for vector in (query, document))
+    score = float(x[of_query] @ y[of_document])
+    lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if cosine else 1.0
+    return score / lengths if lengths else 0.0
+
+
 def require_finite(values: Array) -> None:
     """Raise BertcliError for NaN or infinite numbers, which sound weights never give."""
     if not np.isfinite(values).all():

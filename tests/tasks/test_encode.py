@@ -77,7 +77,7 @@ def test_encode_normalized_vectors_have_length_one(mlm: Model) -> None:
 
 
 def test_encode_zero_vectors_stay_zero(made: Made) -> None:
-    from bertcli.tasks.compute.encode import unit
+    from bertcli.kinds.vectors import unit
     from bertcli.tasks.compute.similarity import cosines
 
     zero = np.zeros((2, 4), np.float32)

@@ -11,6 +11,7 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
+from bertcli.kinds.vectors import pool, unit
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.tasks.encode import EncodeOptions
@@ -19,7 +20,7 @@ from bertcli.tasks.running.batches import check_finite, check_head, hidden_state
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record, Task, Window, WindowResult, merged
 from bertcli.tokens import Tokenizer
-from bertcli.tracing.dispatch import Array, Integers
+from bertcli.tracing.dispatch import Array
 from bertcli.weights.loading import UNUSED
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from bertcli.tasks.parts.late import TokenVectors
 
 logger = logging.getLogger("bertcli")
-SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
 SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors that are compared must agree
 
 
@@ -303,40 +303,6 @@ class Plan:
         vectors = vectors if self.cut_last else vectors[:, : self.width]
         vectors = unit(vectors) if self.normalize else vectors
         return vectors[:, : self.width]
-
-
-def unit(vectors: Array) -> Array:
-    """Normalize every row, x / |x|; a zero vector stays zero."""
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, SMALLEST_LENGTH), dtype=np.float32)
-
-
-def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Array:
-    """Pool packed rows [token, hidden] to one vector per sentence [sentence, hidden], special tokens included.
-
-    The first `left_out` tokens of each do not count. A sentence without tokens, such as an empty text of a static
-    model, has the zero vector.
-    """
-    filled = offsets[:-1] + left_out < offsets[1:]
-    first, last = offsets[:-1][filled] + left_out, offsets[1:][filled]
-    vectors = np.zeros((len(filled), states.shape[1]), np.float32)
-    if mode == "cls":
-        vectors[filled] = states[first]
-    elif mode == "lasttoken":
-        vectors[filled] = states[last - 1]
-    elif filled.any():
-        bounds = np.stack([first, last], axis=1).reshape(-1)[:-1]  # every other result is of what lies between
-        if mode == "max":
-            vectors[filled] = np.maximum.reduceat(states, bounds, axis=0)[::2]
-        else:
-            # In each sentence, from 1.
-            positions = np.arange(1, len(states) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
-            weights = positions if mode == "weightedmean" else np.ones_like(positions)
-            divisor = np.add.reduceat(weights, bounds)[::2]
-            divisor = np.sqrt(divisor) if mode == "mean_sqrt_len" else divisor
-            weighted = states * weights[:, None].astype(np.float32) if mode == "weightedmean" else states
-            vectors[filled] = np.add.reduceat(weighted, bounds, axis=0, dtype=np.float64)[::2] / divisor[:, None]
-    return vectors
 
 
 def _refuse_projection(model: LoadedModel) -> None:

@@ -1,6 +1,6 @@
 """rank: documents in the order in which a model finds them relevant to a query.
 
-score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.tasks.parts.late`,
+score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.kinds.max_sim`,
 or the product of their sparse vectors
 """
 
@@ -18,14 +18,14 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.folder.late_interaction import LateInteraction
 from bertcli.kinds.layers import read_cross_encoder
-from bertcli.kinds.sparse_vectors import SparseVector
+from bertcli.kinds.max_sim import Matching, matching
+from bertcli.kinds.sparse_vectors import compared
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.compute import encode
 from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.encode_sparse import EncodeSparseOptions
-from bertcli.tasks.parts.late import Matching, matching
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
@@ -285,18 +285,7 @@ class SparseRankTask(ApartRankTask):
         return cls(model, documents.read_options, "identity", options.top_k, queries, documents, cosine)
 
     def logits(self, items: list[Item]) -> Iterator[float]:
-        for query, document, _ in self.compared(items):
-            score = _product(query, document)
-            x, y = (vector.values.astype(np.float64) for vector in (query, document))
-            lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
-            yield score / lengths if lengths else 0.0
-
-
-def _product(query: SparseVector, document: SparseVector) -> float:
-    """The product of two sparse vectors."""
-    _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
-    x, y = (vector.values.astype(np.float64) for vector in (query, document))
-    return float(x[of_query] @ y[of_document])
+        return (compared(query, document, self.cosine) for query, document, _ in self.compared(items))
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

@@ -1,15 +1,12 @@
-"""Late interaction (ColBERT): a vector for every token of a query and of a document, and how well they match.
+"""Late interaction (ColBERT): a vector for every token of a query and of a document.
 
-    score = Σ_query token  max_document token  q · d
-
-Source: Khattab and Zaharia 2020, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction".
+kinds/max_sim.py says how well they match.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +15,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.folder.late_interaction import Role
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.tasks.running.batches import Numbers, check_finite, hidden_states, in_micro_batches
+from bertcli.tasks.running.batches import check_finite, hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
 
@@ -99,26 +96,3 @@ class TokenVectors:
 def _only(tokens: Tokens, positions: Sequence[int]) -> Tokens:
     """The tokens at these positions."""
     return replace(tokens, ids=[tokens.ids[i] for i in positions], segments=[tokens.segments[i] for i in positions])
-
-
-class Matching(NamedTuple):
-    """The match of each query token: its largest product, and the piece of the document that gives it.
-
-    The sum of the products is the score.
-    """
-
-    products: list[float]
-    pieces: list[str]
-
-
-def matching(query: Array, document: Array, pieces: Sequence[str], mean: bool) -> Matching:
-    """Match each vector of a query with the vector of the document that gives the largest product.
-
-    pieces: the document's. mean: divide the products by their number.
-    Errors: BertcliError for a document without vectors.
-    """
-    if not len(document):
-        raise BertcliError("A document has no token that is scored: leave it out.")
-    products: Numbers = query.astype(np.float64) @ document.T
-    best = products.max(axis=1) / (len(query) if mean else 1)
-    return Matching(best.tolist(), [pieces[i] for i in products.argmax(axis=1).tolist()])

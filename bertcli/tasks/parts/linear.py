@@ -59,7 +59,7 @@ def label_logits_of_each(
 
 
 def _linear(model: LoadedModel, batch: Packed) -> Numbers:
-    from bertcli.tasks.compute.encode import pool, unit  # which the classifier of a checkpoint does not need
+    from bertcli.kinds.vectors import pool, unit  # which the classifier of a checkpoint does not need
 
     classifier = model.classifier
     assert classifier is not None

@@ -7,9 +7,9 @@ import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, quoted
+from bertcli.kinds.vectors import pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.after_pooling import Dense, LayerNorm
-from bertcli.tasks.compute.encode import pool
 from bertcli.tasks.running.batches import (
     Numbers,
     check_finite,

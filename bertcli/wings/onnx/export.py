@@ -18,10 +18,11 @@ from bertcli.files.write.draft_folder import draft_folder
 from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
+from bertcli.kinds.vectors import SMALLEST_LENGTH, pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.ops import gather
 from bertcli.report.terminal import visible
-from bertcli.tasks.compute.encode import SMALLEST_LENGTH, Plan, pool
+from bertcli.tasks.compute.encode import Plan
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
 from bertcli.tasks.parts.scoring import Scoring, scoring

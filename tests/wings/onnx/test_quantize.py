@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.write.vector_writer import TYPES, Quantized, quantize, stored_width
-from bertcli.tasks.compute.encode import plan, unit
+from bertcli.kinds.vectors import unit
+from bertcli.tasks.compute.encode import plan
 from bertcli.tasks.encode import EncodeOptions
 
 Vectors = NDArray[np.float32]

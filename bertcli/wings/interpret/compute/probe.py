@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from bertcli.files.texts import Texts, from_values
+from bertcli.kinds.vectors import unit
 from bertcli.loaded_model import LoadedModel, expect_model
-from bertcli.tasks.compute.encode import layer_numbers, unit
+from bertcli.tasks.compute.encode import layer_numbers
 from bertcli.tasks.options import takes
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.interpret.compute.layer_states import Pooling, labelled_states, modes_of, poolings_of, states_task

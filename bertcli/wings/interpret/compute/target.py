@@ -15,8 +15,9 @@ import numpy as np
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, quoted
+from bertcli.kinds.vectors import unit
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
-from bertcli.tasks.compute.encode import plan, unit
+from bertcli.tasks.compute.encode import plan
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.linear import check_label_head, label_logits, label_reading
 from bertcli.tasks.parts.prepared import prepare
