@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 SPACES = ("Ġ", "▁")  # the space in pieces of byte-level BPE, and of sentencepiece
 ALONE, PAIRED = False, True  # places of the templates of single texts and of pairs
+MASKS = ("[MASK]", "<mask>")  # of nearly all models: BERT's and RoBERTa's
 LONGEST = 2_000_000  # characters of a text: the library takes 200 to 450 bytes for each
 
 logger = logging.getLogger("bertcli")
@@ -166,6 +167,10 @@ class Tokenizer:
                 "model."
             )
         return id
+
+    def other_mask(self, text: str) -> str | None:
+        """A mask token in a text that is another model's; None without one."""
+        return next((mask for mask in MASKS if mask != self.mask_token and mask in text), None)
 
     def special_id(self, role: str) -> int | None:
         """Id of the token in the role "mask", "cls", "sep", "pad" or "unk"; None if the vocabulary has none."""

@@ -32,6 +32,13 @@ def test_score_masks_each_token_in_turn(mlm: Model) -> None:
     assert record["pseudo_perplexity"] == pytest.approx(math.exp(record["loss"]))
 
 
+def test_score_warns_once_of_another_models_mask() -> None:
+    result = bertcli("score", "hot <mask>.", "cold <mask>.", "--format", "jsonl")
+    assert result.status == 0
+    assert result.err.count("<mask> is scored as text: the mask token of bert-mini-mlm is [MASK].") == 1
+    assert "scored as text" not in bertcli("score", "hot [MASK].").err
+
+
 def test_score_loss_at_the_masks(mlm: Model) -> None:
     """L = -1/|M| Σ log ŷ_i[y_i], all masks in one pass."""
     (record,) = mlm.score(["The [MASK] sat on the [MASK]."], target="The cat sat on the mat.")

@@ -60,9 +60,18 @@ class _Score(RecordTask):
         if self.target is None:
             if self.model.tokenizer.mask_id in item.tokens.ids:
                 self._note_of_masks  # noqa: B018  # said once
+            elif (written := self.model.tokenizer.other_mask(item.text.text)) and not self._has_noted:
+                self._has_noted.append(written)
+                mask = self.model.tokenizer.mask_token
+                logger.warning("%s is scored as text: the mask token of %s is %s.", written, self.model.name, mask)
             return guesses(self.model, item.tokens, self.within_word)
         sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
         return [Guess(sentence, [truth[at] for at in sentence.positions])]
+
+    @cached_property
+    def _has_noted(self) -> list[str]:
+        """Mask tokens of other models that a warning has named; one is enough."""
+        return []
 
     @cached_property
     def _note_of_masks(self) -> None:

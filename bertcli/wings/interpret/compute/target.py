@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
 logger = logging.getLogger("bertcli")
-MASKS = ("[MASK]", "<mask>")  # the mask tokens of nearly all models: BERT's and RoBERTa's
 
 
 class TokenizedText(NamedTuple):
@@ -84,11 +83,10 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, options: Target
 
 def _check_mask(model: "LoadedModel", tokens: Tokens, text: str, options: TargetOptions) -> None:
     """Raise BertcliError for another model's mask token in a text that has none of this model's."""
-    mask = model.tokenizer.mask_token
     names_other = options.label is not None or options.contrast is not None or model.classifier is not None
     if names_other or "mlm" not in model.heads or model.tokenizer.special_id("mask") in tokens.ids:
         return
-    written = next((other for other in MASKS if other != mask and other in text), None)
+    written, mask = model.tokenizer.other_mask(text), model.tokenizer.mask_token
     if written is not None:
         raise BertcliError(f"{quoted(text)} has {written}, and the mask token of {model.name} is {mask}: write {mask}.")
 
