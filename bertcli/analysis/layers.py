@@ -44,10 +44,10 @@ def parse_layer(text: str, config: Config, *, least: int = 1) -> LayerAndHead:
     layers, heads = config.num_hidden_layers, config.num_attention_heads
     if not layers and least:
         raise BertcliError("This model has no layers, so it has no attention heads.")
-    found = LAYER_AND_HEAD.fullmatch(text)
-    if found is None:
+    match = LAYER_AND_HEAD.fullmatch(text)
+    if match is None:
         raise BertcliError(f"'{text}' is no LAYER or LAYER.HEAD: give a layer, as in 1, or a head of it, as in 1.2.")
-    layer, head = int(found[1]), None if found[2] is None else int(found[2])
+    layer, head = int(match[1]), None if match[2] is None else int(match[2])
     if layer < 0:
         layer += layers + 1
     if layer == 0 == least and head is not None:

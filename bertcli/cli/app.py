@@ -245,7 +245,7 @@ class CheckedCommand(TyperCommand):
             raise typer.BadParameter(f"there is no option {word}. Did you mean -{word}?")
         if ours := our_name(word, options):
             raise typer.BadParameter(f"there is no option {word}. Did you mean {ours}?")
-        written = next((str(getattr(one, "help", "")) for one in self.params if "-o" in one.opts), "")
+        written = next((str(getattr(parameter, "help", "")) for parameter in self.params if "-o" in parameter.opts), "")
         instead = answer(word, options, written)
         if instead:
             raise wrong(word, f"{instead}.")

@@ -63,9 +63,9 @@ def folder_types() -> tuple[FolderType, ...]:
 
 def markers() -> frozenset[str]:
     """The files that mark a type of folder."""
-    return frozenset(one.marker for one in folder_types())
+    return frozenset(folder_type.marker for folder_type in folder_types())
 
 
 def type_of_folder(folder: Folder) -> FolderType | None:
     """The type of a folder; None for one with config.json or modules of its own."""
-    return next((one for one in folder_types() if folder.has(one.marker)), None)
+    return next((folder_type for folder_type in folder_types() if folder.has(folder_type.marker)), None)

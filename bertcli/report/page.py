@@ -261,7 +261,7 @@ def side_by_side(*content: Markup | list[Markup], even: bool = False) -> Markup:
 
     even: the first block is as wide as its content, and the second takes the rest.
     """
-    blocks = [element("div", *(one if isinstance(one, list) else [one])) for one in content]
+    blocks = [element("div", *(part if isinstance(part, list) else [part])) for part in content]
     return element("div", *blocks, class_="side even" if even else "side")
 
 

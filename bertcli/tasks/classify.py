@@ -137,7 +137,7 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
     labels = record["labels"]
     if "candidates" not in options:
         return labels
-    return {"sequence": record["text"], **{f"{key}s": [one[key] for one in labels] for key in ("label", "score")}}
+    return {"sequence": record["text"], **{f"{key}s": [label[key] for label in labels] for key in ("label", "score")}}
 
 
 SPEC = TaskSpec(

@@ -169,7 +169,7 @@ def rows(
     for plan in plans:
         groups[row_name(plan.name)].append(plan)
 
-    made = []
+    summary_rows = []
     for name, group in groups.items():
         plan = group[0]  # the others differ only in the number of their layer
         is_collapsed = EVERY in name
@@ -190,8 +190,8 @@ def rows(
             connected_to=tuple(dict.fromkeys(feeding)),
             tied_to=_tied_to(plan, counted, row_of_subtree),
         )
-        made.append(row)
-    return tuple(made)
+        summary_rows.append(row)
+    return tuple(summary_rows)
 
 
 def _entries_by_subtree(
@@ -303,11 +303,11 @@ class Flow(Tracer):
     @property
     def shapes(self) -> dict[str, Shape]:
         """Output shapes by module path: of several outputs the first with a batch axis, else the first."""
-        found = {}
+        shapes_of = {}
         for path, shapes in self._shapes.items():
             with_batch = [shape for shape in shapes if "B" in shape]
-            found[path] = (with_batch or shapes)[0]
-        return found
+            shapes_of[path] = (with_batch or shapes)[0]
+        return shapes_of
 
     @property
     def inputs(self) -> dict[str, Paths]:
@@ -423,12 +423,12 @@ def memory_lines(summary: Summary) -> list[str]:
     """The lines about the peak memory of a pass; empty if no size was given (--batch-size, --seq-len)."""
     if summary.memory is None:
         return []
-    found = summary.memory
-    texts = f"{found.at_once:,} text{'s' if found.at_once > 1 else ''} at a time"
+    memory = summary.memory
+    texts = f"{memory.at_once:,} text{'s' if memory.at_once > 1 else ''} at a time"
     return [
-        f"A pass of {found.batch} × {found.sequence} tokens in {found.dtype}: {_peak_text(found.ours)}",
-        f"In ordinary padded execution: {_peak_text(found.padded)}",
-        f"bertcli computes in float32, {texts}: {_peak_text(found.taken)}",
+        f"A pass of {memory.batch} × {memory.sequence} tokens in {memory.dtype}: {_peak_text(memory.ours)}",
+        f"In ordinary padded execution: {_peak_text(memory.padded)}",
+        f"bertcli computes in float32, {texts}: {_peak_text(memory.taken)}",
     ]
 
 

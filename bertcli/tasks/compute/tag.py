@@ -105,16 +105,16 @@ class _Tag(RecordTask):
         for item, windows in zip(items, of_items, strict=True):
             words = word_numbers(item.text.text, item.tokens)
             of_windows = [self._entities(item.text.text, window, words, softmax(next(logits))) for window in windows]
-            found = merged_pieces(of_windows) if by_piece else merged(of_windows)
+            of_text = merged_pieces(of_windows) if by_piece else merged(of_windows)
             record = {
                 "index": item.index,
                 "text": item.text.text,
                 "truncated": item.tokens.truncated,
-                "entities": list(map(_piece if by_piece else _group, found)),
+                "entities": list(map(_piece if by_piece else _group, of_text)),
             }
             if self.redaction is not None:
                 # Of two entities that overlap, in two windows, the record has one; no part of the other stays readable.
-                hidden = found if by_piece else [entity for of_window in of_windows for entity in of_window]
+                hidden = of_text if by_piece else [entity for of_window in of_windows for entity in of_window]
                 spans = word_spans(words, item.tokens.offsets)
                 prefixed = by_piece and has_prefixes(self.model.config.labels)
                 entities = [_found(entity, prefixed) for entity in hidden]
