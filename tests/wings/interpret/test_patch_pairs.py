@@ -174,6 +174,19 @@ def test_what_cannot_be_used_is_an_error_that_names_the_pair(made: Made, tmp_pat
         assert message in done.err
 
 
+def test_what_the_model_or_an_option_lacks_is_no_fault_of_a_line(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("a,b\nthe king,the queen\n")
+    model = made(head="classifier", num_labels=3, seed=401, tokenizer="both")
+    done = run("patch", "-m", model, "-i", file, "--label", "LABEL_9")
+    assert done.err.startswith("Error: There is no label 'LABEL_9'; this model's are ")
+    file.write_text("a,b,label\nthe king,the queen,LABEL_9\n")
+    done = run("patch", "-m", model, "-i", file)
+    assert done.err.splitlines()[-1].startswith(f"Error: {file}, line 2: There is no label 'LABEL_9'")
+    file.write_text("a,b,label\nthe king,the queen,LABEL_2\n")
+    assert "The log-odds of LABEL_2: on average" in run("patch", "-m", model, "-i", file).out
+
+
 def test_patch_command_reads_pairs_from_every_kind_of_table(made: Made, tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet

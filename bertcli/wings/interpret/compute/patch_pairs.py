@@ -10,14 +10,14 @@ interval is the bootstrap of evaluate: pairs are drawn with replacement.
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bertcli.analysis.layers import layer_name
-from bertcli.errors import BertcliError, number_of
+from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.report.figure import figure as figure_of
 from bertcli.report.figure import heat_map, sentence, stacked
@@ -246,15 +246,19 @@ def measure(
     kept: list[list[Patch]] = []
     left_out: Counter[str] = Counter()
     for number, pair in enumerate(counting(pairs)):
-        asked = _asked(options, pair)
-        if any(word is not None and not is_one_piece(model, word) for word in _own_words(options, pair)):
+        own = _own(options, pair)
+        if any(not is_one_piece(model, own[name]) for name in ("word", "foil") if name in own):
             left_out[NOT_ONE_PIECE] += 1
             continue
         try:
-            kept.append(patches(model, pair.a, replace(asked, b=pair.b), activations))
+            asked = PatchOptions(**{**vars(options), **own, "b": pair.b})
+            kept.append(patches(model, pair.a, asked, activations))
         except NoDifference as error:
             left_out[error.why] += 1
         except BertcliError as error:
+            # What is wrong with the model, or with an option, is not the file's fault.
+            if not own and not any(quoted(text) in str(error) for text in (pair.a, pair.b)):
+                raise
             raise BertcliError(f"{pair.location or f'Pair {number}'}: {error}") from None
     if not kept:
         reasons = "; ".join(f"{count:,} with {why}" for why, count in left_out.items())
@@ -276,17 +280,11 @@ def _names_result(options: PatchPairsOptions) -> bool:
     return (options.label, options.word, options.contrast) != (None, None, None)
 
 
-def _own_words(options: PatchPairsOptions, pair: TextPair) -> tuple[str | None, ...]:
-    """The words that the pair itself names, if they are used."""
-    return () if _names_result(options) else (pair.word, pair.foil)
-
-
-def _asked(options: PatchPairsOptions, pair: TextPair) -> PatchOptions:
-    """The options of one pair: what it is asked about itself, where the options ask about nothing."""
-    values = dict(vars(options))
-    if not _names_result(options):
-        values |= {"word": pair.word, "foil": pair.foil, "label": pair.label}
-    return PatchOptions(**values)
+def _own(options: PatchPairsOptions, pair: TextPair) -> dict[str, str]:
+    """What the pair itself is asked about, where the options ask about nothing."""
+    if _names_result(options):
+        return {}
+    return {name: value for name in ASKED if (value := getattr(pair, name)) is not None}
 
 
 def _mean(views: Sequence[Patch], options: PatchPairsOptions, left_out: Mapping[str, int]) -> PatchPairs:
