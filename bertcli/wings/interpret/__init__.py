@@ -80,7 +80,7 @@ WING = Extension(
             brief={
                 "--column": "The field of texts or words",
                 "--label-column": "The field of labels or tags",
-                "-o": "A table, a page, a figure, or a classifier: .safetensors",
+                "-o": "The table, a page, or a classifier: .safetensors",
                 "-i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
             },
         ),
