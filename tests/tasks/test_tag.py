@@ -74,7 +74,7 @@ def test_tag_results_do_not_depend_on_company(tagger: Model) -> None:
         ({"max_length": 100}, "more than the 48"),
         (
             {"max_length": 2},
-            "max_length (--max-length) 2 is too small: a window needs a token beside its special ones.",
+            "max_length 2 is too small: a window needs a token beside its special ones.",
         ),
     ],
 )
