@@ -78,7 +78,9 @@ class ProbeOptions(ReadOptions):
         if self.words and self.save is not None:
             raise BertcliError("A saved probe classifies texts, not words: leave out one of save and words.")
         if self.words and (self.pooling is not None or self.normalize):
-            raise BertcliError("A word is the mean of its pieces: leave out --pooling and --normalize, or --words.")
+            raise BertcliError(
+                "A word is the mean of its pieces: leave out pooling and normalize (--pooling), or words (--words)."
+            )
         if self.save is not None:
             check_name(self.save)
 
