@@ -99,7 +99,6 @@ class StorageOptions(CommandExtras):
             ragged=not self.sparse and options.pooling == "none",
             sparse=self.sparse,
             chunked=options.chunk is not None,
-            paired=job.texts.text_pair is not None or job.texts.pair_column is not None,
             own_ids=run.texts.with_ids,
             keep_going=options.keep_going,
             ending=job.output.ending,

@@ -83,8 +83,8 @@ def stored_width(width: int, dtype: str) -> int:
 class VectorForm:
     """The form of vectors in a file: width, one of TYPES, one or several a text (see above), format.
 
-    notes: NOTES on how they were made. paired, own_ids, keep_going: the columns of a Parquet table depend on whether
-    texts come in pairs, have ids, and may fail.
+    notes: NOTES on how they were made. own_ids, keep_going: the columns of a Parquet table depend on whether texts have
+    ids, and may fail.
     """
 
     width: int
@@ -92,7 +92,6 @@ class VectorForm:
     ragged: bool = False  # one a token
     sparse: bool = False
     chunked: bool = False
-    paired: bool = False
     own_ids: bool = False
     keep_going: bool = False
     ending: str = ".npy"
@@ -158,8 +157,6 @@ class VectorForm:
         if self.chunked:
             columns |= dict.fromkeys(ORIGIN, int)
         columns["text"] = str
-        if self.paired:
-            columns["text_pair"] = str
         if self.keep_going:
             columns["error"] = str
         return columns
@@ -220,8 +217,8 @@ class VectorForm:
         row: dict[str, Any] = dict(zip(ORIGIN, _origin(entry), strict=True))
         row["id"] = entry.text.id if self.own_ids else entry.index
         if isinstance(entry, Failure):
-            return row | {"text": None, "text_pair": None, "error": entry.error}
-        return row | {"text": entry.chunk_text, "text_pair": entry.text.pair, "error": None}
+            return row | {"text": None, "error": entry.error}
+        return row | {"text": entry.chunk_text, "error": None}
 
 
 def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:
