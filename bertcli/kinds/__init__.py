@@ -2,10 +2,13 @@
 
     read.py              from a Layout (folder/layout.py) to the object: asks the kinds below, one after the other
     kind.py              `Kind`: what every kind answers, and the answers of a model without settings
+    opened.py            what a kind reads of an opened model
     modules.py           what the list of sentence-transformers' modules says, whatever the kind
     entities.py          what finds entities of types that a request names
     pooling.py           a Pooling module
     vectors.py           hidden states to the vector of a text
+    pair_scores.py       the logits of pairs, where modules compute them
+    graph.py             what adds the steps after the network to a graph of another engine
     max_sim.py           how well the token vectors of a document match those of a query
     layers.py            Dense, LayerNorm, LogitScore, a cross-encoder's activation
     query_tables.py      a Router's table of query weights

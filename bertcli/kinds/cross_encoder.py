@@ -6,11 +6,14 @@ next token. One with a classification head needs no settings from here.
 
 from dataclasses import dataclass
 
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import SCORES
-from bertcli.kinds.kind import Kind, PairLayers
+from bertcli.kinds.kind import Kind
 from bertcli.kinds.layers import LogitScore, read_logit_score
 from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.kinds.opened import Opened
+from bertcli.kinds.pair_scores import PairScores
 from bertcli.network.after_pooling import Dense, LayerNorm
 
 
@@ -43,10 +46,27 @@ class CrossEncoder(Kind):
         return (*self.dense, *self.scores)
 
     @property
-    def pair_layers(self) -> PairLayers:
-        if self.next_token is not None:
-            return PairLayers(("lasttoken",), (), (self.next_token.true, self.next_token.false))
-        return PairLayers(self.pooling, self.scores)
+    def ranks(self) -> bool:
+        return True
+
+    @property
+    def head_of_pairs(self) -> str | None:
+        return None if self.next_token is None else "lm"
+
+    def pair_scores(self, model: Opened) -> PairScores:
+        """As of any kind. Logits of the next token come from its row in a table: their difference is that of the rows.
+
+        Errors: BertcliError for a token that the table does not have.
+        """
+        if self.next_token is None:
+            return PairScores(self.pooling, self.scores)
+        table, (true, false) = model.network.lm.decoder, self.next_token
+        if max(true, false or 0) >= len(table):
+            raise BertcliError(
+                f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted((true, false))}."
+            )
+        weight = table[[true]] if false is None else table[[true]] - table[[false]]
+        return PairScores(("lasttoken",), (Dense(weight, None, "identity"),))
 
 
 def read(layout: Layout, modules: Modules) -> CrossEncoder | None:

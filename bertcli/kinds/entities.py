@@ -7,27 +7,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.models.config import Config
-from bertcli.network.heads import Network
 from bertcli.tokens import Tokens
-from bertcli.tokens.tokenizer import Tokenizer
 from bertcli.tracing.dispatch import Array
-
-
-class Opened(Protocol):
-    """An opened model, as a kind reads it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def config(self) -> Config: ...
-
-    @property
-    def network(self) -> Network: ...
-
-    @property
-    def tokenizer(self) -> Tokenizer: ...
 
 
 class FinderOptions(NamedTuple):

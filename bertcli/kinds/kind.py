@@ -11,7 +11,9 @@ from bertcli.errors import check_choice
 from bertcli.folder.late_interaction import LateInteraction
 from bertcli.folder.late_interaction import Role as TokenRole
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
-from bertcli.kinds.entities import EntityFinder, FinderOptions, Opened
+from bertcli.kinds.entities import EntityFinder, FinderOptions
+from bertcli.kinds.opened import Opened
+from bertcli.kinds.pair_scores import PairScores
 from bertcli.kinds.pooling import DEFAULT_POOLING
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
 from bertcli.models.config import Config
@@ -34,17 +36,6 @@ class Steps(NamedTuple):
     normalize: bool
     reason: str
     role: TokenRole | None = None
-
-
-class PairLayers(NamedTuple):
-    """The steps from the token vectors of a pair to its logits: pool, and apply `layers` in turn.
-
-    next_token: instead of layers, the ids whose logits of the next token are compared (`true`, `false`).
-    """
-
-    pooling: tuple[str, ...]
-    layers: tuple[Dense | LayerNorm, ...]
-    next_token: tuple[int, int | None] | None = None
 
 
 class ScoredTokens(NamedTuple):
@@ -191,14 +182,18 @@ class Kind:
         yield from ()
 
     @property
-    def pair_layers(self) -> PairLayers | None:
-        """The steps to the score of a pair, if modules compute it; None if a classification head does, or nothing."""
-        return None
+    def ranks(self) -> bool:
+        """True if modules compute the scores of pairs: `pair_scores`."""
+        return False
 
     @property
-    def ranks(self) -> bool:
-        """True if modules compute the scores of pairs."""
-        return self.pair_layers is not None
+    def head_of_pairs(self) -> str | None:
+        """The prediction head that the scores of pairs need, if modules compute them."""
+        return None
+
+    def pair_scores(self, model: Opened) -> PairScores:
+        """The steps from a pair's hidden states to its logits, of a kind that ranks. Errors: BertcliError."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------- elsewhere in the house
 

@@ -18,7 +18,8 @@ import numpy as np
 from bertcli.engine.packing import Packed, pack
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
-from bertcli.kinds.entities import FinderOptions, LabelledSpan, Opened
+from bertcli.kinds.entities import FinderOptions, LabelledSpan
+from bertcli.kinds.opened import Opened
 from bertcli.kinds.spans.rows import SpanRows
 from bertcli.kinds.spans.settings import GlinerSettings
 from bertcli.tokens import Tokens

@@ -11,9 +11,10 @@ import numpy as np
 
 from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
-from bertcli.kinds.entities import EntityFinder, FinderOptions, Opened
+from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.kind import Kind, ScoredTokens
 from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.kinds.opened import Opened
 from bertcli.kinds.spans.folder_type import TYPE
 from bertcli.kinds.spans.rows import rows_of_pass
 from bertcli.kinds.spans.settings import GlinerSettings

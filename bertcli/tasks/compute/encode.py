@@ -11,7 +11,8 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Values, from_values
-from bertcli.kinds.vectors import pool, unit
+from bertcli.kinds.graph import VectorGraph
+from bertcli.kinds.vectors import SMALLEST_LENGTH, pool, unit
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.tasks.encode import EncodeOptions
@@ -101,6 +102,7 @@ class PreparedBlock(WindowResult):
 
 
 B = TypeVar("B", bound=PreparedBlock)
+X = TypeVar("X")  # a tensor of a graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -303,6 +305,15 @@ class Plan:
         vectors = vectors if self.cut_last else vectors[:, : self.width]
         vectors = unit(vectors) if self.normalize else vectors
         return vectors[:, : self.width]
+
+    def in_graph(self, graph: VectorGraph[X], hidden: X, pooler: X | None) -> X:
+        """Add pooling and the steps of `finish` to a graph; `pooler`: the pooler's output, if that is the pooling."""
+        x = pooler if pooler is not None else graph.pooled(hidden, self.pooling)
+        for layer in self.dense:
+            x = graph.applied(layer, x)
+        x = x if self.cut_last else graph.first(x, self.width)
+        x = graph.unit(x, SMALLEST_LENGTH) if self.normalize else x
+        return graph.first(x, self.width)
 
 
 def _refuse_projection(model: LoadedModel) -> None:

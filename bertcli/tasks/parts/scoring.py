@@ -1,15 +1,12 @@
 """Compute the logits of pairs for cross-encoders that score with sentence-transformers modules, not with a head."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.errors import BertcliError, quoted
-from bertcli.kinds.vectors import pool
+from bertcli.kinds.pair_scores import PairScores
 from bertcli.loaded_model import LoadedModel
-from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.tasks.running.batches import (
     Numbers,
     check_finite,
@@ -18,53 +15,26 @@ from bertcli.tasks.running.batches import (
     in_packed_batches,
     logits_of_each,
 )
-from bertcli.tracing.dispatch import Array
 
 
-class Scoring(NamedTuple):
-    """The pooling of a pair's token vectors, and the layers from the pooled vector to the logits."""
+def scoring(model: LoadedModel) -> PairScores | None:
+    """The scores of a cross-encoder made of modules; None for a model with a classification head.
 
-    pooling: tuple[str, ...]
-    layers: tuple[Dense | LayerNorm, ...]
-
-    @property
-    def outputs(self) -> int:
-        """The number of logits."""
-        return len(self.layers[-1].weight)
-
-    def logits(self, model: LoadedModel, packed: Packed) -> Numbers:
-        """Compute the logits [sentence, output]. Errors: BertcliError for NaN and infinity."""
-        logits = self.of(hidden_states(model, packed), packed)
-        check_finite(logits)
-        return logits.astype(np.float64)
-
-    def of(self, states: Array, packed: Packed) -> Array:
-        """The logits from the hidden states [token, hidden]."""
-        x = np.concatenate([pool(states, packed.offsets, mode) for mode in self.pooling], axis=1)
-        for layer in self.layers:
-            x = layer(x)
-        return x
-
-
-def scoring(model: LoadedModel) -> Scoring | None:
-    """Read the scoring of a cross-encoder made of modules; None for a model with a classification head.
-
-    Logits of the next token come from its row in a table: their difference is that of the rows, as one layer.
-    Errors: BertcliError for a token that the table does not have.
+    Errors: BertcliError for a head that the modules need, and a token that its table does not have.
     """
-    pair_layers = model.kind.pair_layers
-    if pair_layers is None:
+    kind = model.kind
+    if not kind.ranks:
         return None
-    if pair_layers.next_token is None:
-        return Scoring(pair_layers.pooling, pair_layers.layers)
-    check_head(model, "lm", "LogitScore")
-    table, (true, false) = model.network.lm.decoder, pair_layers.next_token
-    if max(true, false or 0) >= len(table):
-        raise BertcliError(
-            f"{model.name} has {len(table)} tokens, and LogitScore needs the ids {quoted(pair_layers.next_token)}."
-        )
-    weight = table[[true]] if false is None else table[[true]] - table[[false]]
-    return Scoring(pair_layers.pooling, (Dense(weight, None, "identity"),))
+    if kind.head_of_pairs is not None:
+        check_head(model, kind.head_of_pairs, "LogitScore")
+    return kind.pair_scores(model)
+
+
+def logits_by_modules(model: LoadedModel, scores: PairScores, packed: Packed) -> Numbers:
+    """Compute the logits [sentence, output]. Errors: BertcliError for NaN and infinity."""
+    logits = scores.of(hidden_states(model, packed), packed.offsets)
+    check_finite(logits)
+    return logits.astype(np.float64)
 
 
 def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
@@ -72,4 +42,4 @@ def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tok
     scored = scoring(model)
     if scored is None:
         return logits_of_each(model, "classifier", sentences, batch_tokens)
-    return in_packed_batches(sentences, batch_tokens, lambda packed: scored.logits(model, packed))
+    return in_packed_batches(sentences, batch_tokens, lambda packed: logits_by_modules(model, scored, packed))

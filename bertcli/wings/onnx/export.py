@@ -18,20 +18,21 @@ from bertcli.files.write.draft_folder import draft_folder
 from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
-from bertcli.kinds.vectors import SMALLEST_LENGTH, pool
+from bertcli.kinds.pair_scores import PairScores
+from bertcli.kinds.vectors import pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.ops import gather
 from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import Plan
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
-from bertcli.tasks.parts.scoring import Scoring, scoring
+from bertcli.tasks.parts.scoring import scoring
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import file as onnx_file
 from bertcli.wings.onnx import rules
 from bertcli.wings.onnx.export_options import ExportOptions, Precision
-from bertcli.wings.onnx.exporter import HIDDEN, Exporter, exporter_of
-from bertcli.wings.onnx.graph import IDS, MASK, SEGMENTS, OnnxValue, StoredType
+from bertcli.wings.onnx.exporter import HIDDEN, exporter_of
+from bertcli.wings.onnx.graph import IDS, MASK, SEGMENTS, StoredType
 from bertcli.wings.onnx.session import Session, installed, require
 
 logger = logging.getLogger("bertcli")
@@ -209,7 +210,7 @@ class GraphResults:
     model: LoadedModel
     head: str | None = None
     plan: Plan | None = None
-    scored: Scoring | None = None
+    scored: PairScores | None = None
 
     @classmethod
     def of(cls, model: LoadedModel, options: ExportOptions) -> "GraphResults":
@@ -248,7 +249,7 @@ class GraphResults:
             modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
             results["sentence_embedding"] = self.plan.finish(np.concatenate(modes, axis=1))
         if self.scored is not None:
-            results = {"logits": self.scored.of(results[HIDDEN], batch)}
+            results = {"logits": self.scored.of(results[HIDDEN], batch.offsets)}
         return results
 
     def export(self, opset: int, stored: StoredType = "float32") -> onnx_file.Export:
@@ -265,12 +266,9 @@ class GraphResults:
             results = {name: rules.column(results["logits"], i) for i, name in enumerate(ANSWER)}
         if self.plan is not None:
             pooler = results.pop("pooler_output", None)
-            results["sentence_embedding"] = _vector(exporter, self.plan, results[HIDDEN], pooler)
+            results["sentence_embedding"] = self.plan.in_graph(exporter, results[HIDDEN], pooler)
         if self.scored is not None:
-            x = rules.pooled(results[HIDDEN], self.scored.pooling)
-            for layer in self.scored.layers:
-                x = exporter.applied(layer, x)
-            results = {"logits": x}
+            results = {"logits": self.scored.in_graph(exporter, results[HIDDEN])}
         return onnx_file.Export(exporter.graph, results, self._metadata())
 
     def _watchable(self, batch: Packed) -> dict[str, Array]:
@@ -301,13 +299,3 @@ class GraphResults:
             steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
             metadata["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
         return metadata
-
-
-def _vector(exporter: Exporter, plan: Plan, hidden: OnnxValue, pooler: OnnxValue | None) -> OnnxValue:
-    """Add pooling, Dense layers, truncation of dimensions and normalization to the graph, as `Plan.finish` does."""
-    x = pooler if pooler is not None else rules.pooled(hidden, plan.pooling)
-    for layer in plan.dense:
-        x = exporter.applied(layer, x)
-    x = x if plan.cut_last else rules.first(x, plan.width)
-    x = rules.unit(x, SMALLEST_LENGTH) if plan.normalize else x
-    return rules.first(x, plan.width)

@@ -66,6 +66,18 @@ class Exporter(Tracer):
         with watching(self):
             return self._result(layer(stand_in))
 
+    def pooled(self, hidden: OnnxValue, modes: Sequence[str]) -> OnnxValue:
+        """Pool [sentence, token, hidden]; this and the next two are for a kind's steps (kinds/graph.py)."""
+        return rules.pooled(hidden, modes)
+
+    def unit(self, x: OnnxValue, smallest: float) -> OnnxValue:
+        """Normalize every row."""
+        return rules.unit(x, smallest)
+
+    def first(self, x: OnnxValue, width: int) -> OnnxValue:
+        """Keep the first numbers of every row."""
+        return rules.first(x, width)
+
     def source_of(self, name: str) -> list[Any]:
         """Return the tensor for an array of the batch."""
         positions = POSITIONS if self.graph.packed else rules.positions(self.graph).name
