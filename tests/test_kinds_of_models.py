@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from conftest import Made
 from helpers.bge_m3 import write_bge_m3
+from helpers.gliner import write_gliner
 
 import bertcli
 from bertcli.capabilities import uses
@@ -80,17 +81,19 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
                 assert not any(name.split(".")[0] in node.value for name in files), f"{at}: {node.value}"
 
 
-def test_a_kind_is_withdrawn_with_its_file_and_its_lines(tmp_path: Path) -> None:
-    """Without bge-m3's kind its folder is a dense encoder, and everything else is as before."""
+def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) -> None:
+    """Without its kind, bge-m3's folder is a dense encoder, and GLiNER's is no model; the rest is as before."""
     shutil.copytree(HOME, tmp_path / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "bertcli" / "kinds" / "several_outputs.py").unlink()
-    names = tmp_path / "bertcli" / "kinds" / "__init__.py"
+    kinds = tmp_path / "bertcli" / "kinds"
+    (kinds / "several_outputs.py").unlink()
+    shutil.rmtree(kinds / "spans")
+    names = kinds / "__init__.py"
     lines = names.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if "several_outputs" not in line]
-    assert len(lines) - len(kept) == 2, "one in KINDS, one in the map above it"
+    kept = [line for line in lines if not line.lstrip().lstrip('"').startswith(("several_outputs", "spans"))]
+    assert len(lines) - len(kept) == 4, "of each one in KINDS, one in the map above it"
     names.write_text("".join(kept), encoding="utf-8")
     (tmp_path / "sample_weights").symlink_to(HOME.parent / "sample_weights")
-    folder = write_bge_m3(tmp_path / "m3")
+    folder, gliner = write_bge_m3(tmp_path / "m3"), write_gliner(tmp_path / "gliner")
     script = f"""
 import bertcli
 import numpy as np
@@ -104,12 +107,18 @@ for name in ("bert-mini-sentence", "bert-mini-mlm"):
     assert other.encode(["hot tea"]).shape == (1, 256)
     assert len(other.encode_blocks(["hot tea"], pooling="none").__next__().vectors[0]) == 4
 print(len(bertcli.load("bert-mini-mlm").encode_sparse(["hot tea"])[0].indices) > 0)
+for name, options in (({str(gliner)!r}, {{}}), ("bert-mini-mlm", {{"labels": ["person"]}})):
+    try:
+        bertcli.load(name).tag(["Ann Lee"], **options)
+    except bertcli.BertcliError as error:
+        print("no config.json" in str(error), "needs a head that scores spans" in str(error))
 """
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert ran.stdout.splitlines() == ["sentence vectors", "True"], ran.stderr
+    assert ran.stdout.splitlines() == ["sentence vectors", "True", "True False", "False True"], ran.stderr
     whole = bertcli.load(folder)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
     assert whole.kind.gives_sparse
+    assert bertcli.load(gliner).kind.takes_labels
 
 
 def test_a_classifier_of_one_label_is_mainly_for_ranking(made: Made) -> None:
