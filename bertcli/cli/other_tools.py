@@ -3,7 +3,7 @@
 from collections.abc import Container
 
 _PROCESSES = "a long run uses several processes by itself; --threads N bounds them"
-_FOLDER = "a folder is searched by a quoted pattern: -i 'FOLDER/**/*.md'"
+_FOLDER = "give -i a folder, or a quoted pattern: -i 'FOLDER/**/*.md'"
 _QUERY = "the query is the first argument, without an option"
 _SIZES = "other sizes stand in a config.json: --config FILE"
 _PROCESSOR = "models run on the processor"

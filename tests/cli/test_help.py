@@ -197,7 +197,7 @@ def test_help_answers_an_option_of_other_tools() -> None:
         (("encode", "a", "--col", "body"), "there is no option --col. Did you mean --column?"),
         (("search", "a", "-k", "3"), "Did you mean --top-k?"),
         (("search", "a", "--context=2"), "Did you mean --lines?"),
-        (("search", "a", "-r", "notes"), "a folder is searched by a quoted pattern"),
+        (("search", "a", "-r", "notes"), "give -i a folder, or a quoted pattern"),
         (("search", "-q", "a"), "the query is the first argument"),
         (("classify", "a", "--labels", "b,c"), "Did you mean --candidates?"),
         (("fill-mask", "a", "--labels", "b,c"), "Did you mean --targets?"),

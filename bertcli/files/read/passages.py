@@ -50,18 +50,17 @@ class PassageOfFile(NamedTuple):
 
 
 def searched_files(patterns: Sequence[str]) -> list[str]:
-    """The files of these names and patterns, each once, in this order.
+    """The files of these names and patterns, each once, in this order; a folder stands for all files in it.
 
-    A pattern passes over files of other endings, with a note. Errors: BertcliError for a pattern without files, and a
-    file that is missing, or of another ending.
+    A pattern or a folder passes over files of other endings, with a note. Errors: BertcliError for a pattern without
+    files, and a file that is missing, or of another ending.
     """
     names: dict[str, None] = {}
     passed_over = 0
     for pattern in patterns:
-        named = matching_files(pattern)
         if os.path.isdir(pattern):
-            inner = os.path.join(pattern, "**", "*.md")
-            raise BertcliError(f"{pattern} is a folder: give a quoted pattern for the files in it, such as '{inner}'.")
+            pattern = os.path.join(glob.escape(pattern), "**", "*")
+        named = matching_files(pattern)
         usable = [name for name in named if _ending(name) in ENDINGS]
         if not usable or (len(usable) < len(named) and not glob.has_magic(pattern)):
             raise BertcliError(f"{named[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")

@@ -129,7 +129,7 @@ def test_search_files_rows_have_their_line_and_column(folder: Path) -> None:
 def test_search_files_pattern_passes_over_other_endings(folder: Path) -> None:
     result = bertcli("search", "button", "-i", "docs/**", "--format", "jsonl")
     assert {hit["file"] for hit in result.records} == {"docs/deep/manual.md"}
-    assert "1 file of another ending is left out" in result.err
+    assert "2 files of other endings are left out" in result.err
     assert "docs/picture.png: search reads .txt, .md" in bertcli("search", "a", "-i", "docs/picture.png").error
     assert "No file matches none/*.md." in bertcli("search", "a", "-i", "none/*.md").error
     assert "docs/picture.png: search reads" in bertcli("search", "a", "-i", "docs/pict*").error
@@ -203,10 +203,16 @@ def test_search_files_min_score_leaves_out_hits(folder: Path) -> None:
     assert [hit["score"] for hit in record["nearest"]] == pytest.approx([s for s in scores if s >= 0.3], abs=1e-6)
 
 
-def test_search_files_a_folder_is_named_with_a_pattern(folder: Path) -> None:
-    assert "docs is a folder: give a quoted pattern for the files in it, such as 'docs/**/*.md'" in (
-        bertcli("search", "dog", "-i", "docs").error
-    )
+def test_search_files_a_folder_stands_for_all_files_in_it(folder: Path) -> None:
+    (folder / "docs" / "[1]").mkdir()
+    (folder / "docs" / "[1]" / "picture.png").write_bytes(b"")
+    whole = bertcli("search", "dog", "-i", "docs", "--format", "json")
+    assert whole.out == bertcli("search", "dog", "-i", "docs/**/*.*", "--format", "json").out
+    assert json.loads(whole.out)
+    assert "2 files of other endings are left out" in whole.err
+    assert "docs/[1]/picture.png: search reads .txt" in bertcli("search", "dog", "-i", "docs/[1]").error
+    (folder / "empty").mkdir()
+    assert "No file matches empty/**/*." in bertcli("search", "dog", "-i", "empty").error
 
 
 def test_search_files_a_paragraph_names_its_headings(folder: Path) -> None:
