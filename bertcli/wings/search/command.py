@@ -82,8 +82,8 @@ class SearchedFiles:
         None, "FILE",
         "Search in this file: the lines of .txt, the paragraphs of .md with their headings, the rows of .csv, .tsv and "
         ".jsonl, or a .gz of these; repeat for more, or give a folder or a quoted pattern ('docs/**/*.md'). Or among "
-        "the vectors that encode wrote: .npy, .npz, .safetensors or .parquet; a second -i names the texts that they were "
-        "made of, to show them (.parquet may hold them).",
+        "the vectors that encode wrote: .npy, .npz, .safetensors or .parquet; a second -i names the texts that they "
+        "were made of, to show them (.parquet may hold them).",
         "-i", "--input",
     )  # fmt: skip
     index: str | None = option(
