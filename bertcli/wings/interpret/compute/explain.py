@@ -245,10 +245,10 @@ def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Itera
         assert vectors is not None
         prompt_length = len(task.queries.prompt)
         # A query is filled up with mask tokens, which count as the others do and are nowhere in the text.
-        filled = vectors.filled(query.tokens)
+        filled = vectors.tokens.filled(query.tokens)
         spans = query.tokens.offsets
         words = []
-        for position, product, piece in zip(vectors.scored(filled), *matching, strict=True):
+        for position, product, piece in zip(vectors.tokens.scored(filled), *matching, strict=True):
             start, end = spans[position] if position < len(spans) else (0, 0)
             start, end = max(0, start - prompt_length), max(0, end - prompt_length)
             words.append(Contribution(filled.pieces[position], start, end, product, match=piece))
