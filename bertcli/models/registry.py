@@ -23,7 +23,7 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
     "rtd": ("ForPreTraining",),
     "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
     "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
-    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",), "spans": (),
+    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
 }  # fmt: skip
 
 # Of these heads a checkpoint has one; their tensors may have equal names. If config.json's architectures name none of
@@ -172,7 +172,8 @@ def named_heads(config: Config, member: Family) -> tuple[str, ...]:
     """List the heads of config.json's architectures, with the pooler if they read it."""
     heads = []
     for head in member.head_names:
-        ending = ARCHITECTURES[head]
+        # A head that a kind adds to a family is in no class of transformers.
+        ending = ARCHITECTURES.get(head, ())
         if any(name.endswith(ending) for name in config.architectures):
             heads.append(head)
     # A class for pre-training has the ending of the mlm head, too, but one that finds replaced tokens predicts none.
