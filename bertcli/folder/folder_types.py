@@ -32,6 +32,10 @@ class FolderType:
     marker: str
     title: str
 
+    def is_of(self, folder: Folder) -> bool:
+        """True for a folder of this type."""
+        return folder.has(self.marker)
+
     def read(self, folder: Folder) -> Any:
         """Read the settings. Errors: BertcliError for a setting that bertcli does not run."""
         raise NotImplementedError
@@ -68,4 +72,4 @@ def markers() -> frozenset[str]:
 
 def type_of_folder(folder: Folder) -> FolderType | None:
     """The type of a folder; None for one with config.json or modules of its own."""
-    return next((folder_type for folder_type in folder_types() if folder.has(folder_type.marker)), None)
+    return next((folder_type for folder_type in folder_types() if folder_type.is_of(folder)), None)

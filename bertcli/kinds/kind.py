@@ -167,6 +167,11 @@ class Kind:
         """True if it finds entities of types that a request names, and of no others."""
         return False
 
+    @property
+    def head_of_labels(self) -> str | None:
+        """The prediction head that finds entities of types that a request names, for a kind that takes labels."""
+        return None
+
     def refusal_without_labels(self, name: str) -> str | None:
         """Say why a model of this name finds no entities unless types are named; None if it has labels of its own."""
         return None

@@ -38,6 +38,10 @@ class Spans(Kind):
     def takes_labels(self) -> bool:
         return True
 
+    @property
+    def head_of_labels(self) -> str:
+        return "spans"
+
     def refusal_without_labels(self, name: str) -> str:
         return (
             f"{name} is a GLiNER model, which finds entities of any type: name the types that you want, as in "

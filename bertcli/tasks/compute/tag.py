@@ -31,14 +31,15 @@ Spell = Callable[[Sequence[str]], str]  # what pieces spell together
 
 def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
     """The task that gives the records; BertcliError for a model without the head, and for windows that cannot be."""
+    if options.labels is not None:
+        from bertcli.tasks.parts.entities import check_takes_labels, plan_entities
+
+        check_takes_labels(model, options)
+        return plan_entities(model, options)
     refusal = model.readable_kind.refusal_without_labels(model.name)
-    if options.labels is None and refusal is not None:
+    if refusal is not None:
         raise BertcliError(refusal)
     check_needs(model, SPEC.needs(options))
-    if options.labels is not None:
-        from bertcli.tasks.parts.entities import plan_entities
-
-        return plan_entities(model, options)
     ignored = (options.ignore,) if isinstance(options.ignore, str) else tuple(options.ignore)
     redaction = None
     if options.redact:

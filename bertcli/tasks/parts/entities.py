@@ -27,6 +27,12 @@ logger = logging.getLogger("bertcli")
 MOST_TOKENS = 4096
 
 
+def check_takes_labels(model: LoadedModel, options: TagOptions, task: str = "tag --labels") -> None:
+    """Raise BertcliError for a model without the head that finds entities of named types."""
+    needs = SPEC.needs(options)
+    check_needs(model, needs._replace(task=task, head=model.readable_kind.head_of_labels or needs.head))
+
+
 def plan_entities(model: LoadedModel, options: TagOptions) -> "EntitiesTask":
     """Make the task. Errors: BertcliError for a model without a finder, and labels and windows that cannot be."""
     redaction = None
@@ -42,7 +48,7 @@ def first_window(model: LoadedModel, text: str, labels: Iterable[str]) -> tuple[
     Errors: BertcliError for a model that takes no labels, no labels, and a text without words.
     """
     options = TagOptions(labels=labels)
-    check_needs(model, SPEC.needs(options)._replace(task="trace --labels"))
+    check_takes_labels(model, options, "trace --labels")
     task = plan_entities(model, options)
     (item,) = task.window([Text(text)], 0).items
     windows = task.windows(item)
