@@ -53,6 +53,19 @@ def test_sparse_vectors_keep_as_many_weights_as_the_checkpoint_says(tmp_path: Pa
     np.testing.assert_array_equal(cut.values, whole.values[heaviest])
 
 
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_sparse_vectors_are_compared_as_the_folder_says(similarity: str, tmp_path: Path) -> None:
+    folder = sparse(tmp_path, "max")
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": similarity}))
+    model, documents = load(folder), ["hot tea", "a dog by the river", "the cat drank hot tea by the river"]
+    query, *of_documents = dense(model.encode_sparse(["hot tea", *documents]), model.config.vocab_size).astype(float)
+    scores = {record["text"]: record["score"] for record in model.rank("hot tea", documents)}
+    for text, vector in zip(documents, of_documents, strict=True):
+        lengths = np.linalg.norm(query) * np.linalg.norm(vector) if similarity == "cosine" else 1
+        assert scores[text] == pytest.approx(query @ vector / lengths, rel=1e-6)
+    assert (max(scores.values()) == pytest.approx(1)) == (similarity == "cosine")
+
+
 def test_sparse_vectors_of_ranked_texts_have_their_prompts(tmp_path: Path) -> None:
     """Of several prompts for documents that of the name "document"."""
     folder = sparse(tmp_path, "max")
