@@ -72,10 +72,10 @@ def matrix_rate(rows: int = 3072, inner: int = 768, columns: int = 1024) -> floa
     """
     left, right = np.ones((rows, inner), dtype=np.float32), np.ones((inner, columns), dtype=np.float32)
     into = np.empty((rows, columns), dtype=np.float32)
-    return 2 * rows * inner * columns / _best_of(lambda: np.matmul(left, right, out=into), 8)
+    return 2 * rows * inner * columns / _best_of(lambda: np.matmul(left, right, out=into), 5)
 
 
-def memory_rate(megabytes: int = 192) -> float:
+def memory_rate(megabytes: int = 128) -> float:
     """Measure memory: bytes a second that all threads together read from an array larger than the caches."""
     numbers = np.ones(megabytes << 18, dtype=np.float32)
     parts = np.array_split(numbers, threads.thread_count())

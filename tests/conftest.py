@@ -14,6 +14,7 @@ from helpers.checkpoints import make
 from hypothesis import HealthCheck, settings
 
 import bertcli
+from bertcli.analysis.trace import passes
 from bertcli.engine import blas
 from bertcli.engine.threads import cores
 from bertcli.model import Model
@@ -61,6 +62,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The same at the end of a quiet run, which has no header."""
     if terminalreporter.verbosity < 0:
         terminalreporter.write_line(pytest_report_header())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting() -> Iterator[None]:
+    """No test cuts the power, and no test needs the shortest time of many passes.
+
+    That a file is synced before it is renamed is counted (helpers/crashes.py), not waited for.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        patch.setattr(passes, "MOST_PASSES", 2)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -151,10 +151,6 @@ FIRST_RUNS = {
         ["encode", "-i", "texts.csv", "-o", "v.npy", "--dtype", "float16"],
         ["search", "tea", "-i", "v.npy", "--format", "json"],
     ],
-    "encode --resume": [
-        ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
-        ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
-    ],
     "workers": [["encode", "-i", "texts.many.txt", "-o", "v.npy", "--threads", "16"]],
     "run": [
         ["fill-mask", "She poured a cup of hot [MASK].", "--format", "json"],
