@@ -26,18 +26,9 @@ CLAUSES = ("; ", " (", ", ", ": ")
 MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# What a command is most used with; a wing declares it for its commands and tasks. A short page shows these, in this
-# order, of those that the command has.
+# What a command is most used with; a task's spec says it for its command, and a wing for its own. A short page shows
+# these, in this order, of those that the command has.
 USED: dict[str, tuple[str, ...]] = {
-    "encode": ("-i", "-o", "-m", "--column", "--pooling", "--normalize", "--prompt-name", "--chunk", "--dtype",
-               "--resume", "--format"),
-    "classify": ("-i", "-o", "-m", "--classifier", "--column", "--text-pair", "--top-k", "--candidates",
-                 "--head", "--format"),
-    "fill-mask": ("-i", "-o", "-m", "--column", "--top-k", "--targets", "--joint", "--format"),
-    "score": ("-i", "-o", "-m", "--column", "--target", "--within-word", "--format"),
-    "tag": ("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
-    "answer": ("-i", "-o", "-m", "--context", "--context-column", "--top-k", "--no-answer", "--format"),
-    "rank": ("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
     "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
     "neighbors": ("-i", "-m", "--top-k", "-o", "--format"),
     "info": ("-m", "--format"),

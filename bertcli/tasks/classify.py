@@ -149,4 +149,16 @@ SPEC = TaskSpec(
     table=lambda options: Table(COLUMNS, "labels"),
     examples=examples,
     position=2,
+    most_used=(
+        "-i",
+        "-o",
+        "-m",
+        "--classifier",
+        "--column",
+        "--text-pair",
+        "--top-k",
+        "--candidates",
+        "--head",
+        "--format",
+    ),
 )

@@ -163,5 +163,18 @@ SPEC = TaskSpec(
     ),
     examples=examples,
     position=1,
+    most_used=(
+        "-i",
+        "-o",
+        "-m",
+        "--column",
+        "--pooling",
+        "--normalize",
+        "--prompt-name",
+        "--chunk",
+        "--dtype",
+        "--resume",
+        "--format",
+    ),
     vectors=True,
 )

@@ -68,4 +68,5 @@ SPEC = TaskSpec(
     table=lambda options: Table(COLUMNS, ""),
     examples=examples,
     position=7,
+    most_used=("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
 )

@@ -95,4 +95,5 @@ SPEC = TaskSpec(
     table=table,
     examples=examples,
     position=4,
+    most_used=("-i", "-o", "-m", "--column", "--target", "--within-word", "--format"),
 )

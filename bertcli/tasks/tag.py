@@ -198,4 +198,5 @@ SPEC = TaskSpec(
     table=table,
     examples=examples,
     position=5,
+    most_used=("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
 )

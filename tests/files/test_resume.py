@@ -100,8 +100,8 @@ def test_resume_after_a_crash_between_any_two_writes(
     with crashing(None) as disk:
         first = bertcli(*changed(arguments, "-o", whole))
     expected = whole.read_bytes()
-    step = 1 if form == "npy" and not power_cut else 7
-    for last in [*range(len(form), disk.calls - 8, step), *range(disk.calls - 8, disk.calls)]:
+    step = 1 if form == "npy" and not power_cut else 11
+    for last in [*range(len(form), disk.calls - 5, step), *range(disk.calls - 5, disk.calls)]:
         target.write_bytes(b"old")
         with crashing(last, power_cut):
             bertcli(*arguments)
