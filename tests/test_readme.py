@@ -78,6 +78,10 @@ CODE = [
 ]
 
 
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 180
+
+
 @pytest.mark.parametrize("code", CODE)
 def test_python_in_a_page_runs(code: str) -> None:
     exec(compile(code, "page", "exec"), {})
