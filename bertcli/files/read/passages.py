@@ -49,23 +49,25 @@ class PassageOfFile(NamedTuple):
         return f"{self.context}\n{self.text}" if self.context else self.text
 
 
-def searched_files(patterns: Sequence[str]) -> list[str]:
+def searched_files(patterns: Sequence[str], column: str | None = None) -> list[str]:
     """The files of these names and patterns, each once, in this order; a folder stands for all files in it.
 
-    A pattern or a folder passes over files of other endings, with a note. Errors: BertcliError for a pattern without
-    files, and a file that is missing, or of another ending.
+    A pattern or a folder passes over files of other endings, with a note, and a folder over files of rows without the
+    field `column` (default: text), with the reason. Errors: BertcliError for a pattern without files, a folder none of
+    whose files has texts, and a file that is missing, or of another ending.
     """
     names: dict[str, None] = {}
     passed_over = 0
     for pattern in patterns:
-        if os.path.isdir(pattern):
+        is_folder = os.path.isdir(pattern)
+        if is_folder:
             pattern = os.path.join(glob.escape(pattern), "**", "*")
         named = matching_files(pattern)
         usable = [name for name in named if _ending(name) in ENDINGS]
         if not usable or (len(usable) < len(named) and not glob.has_magic(pattern)):
             raise BertcliError(f"{named[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")
         passed_over += len(named) - len(usable)
-        names |= dict.fromkeys(usable)
+        names |= dict.fromkeys(with_texts(usable, column) if is_folder else usable)
     if passed_over:
         files = "file of another ending is" if passed_over == 1 else "files of other endings are"
         logger.info("%d %s left out; search reads %s.", passed_over, files, ", ".join(ENDINGS))
@@ -73,6 +75,29 @@ def searched_files(patterns: Sequence[str]) -> list[str]:
         if name != STANDARD_INPUT:
             check_readable(name)
     return [*names]
+
+
+def with_texts(files: Sequence[str], column: str | None = None) -> list[str]:
+    """The files of a folder without those of rows that lack the field, which are named with the reason.
+
+    Errors: BertcliError, the first reason, if none is left.
+    """
+    reasons = {file: _reason_without_text(file, column) for file in files if has_fields(file)}
+    left = [file for file in files if not reasons.get(file)]
+    if files and not left:
+        raise BertcliError(reasons[files[0]])
+    for reason in filter(None, reasons.values()):
+        logger.info("A file of the folder is left out: %s", reason)
+    return left
+
+
+def _reason_without_text(file: str, column: str | None) -> str:
+    """Why the first row of a file gives no text; "" if it gives one."""
+    try:
+        next(_rows(file, ROWS[_ending(file)], column), None)
+    except BertcliError as error:
+        return str(error)
+    return ""
 
 
 def has_fields(file: str) -> bool:

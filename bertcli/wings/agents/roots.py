@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.read.passages import ENDINGS
+from bertcli.files.read.passages import ENDINGS, with_texts
 
 MOST_FILES = 10_000
 MOST_BYTES = 64_000_000  # of all files of a search together
@@ -26,21 +26,27 @@ class Roots:
     def files(self, patterns: Sequence[str]) -> list[str]:
         """List the files that names or patterns, such as "docs/**/*.md", name below a folder, without links.
 
-        A folder stands for all files in it that search can read. Errors: BertcliError for a file outside of the
-        folders, a pattern without files, and for too many files, or too large ones.
+        A folder stands for all files in it that search can read; of several files, those whose rows have no text are
+        left out. Errors: BertcliError for a file outside of the folders, a pattern without files, files without texts,
+        and for too many files, or too large ones.
         """
         names: dict[str, None] = {}
+        of_several: dict[str, None] = {}
         for pattern in patterns:
             matched = [path for folder in self.folders for path in self._matching(folder, pattern)]
             if not matched:
                 raise BertcliError(f"No file below {self} is named {quoted(pattern)}.")
             names |= dict.fromkeys(map(str, matched))
+            if len(matched) > 1:
+                of_several |= dict.fromkeys(map(str, matched))
             if len(names) > MOST_FILES:
                 raise BertcliError(f"{quoted(pattern)} names more than {MOST_FILES:,} files: name fewer.")
         size = sum(Path(name).stat().st_size for name in names)
         if size > MOST_BYTES:
             raise BertcliError(f"These files have {size:,} bytes, more than {MOST_BYTES:,}: name fewer.")
-        return [*names]
+        # Only now, since it reads a row of each.
+        left_out = of_several.keys() - with_texts([*of_several])
+        return [name for name in names if name not in left_out]
 
     def shown(self, file: str) -> str:
         """Name a file as a client does: from its folder on."""

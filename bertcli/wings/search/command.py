@@ -291,7 +291,7 @@ def _search_files(
 ) -> None:
     from bertcli.files.read.passages import has_fields, searched_files
 
-    names = searched_files(files.input or [])
+    names = searched_files(files.input or [], where.column)
     if where.column is not None and not any(has_fields(name) for name in names):
         raise wrong("--column", "lines and paragraphs have no fields: this is for .csv, .tsv and .jsonl files.")
     if files.context and STANDARD_INPUT in names:

@@ -107,7 +107,7 @@ def search_files(
     check_names("search_files()", options, known)
     check_count("top_k", top_k)
     patterns = [files] if isinstance(files, str | Path) else files
-    names = searched_files([str(pattern) for pattern in patterns])
+    names = searched_files([str(pattern) for pattern in patterns], column)
     opened = _opened(model, MASKED_SAMPLE if sparse else SENTENCE_SAMPLE, options.get("prompt_name"))
     reranker = None if rerank is None else _opened(rerank, "")
     kept = None if index is None else str(index)

@@ -215,6 +215,19 @@ def test_search_files_a_folder_stands_for_all_files_in_it(folder: Path) -> None:
     assert "No file matches empty/**/*." in bertcli("search", "dog", "-i", "empty").error
 
 
+def test_search_files_a_folder_passes_over_rows_without_texts(folder: Path) -> None:
+    shutil.copy("menu.csv", "docs/menu.csv")
+    found = bertcli("search", "dog", "-i", "docs", "--format", "jsonl")
+    assert {record["file"] for record in found.records} == {"docs/deep/manual.md"}
+    assert "left out: docs/menu.csv, line 1: there is no field 'text'" in found.err
+    dishes = hits("hot tea", "-i", "docs", "--column", "dish")
+    assert dishes[0]["file"] == "docs/menu.csv"
+    assert bertcli("search", "dog", "-i", "docs/menu.csv").status == 1  # it was named
+    Path("rows").mkdir()
+    shutil.copy("menu.csv", "rows/menu.csv")
+    assert "rows/menu.csv, line 1: there is no field 'text'" in bertcli("search", "dog", "-i", "rows").error
+
+
 def test_search_files_a_paragraph_names_its_headings(folder: Path) -> None:
     found = {hit["line"]: hit for hit in hits("the red button", "-i", "docs/deep/manual.md")}
     assert found[10]["headings"] == "Kettle > Reset > Factory settings"
