@@ -65,6 +65,8 @@ def searched_files(patterns: Sequence[str], column: str | None = None) -> list[s
         named = matching_files(pattern)
         usable = [name for name in named if _ending(name) in ENDINGS]
         if not usable or (len(usable) < len(named) and not glob.has_magic(pattern)):
+            if named[0] == pattern:
+                check_readable(pattern)  # a name that is missing has no ending to speak of
             raise BertcliError(f"{named[0]}: search reads {', '.join(ENDINGS[:-1])} and {ENDINGS[-1]} (perhaps .gz).")
         passed_over += len(named) - len(usable)
         names |= dict.fromkeys(with_texts(usable, column) if is_folder else usable)

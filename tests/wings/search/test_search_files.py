@@ -213,6 +213,7 @@ def test_search_files_a_folder_stands_for_all_files_in_it(folder: Path) -> None:
     assert "docs/[1]/picture.png: search reads .txt" in bertcli("search", "dog", "-i", "docs/[1]").error
     (folder / "empty").mkdir()
     assert "No file matches empty/**/*." in bertcli("search", "dog", "-i", "empty").error
+    assert bertcli("search", "dog", "-i", "missing").error == "Error: Cannot read missing: No such file or directory."
 
 
 def test_search_files_a_folder_passes_over_rows_without_texts(folder: Path) -> None:
