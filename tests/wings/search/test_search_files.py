@@ -223,6 +223,7 @@ def test_search_files_a_folder_passes_over_rows_without_texts(folder: Path) -> N
     assert "left out: docs/menu.csv, line 1: there is no field 'text'" in found.err
     dishes = hits("hot tea", "-i", "docs", "--column", "dish")
     assert dishes[0]["file"] == "docs/menu.csv"
+    assert library.search_files("hot tea", "docs", column="dish")[0]["file"] == "docs/menu.csv"
     assert bertcli("search", "dog", "-i", "docs/menu.csv").status == 1  # it was named
     Path("rows").mkdir()
     shutil.copy("menu.csv", "rows/menu.csv")
