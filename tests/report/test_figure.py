@@ -6,9 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from bertcli.report.figure import (
+    HALF,
     LABELS,
+    MARGIN,
     WIDTH,
     WORDS,
+    FigurePart,
+    beside,
     figure,
     folded,
     ground,
@@ -163,3 +167,10 @@ def test_heat_map_keeps_long_names_whole() -> None:
     )
     root = ElementTree.fromstring(figure("t", [heat_map(found)], lead=""))
     assert f"{'x' * 90}, 0.5" in [title.text for title in root.iter(f"{SVG}title")]
+
+
+def test_two_parts_beside_one_another_fill_the_column() -> None:
+    *_, moved = beside(FigurePart(1, []), FigurePart(1, [])).shapes
+    found = re.search(r"translate\(([\d.]+) 0\)", str(moved))
+    assert found
+    assert float(found[1]) + HALF == pytest.approx(WIDTH - 2 * MARGIN, abs=0.1)
