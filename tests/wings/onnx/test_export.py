@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 from conftest import Made
-from helpers.checkpoints import Dense, Sentence
+from helpers.checkpoints import Dense, Sentence, make
 from helpers.family_checkpoints import make_family
 from helpers.static_models import write_static
 from numpy.typing import NDArray
@@ -248,8 +248,8 @@ def test_export_of_a_folder_has_what_others_open(made: Made, tmp_path: Path) -> 
         assert (target / name).read_bytes() == (source / name).read_bytes()
 
 
-def test_export_of_a_folder_with_a_vocabulary_has_the_files_that_browsers_read(made: Made, tmp_path: Path) -> None:
-    source = made(head="pretraining")
+def test_export_of_a_folder_with_a_vocabulary_has_the_files_that_browsers_read(tmp_path: Path) -> None:
+    source = make(tmp_path / "model", head="pretraining")
     assert not (source / "tokenizer.json").exists()
     export_folder(bertcli.load(source), tmp_path / "out", ExportOptions())
     settings = json.loads((tmp_path / "out" / "tokenizer_config.json").read_bytes())
