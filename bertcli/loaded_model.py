@@ -215,12 +215,12 @@ class LoadedModel:
         from bertcli.folder.layout import Layout
         from bertcli.weights.loading import open_checkpoint  # late: a variant has no files
 
-        layout = Layout.of(folder)
+        layout = Layout(folder)
         checkpoint = open_checkpoint(layout, heads)
         original = Original(checkpoint.config, checkpoint.heads, checkpoint.network, name)
         opened = cls(
             *original,
-            layout=layout.resolved(),
+            layout=Layout(folder.resolved()),
             uses=checkpoint.uses,
             notes=tuple(checkpoint.notes),
             engine=engine,

@@ -159,7 +159,7 @@ def _without_network(folder: Folder) -> dict[str, Any]:
     """The part of the record for a model that cannot be opened: sizes from config.json and from the weight files."""
     record: dict[str, Any] = {}
     try:
-        transformer = Layout.of(folder).transformer
+        transformer = Layout(folder).transformer
         config = transformer.optional("config.json")
         record |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
         record["modules"] = _modules(folder)
@@ -196,7 +196,7 @@ def _described(folder: Folder) -> dict[str, Any]:
     """A model's family, classes and bytes on disk, from its small files: the weights are not opened."""
     record: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
-        layout = Layout.of(folder)
+        layout = Layout(folder)
         if layout.folder_type is not None:
             what = layout.folder_type.description(layout.type_settings)
             return {**record, "runs": True, "family": layout.folder_type.title, "what": what}

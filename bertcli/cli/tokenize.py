@@ -52,7 +52,7 @@ def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, option
     from bertcli.tasks.compute.tokenize import tokenize
     from bertcli.tokens import Tokenizer
 
-    layout = Layout.of(folder)
+    layout = Layout(folder)
     file = layout.transformer.file("config.json")
     has_config = file.exists() and not layout.is_static
     config = parse_config(layout.transformer.object(file.name), file) if has_config else None

@@ -69,7 +69,7 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     A model needs its configuration and a tokenizer; with `weights` also all shards and the modules' files.
     """
     try:
-        layout = Layout.of(folder)
+        layout = Layout(folder)
         network, is_static, modules = layout.transformer, layout.is_static, layout.missing_files()
         if layout.router is not None:
             from bertcli.folder.router import missing_tables  # few models are Routers

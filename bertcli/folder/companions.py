@@ -62,7 +62,7 @@ def find_companions(
         return _find_adapter(folder, model, adapter, find)
     folder_type = type_of_folder(folder)
     if folder_type is not None:
-        return _find_backbone(Layout.of(folder), folder_type, model, find)
+        return _find_backbone(Layout(folder), folder_type, model, find)
     if has_adapter(folder):
         return _find_base(folder, model, find)
     if tasks and weights:

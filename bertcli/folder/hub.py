@@ -97,7 +97,7 @@ def _hub_folder(
     snapshots = [Folder(path) for path in paths if path is not None]
     whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
     forbidden = "offline mode (--offline)" if offline else _offline_variable()
-    if whole is not None and (forbidden or Layout.of(whole).is_known):
+    if whole is not None and (forbidden or Layout(whole).is_known):
         return whole
     if forbidden:
         state = f"is in the cache without {missing(snapshots[0], weights)[0]}" if snapshots else "is not in the cache"

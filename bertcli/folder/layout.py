@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bertcli.folder.adapter import (
-    CONFIG_FILE,
-    TASKS_FOLDER,
-    AdapterSettings,
-    read_adapter,
-    task_adapters,
-    task_of_prompt,
-)
+from bertcli.folder.adapter import CONFIG_FILE, TASKS_FOLDER, task_adapters, task_of_prompt
 from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, Folder, JsonSettings, weights_file
 from bertcli.folder.folder_types import FolderType, type_of_folder
 from bertcli.folder.late_interaction import LateInteraction, is_pylate, read_late, read_stanford
@@ -38,40 +31,33 @@ from bertcli.folder.prompts import MODEL_FILE, Prompts, read_prompts
 from bertcli.folder.transformer import Transformer, read_limits
 
 STANFORD = "HF_ColBERT"  # the class of Stanford's late-interaction models in config.json
-# Files of layers beside a network, of a token's weight and of a token's vector: kinds/several_outputs.py reads them.
 PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """A model's folder, understood. Made by `Layout.of`.
+    """A model's folder, understood. Whatever is asked of it is read at the first time, and no sooner.
 
-    folder     the model's folder, with its adapter's and its base's
-    is_known   false for a snapshot in the Hub's cache that may lack its modules.json
-
-    Everything else is read when it is first asked for: files for encoding may be damaged, or ask for what bertcli does
-    not do; `params` counts such a model all the same.
+    Files for encoding may be damaged, or ask for what bertcli does not do; `params` counts such a model all the same.
     """
 
     folder: Folder
-    is_known: bool
 
-    @classmethod
-    def of(cls, folder: Folder) -> "Layout":
-        """Read a folder. Errors: BertcliError for a damaged modules.json, a Router without a route for documents."""
-        layout = cls(folder, _is_known(folder))
-        # Any other first module is refused by `modules` when an encoding needs them; `params` does not.
-        _ = layout._network, layout.base
-        return layout
+    @cached_property
+    def is_known(self) -> bool:
+        """False for a snapshot in the Hub's cache that may lack its modules.json, which transformers does not fetch.
 
-    def resolved(self) -> "Layout":
-        """Return a copy with absolute paths, which keeps what its folder has read."""
-        return Layout(self.folder.resolved(), self.is_known)
+        The Hub client marks files that do not exist on the Hub in `.no_exist`: with that mark the answer is True.
+        """
+        path = self.folder.path
+        if path.parent.name != "snapshots" or self.folder.has(MODULES_FILE):
+            return True
+        return (path.parents[1] / ".no_exist" / path.name / MODULES_FILE).is_file()
 
     @cached_property
     def base(self) -> "Layout | None":
         """The layout of the base, for a folder that holds an adapter; else None."""
-        return None if self.folder.base is None else Layout.of(self.folder.base)
+        return None if self.folder.base is None else Layout(self.folder.base)
 
     @cached_property
     def task_adapters(self) -> tuple[str, ...]:
@@ -86,7 +72,7 @@ class Layout:
     @cached_property
     def _entries(self) -> list[Any]:
         """The list in modules.json, unchecked."""
-        return read_entries(self.folder, self.router, self.task_adapters)
+        return read_entries(self.folder, self.task_adapters)
 
     @cached_property
     def module_types(self) -> tuple[str, ...]:
@@ -101,11 +87,6 @@ class Layout:
         return module_of(self._entries[0], self.folder.file(MODULES_FILE))
 
     @property
-    def transformer_path(self) -> str:
-        """The folder of the network within `folder`; empty if it lies beside modules.json."""
-        return "" if self._network is None else self._network.path
-
-    @property
     def is_static(self) -> bool:
         """True if the network is only a table of vectors (StaticEmbedding, model2vec)."""
         return self._network is not None and self._network.type == "StaticEmbedding"
@@ -113,7 +94,7 @@ class Layout:
     @cached_property
     def transformer(self) -> Folder:
         """The folder of the network and its config.json; for an adapter, see `base`."""
-        return self.folder.within(self.transformer_path)
+        return self.folder if self._network is None else self.folder.within(self._network.path)
 
     @cached_property
     def tokenizer(self) -> Folder:
@@ -181,14 +162,6 @@ class Layout:
         """
         return None if self.folder_type is None else self.folder_type.read(self.folder)
 
-    @cached_property
-    def adapter(self) -> AdapterSettings | None:
-        """The settings of the adapter that is applied to the network; None without one.
-
-        Errors: BertcliError for a setting that changes results and is not applied.
-        """
-        return None if self.folder.adapter is None else read_adapter(self.folder.adapter)
-
     def missing_files(self) -> list[str]:
         """List the files of modules and task adapters that the folder lacks, as paths within it."""
         names = []
@@ -208,17 +181,6 @@ def _with_tokenizer(folder: Folder, transformer: Folder) -> Folder:
         if place is not None and has_tokenizer(place.names):
             return place
     return transformer
-
-
-def _is_known(folder: Folder) -> bool:
-    """False for a snapshot in the Hub's cache that may lack its modules.json, which transformers does not fetch.
-
-    The Hub client marks files that do not exist on the Hub in `.no_exist`: with that mark the answer is True.
-    """
-    path = folder.path
-    if path.parent.name != "snapshots" or folder.has(MODULES_FILE):
-        return True
-    return (path.parents[1] / ".no_exist" / path.name / MODULES_FILE).is_file()
 
 
 def _checked(folder: Folder, entries: list[Any], settings: JsonSettings) -> tuple[ModuleEntry, ...]:

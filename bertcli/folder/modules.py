@@ -40,7 +40,7 @@ def read_router(folder: Folder) -> JsonSettings | None:
     return folder.object(ROUTER_FILE) if is_router else None
 
 
-def read_entries(folder: Folder, router: JsonSettings | None, tasks: Sequence[str]) -> list[Any]:
+def read_entries(folder: Folder, tasks: Sequence[str]) -> list[Any]:
     """Read the list in modules.json, whose entries `module_of` checks; empty without that file.
 
     For a Router these are the modules of its route for documents. For model2vec they are made from its config.json. For
@@ -59,6 +59,7 @@ def read_entries(folder: Folder, router: JsonSettings | None, tasks: Sequence[st
             f"{folder.file(MODULES_FILE)} is not a list of modules but {quoted(entries)}: correct it, or use another "
             "model."
         )
+    router = read_router(folder)
     return entries if router is None else _of_documents(router, entries)
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.adapter import AdapterSettings
+from bertcli.folder.adapter import AdapterSettings, read_adapter
 from bertcli.folder.files import ADAPTER_FILES, Folder, JsonSettings
 from bertcli.folder.layout import Layout
 from bertcli.models.registry import Family
@@ -143,9 +143,10 @@ class Adapter:
 
 def open_adapter(layout: Layout) -> Adapter | None:
     """Open the adapter that a layout has; None without one. Errors: BertcliError naming file and tensor or setting."""
-    folder, settings = layout.folder.adapter, layout.adapter
-    if folder is None or settings is None:
+    folder = layout.folder.adapter
+    if folder is None:
         return None
+    settings = read_adapter(folder)
     weights = next((folder.reading(name) for name in ADAPTER_FILES if folder.has(name)), None)
     if weights is None:
         raise BertcliError(

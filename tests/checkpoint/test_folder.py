@@ -134,16 +134,17 @@ def test_a_folder_is_understood_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Network, tokenizer, sentence settings and tasks take the layout that opening made."""
     folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",), dense=(Dense(7),)))
     made: list[Folder] = []
-    of = Layout.of
+    init = Layout.__init__
 
-    def counted(folder: Folder) -> Layout:
+    def counted(layout: Layout, folder: Folder) -> None:
         made.append(folder)
-        return of(folder)
+        init(layout, folder)
 
-    monkeypatch.setattr(Layout, "of", counted)
+    monkeypatch.setattr(Layout, "__init__", counted)
     model = bertcli.load(folder)
     model.encode(["tea"])
-    assert [one.path for one in made] == [folder]
+    # While it is opened, by the path that was given; from then on, by the absolute one.
+    assert [one.path for one in made] == [folder, folder]
 
 
 def test_small_files_are_read_once_when_they_are_needed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from bertcli.weights.loading import Checkpoint, open_checkpoint
 
 def layout_of(folder: Path) -> Layout:
     """Read what lies where in a folder."""
-    return Layout.of(Folder(folder))
+    return Layout(Folder(folder))
 
 
 def sentence_of(folder: Path) -> Kind:

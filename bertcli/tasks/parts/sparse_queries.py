@@ -57,7 +57,7 @@ class SparseQueries(SparseTask):
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer in the table's folder."""
-        return Tokenizer.open(Layout.of(tables(self._layout)[self.route]))
+        return Tokenizer.open(Layout(tables(self._layout)[self.route]))
 
     @cached_property
     def weights(self) -> Array:
