@@ -8,8 +8,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.product_rules import by_library, divided_by_library
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError, check_choice, check_type, quoted, quoted_object
+from bertcli.errors import BertcliError, check_type, quoted, quoted_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
 from bertcli.network.module import parameters
@@ -37,24 +38,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 DEFAULT_MODEL = "bert-mini-mlm"
-EngineName = Literal["numpy", "onnx", "onnx-int8"]
 
 
-class Engine(NamedTuple):
-    """The engine that computes hidden states: NumPy, or ONNX Runtime on a device, in float32 or in int8."""
+class EngineChoice(NamedTuple):
+    """Which engine computes hidden states: NumPy, or one that an extension declares, on a device."""
 
-    name: EngineName = "numpy"
+    name: str = "numpy"
     device: str = "cpu"
     force: bool = False  # accept int8 however far its vectors are from float32's
 
-    @property
-    def precision(self) -> Literal["float32", "int8"]:
-        """The type of numbers that it multiplies."""
-        return "int8" if self.name == "onnx-int8" else "float32"
 
-
-NUMPY = Engine()
-ONNX = "onnx"  # the name by which a wing brings the other engine
+NUMPY = EngineChoice()
 
 
 class OtherEngine(Protocol):
@@ -64,11 +58,18 @@ class OtherEngine(Protocol):
     def network(self) -> Network:
         """The network whose hidden states it computes."""
 
+    @property
+    def precision(self) -> str:
+        """The type of numbers that it multiplies: float32, int8."""
+
     def hidden_states(self, batch: Packed) -> Array:
         """Hidden states of the last layer [token, hidden] of packed sentences."""
 
-    def exact_enough(self, name: str, tokenizer: "Tokenizer", pooling: tuple[str, ...], force: bool) -> Self:
-        """Return an engine whose int8 vectors are near float32's. Errors: BertcliError unless `force` is set."""
+    def exact_enough(self, model: "LoadedModel") -> Self:
+        """Return an engine whose vectors are near NumPy's on the model's own tokens: this one, if it always is.
+
+        Errors: BertcliError for vectors too far from them, unless `model.engine.force` is set.
+        """
 
 
 class Original(NamedTuple):
@@ -95,7 +96,7 @@ class LoadedModel:
     uses: "tuple[TensorUse, ...]" = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True
-    engine: Engine = NUMPY
+    engine: EngineChoice = NUMPY
     computing: OtherEngine | None = field(default=None, repr=False)  # computes hidden states of `original.network`
     original: Original | None = field(default=None, repr=False)
     classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
@@ -113,7 +114,7 @@ class LoadedModel:
         progress: bool = False,
         heads: str | None = None,
         text: bool = True,
-        engine: EngineName = "numpy",
+        engine: str = "numpy",
         device: str = "cpu",
         adapter: str | Path | None = None,
         classifier: str | Path | None = None,
@@ -139,9 +140,11 @@ class LoadedModel:
         from bertcli.folder.hub import find_model, sample
 
         check_type("heads", heads, Iterable)
-        check_choice("engine", engine, EngineName)
-        if engine == "numpy" and device != "cpu":
-            raise BertcliError('NumPy computes on the processor: for another device use ONNX Runtime (engine="onnx").')
+        if engine != NUMPY.name:
+            _declared(engine)
+        elif device != NUMPY.device:
+            others = " or ".join(f'{other.title} (engine="{other.name}")' for other in extensions.engines()[:1])
+            raise BertcliError(f"NumPy computes on the processor: for another device use {others or 'another engine'}.")
         if model is None and adapter is None:
             folder = Folder(sample(DEFAULT_MODEL))
         else:
@@ -163,7 +166,7 @@ class LoadedModel:
             folder,
             name,
             heads=heads,
-            engine=Engine(engine, device, force),
+            engine=EngineChoice(engine, device, force),
             text=text,
             classifier=classifier_read,
         )
@@ -204,7 +207,7 @@ class LoadedModel:
         name: str,
         *,
         heads: str | None = None,
-        engine: Engine = NUMPY,
+        engine: EngineChoice = NUMPY,
         text: bool = True,
         classifier: "Classifier | None" = None,
     ) -> Self:
@@ -226,16 +229,14 @@ class LoadedModel:
             engine=engine,
             original=original,
         )
-        if engine.name != "numpy":
-            assert opened.path is not None
-            computing: OtherEngine = extensions.engine(ONNX).open_engine(
-                opened.network, opened.path, opened.config, engine.precision, engine.device
-            )
-            opened = replace(opened, computing=computing)
+        if engine.name != NUMPY.name:
+            module = import_module(_declared(engine.name).module)
+            parts = (opened.network, opened.path, opened.config)
+            opened = replace(opened, computing=module.open_engine(engine.name, *parts, engine.device))
         if text and layout.has_tokenizer:
             tokenizer = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
-            if opened.computing is not None and engine.precision == "int8":
-                computing = opened.computing.exact_enough(name, tokenizer, opened.kind.pooling, engine.force)
+            if opened.computing is not None:
+                computing = opened.computing.exact_enough(opened)
                 opened = replace(opened, computing=computing, opened_tokenizer=tokenizer)
         return opened if classifier is None else opened.with_classifier(classifier)
 
@@ -385,8 +386,8 @@ class LoadedModel:
             if not is_shape_only(hidden):  # a model without weights has no numbers to copy
                 scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
 
-        # ONNX Runtime divides the work among its own threads, and a watcher must see one pass.
-        divided = self.engine.name == "numpy" and not watched()
+        # Another engine divides the work among its own threads, and a watcher must see one pass.
+        divided = self.computing is None and not watched()
         library = divided and divided_by_library(len(rows))
         parts = batch.micro_batches() if divided and not library else [MicroBatch(batch, slice(len(rows)))]
         # Damaged weights show in the result; callers who care check it.
@@ -439,6 +440,15 @@ class LoadedModel:
         heads = ",".join(loaded) or "none"
         opening = partial(type(self).at, heads=heads, engine=self.engine, classifier=self.classifier)
         return opening, (self.folder, self.name)
+
+
+def _declared(engine: object) -> extensions.Engine:
+    """The declaration of an engine by its name. Errors: BertcliError if there is none."""
+    try:
+        return extensions.engine(engine)
+    except KeyError:
+        names = ", ".join(extensions.engine_names())
+        raise BertcliError(f"There is no engine {quoted_object(engine)}; choose from {names}.") from None
 
 
 def expect_model(value: object) -> None:

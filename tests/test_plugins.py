@@ -227,6 +227,44 @@ def test_a_view_a_format_names_and_findings_come_from_a_plugin(tmp_path: Path) -
     assert run(code, tmp_path).stdout == "4 9 False\n"
 
 
+ENGINE = {
+    "quick": """
+from bertcli.extensions import Engine, Extension
+EXTENSION = Extension("quick", engines=(Engine("quick", "Quick", "each state is its negative", "quick_engine"),))
+""",
+    "quick_engine": """
+from dataclasses import dataclass
+from typing import Any
+@dataclass(frozen=True)
+class Quick:
+    network: Any
+    precision: str = "float32"
+    def hidden_states(self, batch): return -self.network(batch)
+    def exact_enough(self, model): return self
+def open_engine(name, network, folder, config, device):
+    assert (name, folder.name, config.model_type, device) == ("quick", "bert-mini-mlm", "bert", "cpu")
+    return Quick(network)
+""",
+}
+
+
+def test_an_engine_comes_from_a_plugin(tmp_path: Path) -> None:
+    for name, code in ENGINE.items():
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    make_beside(tmp_path, "quick")
+    encode = ["encode", "-m", "bert-mini-mlm", "--pooling", "mean", "tea", "--format", "json"]
+    commands = [encode, [*encode, "--engine", "quick"], ["encode", "--help"], ["serve", "--help"]]
+    (own, quick, help, serve), notes = said(commands, tmp_path)
+    assert_allclose(json.loads(quick)[0]["embedding"], -np.array(json.loads(own)[0]["embedding"]), atol=1e-6)
+    assert " ".join(help.split()).count("on one with VNNI. quick: each state is its negative.") == 1
+    assert "else numpy) quick: each state is its negative." in " ".join(serve.split())
+    assert "Warning" not in notes
+    done = run(COMMANDS.format(commands=[[*encode, "--engine", "slow"]]), tmp_path)
+    assert "'slow' is not one of 'numpy', 'onnx', 'onnx-int8', 'quick'." in " ".join(
+        done.stderr.replace("│", "").split()
+    )
+
+
 # By package: the file that its entry point names, and the warning.
 BROKEN = {
     "absent": (None, "ModuleNotFoundError: No module named 'absent'"),
@@ -236,6 +274,7 @@ BROKEN = {
     "mapped": ("EXTENSION = Extension('x', names=('x',))", "names is no mapping of names to modules"),
     "taking": ("EXTENSION = Extension('x', tasks={'taking.tag': 'taking.work'})", "the command 'tag' is taken"),
     "twin": ("EXTENSION = Extension('x', tasks={'twin.shout': 'twin.work'})", "the command 'shout' is taken"),
+    "engaging": ("EXTENSION = Extension('x', engines=(Engine('numpy', '', '', ''),))", "the engine 'numpy' is taken"),
     "pageless": ("EXTENSION = Extension('x', topics=(Topic(Path('/absent.md')),))", "there is no /absent.md"),
     "needing": ("EXTENSION = Extension('x', stands_on=('absent',))", "it needs the wing absent, which is not there"),
     "specless": (
@@ -256,7 +295,7 @@ BROKEN = {
     ),
     "familial": ("EXTENSION = Extension('x', families=('json',))", "json has no FAMILY that is a Family"),
 }
-HEAD = "from pathlib import Path\nfrom bertcli.extensions import Command, Extension, Topic\n"
+HEAD = "from pathlib import Path\nfrom bertcli.extensions import Command, Engine, Extension, Topic\n"
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from inspect import cleandoc
 from pathlib import Path
 
@@ -26,13 +27,13 @@ CORE = (
     ("doctor",),
     ("guide",),
 )
-RUN_ALL = f"""
+RUN_ALL = """
 import contextlib, io, json, sys
 from bertcli import doctor
 from bertcli.cli.app import application
 doctor.TOKENS = doctor.TOKENS[:1]  # it measures less
-said = {{}}
-for words in {(("--help",), *CORE)!r}:
+said = {}
+for words in WORDS:
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with contextlib.redirect_stdout(out):
         try:
@@ -59,7 +60,7 @@ def test_a_wing_can_be_deleted(name: str, package: Path) -> None:
     folder, kept = package / "bertcli" / "wings" / name, package / name
     folder.rename(kept)
     try:
-        said = _said(package)
+        said = _said(package, [("--help",), *CORE])
     finally:
         kept.rename(folder)
     gone = {wing.name for wing in wings() if name in (wing.name, *wing.stands_on)}
@@ -71,10 +72,26 @@ def test_a_wing_can_be_deleted(name: str, package: Path) -> None:
     assert "4,385,920" in said["params"]
 
 
-def _said(package: Path) -> dict[str, str]:
-    """What the core's commands print where this copy is the package."""
+def test_without_its_wing_no_option_offers_an_engine(package: Path) -> None:
+    folder, kept = package / "bertcli" / "wings" / "onnx", package / "onnx"
+    commands = [("encode", "--help"), ("serve", "--help")]
+    offered = _said(package, commands)
+    folder.rename(kept)
+    try:
+        left = _said(package, commands)
+    finally:
+        kept.rename(folder)
+    assert "numpy (default); onnx: ONNX Runtime (" in " ".join(offered["encode"].split())
+    assert "numpy, onnx, or onnx-int8. (default: onnx if ONNX" in " ".join(offered["serve"].split())
+    assert "--engine NAME              numpy (default).\n" in left["encode"]
+    assert "--engine NAME              numpy. (default: numpy)\n" in left["serve"]
+    assert "onnx" not in "".join(left.values()).lower()
+
+
+def _said(package: Path, commands: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    """What commands print where this copy is the package."""
     environment = {**os.environ, "PYTHONPATH": str(package), "COLUMNS": "100"}
-    command = [sys.executable, "-P", "-c", RUN_ALL]
+    command = [sys.executable, "-P", "-c", RUN_ALL.replace("WORDS", repr(commands))]
     done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said: dict[str, str] = ast.literal_eval(done.stdout)

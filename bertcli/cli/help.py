@@ -235,6 +235,8 @@ def _commands(group: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 def _row(parameter: Any) -> tuple[str, str]:
     """The names of an argument or an option, and its description."""
     text = " ".join((parameter.help or "").split())
+    if "--engine" in parameter.opts:
+        text = " ".join([text, *(f"{other.name}: {other.summary}." for other in extensions.plugin_engines())])
     if _is_argument(parameter):
         return str(parameter.metavar), text
     ordered = sorted(parameter.opts, key=len)

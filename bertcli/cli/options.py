@@ -5,10 +5,11 @@ import os
 from collections.abc import Callable, Container
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import typer
 
+from bertcli import extensions
 from bertcli.tasks.options import declared, delimiter_option, is_offered, no_header_option, option
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
@@ -70,6 +71,25 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
 def id_column_option() -> Any:
     """The option that names the field of ids."""
     return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
+
+
+def engine_option(default: str | None, help: str) -> Any:
+    """The option that names an engine. Plugins are asked only for a name that is none of the house's engines."""
+    return option(default, "NAME", help, callback=_known_engine, autocompletion=_engines_begun)
+
+
+def _known_engine(name: str | None) -> str | None:
+    if name not in (None, "numpy"):
+        try:
+            extensions.engine(name)
+        except KeyError:
+            names = ", ".join(map(repr, extensions.engine_names()))
+            raise typer.BadParameter(f"{name!r} is not one of {names}.") from None
+    return name
+
+
+def _engines_begun(begun: str) -> list[str]:
+    return [name for name in extensions.engine_names() if name.startswith(begun)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,9 +185,7 @@ class EngineOptions:
     """The engine that computes the hidden states."""
 
     panel: ClassVar = "Work"
-    engine: Literal["numpy", "onnx", "onnx-int8"] = option(
-        "numpy", "NAME",
-        "numpy (default); onnx: ONNX Runtime (pip install 'bertcli[onnx]'), which takes 0.5 s longer to start and is "
-        "faster on many texts; onnx-int8: less exact, and 1.3 times as fast as onnx on a processor with AVX2, 2.7 "
-        "times on one with VNNI.",
-    )  # fmt: skip
+    engine: str = engine_option(
+        "numpy",
+        "; ".join(["numpy (default)", *(f"{other.name}: {other.summary}" for other in extensions.engines())]) + ".",
+    )

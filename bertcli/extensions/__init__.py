@@ -13,16 +13,19 @@ from bertcli.extensions.brought import (
     command,
     commands,
     engine,
+    engine_names,
+    engines,
     exported,
     exported_names,
     method,
     misplaced,
     plugin_commands,
+    plugin_engines,
     plugin_parts,
     topics,
     work_of,
 )
-from bertcli.extensions.declared import Command, CommandParts, Extension, Topic
+from bertcli.extensions.declared import Command, CommandParts, Engine, Extension, Topic
 from bertcli.extensions.plugin import plugins, problems
 from bertcli.extensions.wing import WINGS, wings
 
@@ -30,6 +33,7 @@ __all__ = [
     "WINGS",
     "Command",
     "CommandParts",
+    "Engine",
     "Extension",
     "Topic",
     "answers",
@@ -37,11 +41,14 @@ __all__ = [
     "command",
     "commands",
     "engine",
+    "engine_names",
+    "engines",
     "exported",
     "exported_names",
     "method",
     "misplaced",
     "plugin_commands",
+    "plugin_engines",
     "plugin_parts",
     "plugins",
     "problems",

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, TypeVar
 
-from bertcli.extensions.declared import Command, Topic
+from bertcli.extensions.declared import Command, Engine, Topic
 from bertcli.extensions.plugin import Misfit, Plugin, blamed, names_of, own_names, part, plugins
 from bertcli.extensions.wing import wings
 
@@ -48,9 +48,28 @@ def method(name: str) -> Callable[..., Any]:
     return function
 
 
-def engine(name: str) -> Any:
-    """The module of an engine. Errors: KeyError if none brings an engine of this name."""
-    return import_module(_home("engines", name))
+def engines() -> list[Engine]:
+    """The engines of all wings."""
+    return [engine for wing in wings() for engine in wing.engines]
+
+
+def plugin_engines() -> list[Engine]:
+    """The engines of all plugins."""
+    return [engine for plugin in plugins() for engine in plugin.extension.engines]
+
+
+def engine(name: object) -> Engine:
+    """The engine of a wing or a plugin by its name. Errors: KeyError if none brings it."""
+    for brought in (engines, plugin_engines):
+        for engine in brought():
+            if engine.name == name:
+                return engine
+    raise KeyError(name)
+
+
+def engine_names() -> list[str]:
+    """The names of all engines: NumPy's, the wings', the plugins'."""
+    return ["numpy", *(engine.name for engine in (*engines(), *plugin_engines()))]
 
 
 def exported_names() -> list[str]:

@@ -49,6 +49,24 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Engine:
+    """An engine that computes hidden states instead of NumPy.
+
+    name         what `--engine` and `bertcli.load(engine=…)` take
+    title        what people call it
+    summary      what the help of `--engine` says of it
+    module       has `open_engine(name, network, folder, config, device)`, which makes an `OtherEngine`
+    served_with  the packages with which `bertcli serve` takes it unless told; () for an engine that has to be named
+    """
+
+    name: str
+    title: str
+    summary: str
+    module: str
+    served_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Extension:
     """The declaration of a wing or a plugin. A module is named, not imported, until what it holds is used.
 
@@ -56,7 +74,7 @@ class Extension:
     methods    methods of `bertcli.Model`, each with the module that has the function, whose first argument is the model
     examples   the module with `examples(subject)`, which yields an `Example` for each use of a model
     doctor     the module with `examine()`: what it adds to the record of `bertcli doctor`
-    engines    engines that compute instead of NumPy, each with the module that opens it
+    engines    engines that compute instead of NumPy
     stands_on  other wings that this one imports; it cannot be used without them
     extra      the extra of `pip install 'bertcli[EXTRA]'` that it needs
 
@@ -75,7 +93,7 @@ class Extension:
     methods: Mapping[str, str] = field(default_factory=dict)
     examples: str | None = None
     doctor: str | None = None
-    engines: Mapping[str, str] = field(default_factory=dict)
+    engines: tuple[Engine, ...] = ()
     topics: tuple[Topic, ...] = ()
     stands_on: tuple[str, ...] = ()
     extra: str | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import bertcli
 from bertcli.extensions.core import COMMANDS
-from bertcli.extensions.declared import Command, Extension, Topic
+from bertcli.extensions.declared import Command, Engine, Extension, Topic
 from bertcli.extensions.wing import wings
 
 if TYPE_CHECKING:
@@ -33,8 +33,15 @@ GROUP = "bertcli"
 ENTRY_POINTS = "entry_points.txt"
 HOME = Path(__file__).parents[1]
 # The fields of `Extension` that are tuples, mappings of texts, and the name of one module.
-TUPLES: dict[str, type] = {"commands": Command, "topics": Topic, "stands_on": str, "families": str, "formats": str}
-MAPPINGS = ("names", "methods", "engines", "tasks", "views")
+TUPLES: dict[str, type] = {
+    "commands": Command,
+    "engines": Engine,
+    "topics": Topic,
+    "stands_on": str,
+    "families": str,
+    "formats": str,
+}
+MAPPINGS = ("names", "methods", "tasks", "views")
 MODULES = ("examples", "doctor")
 
 
@@ -187,7 +194,7 @@ def names_of(extension: Extension) -> list[tuple[str, str]]:
         *(("command", name) for name in commands),
         *(("method", name) for name in (*extension.methods, *tasks)),
         *(("name", name) for name in extension.names),
-        *(("engine", name) for name in extension.engines),
+        *(("engine", engine.name) for engine in extension.engines),
         *(("page", topic.name) for topic in extension.topics),
     ]
     for (kind, word), count in Counter(named).items():
@@ -201,6 +208,7 @@ def own_names() -> frozenset[tuple[str, str]]:
     """The names of the house and its wings, each with what it names."""
     tasks = [file.stem for file in (HOME / "tasks").glob("*.py")]
     names = {("method", task) for task in tasks} | {("command", task.replace("_", "-")) for task in tasks}
+    names.add(("engine", "numpy"))
     for command in COMMANDS:
         names |= {("command", command.name), ("method", command.name)}
     names |= {("name", name) for name in bertcli.__all__}

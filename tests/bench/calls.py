@@ -20,7 +20,6 @@ from bench.peers import minilm_checkpoint
 from bertcli.doctor import engine_times
 from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
-from bertcli.loaded_model import EngineName
 
 Record = dict[str, Any]
 ONE, THREE = (10,), (4, 10, 15)  # tokens of short texts
@@ -153,7 +152,7 @@ def speeds(folder: Path) -> Iterator[Record]:
 def costs(folder: Path, seconds: float) -> Iterator[Record]:
     """How the time of a pass grows with the tokens of one text, and with texts of 32 tokens; in each engine."""
     for name, path in (("MiniLM", minilm_checkpoint()), ("base", folder)):
-        engines: tuple[EngineName, ...] = ("numpy", "onnx") if find_spec("onnxruntime") else ("numpy",)
+        engines: tuple[str, ...] = ("numpy", "onnx") if find_spec("onnxruntime") else ("numpy",)
         models = {engine: bertcli.load(path, engine=engine, text=False) for engine in engines}
         shapes = [(1, length) for length in LENGTHS] + [(count, 32) for count in COUNTS[1:]]
         for count, length in shapes:

@@ -113,7 +113,10 @@ def int8_accuracy(count: int, real: Path | None, labeled: Path | None, more: Seq
         cosines = (one * other).sum(axis=1)
         record = {"what": name, "least cosine": f"{cosines.min():.5f}", "mean cosine": f"{cosines.mean():.5f}"}
         runs: dict[str, Any] = {
-            one.engine.precision: partial(one.encode, texts, pooling="mean", normalize=True) for one in models
+            ("float32" if one.computing is None else one.computing.precision): partial(
+                one.encode, texts, pooling="mean", normalize=True
+            )
+            for one in models
         }
         best, _ = in_turn(runs, 2)
         record["times as fast"] = f"{best['float32'] / best['int8']:.2f}"

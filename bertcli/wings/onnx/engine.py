@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
+from bertcli.loaded_model import LoadedModel
 from bertcli.models.config import Config
 from bertcli.network.heads import Network
-from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import exactness
 from bertcli.wings.onnx.open_session import open_session
@@ -33,20 +33,25 @@ class OnnxEngine:
         """Hidden states of the last layer [token, hidden]."""
         return hidden_states(self.session, batch)
 
-    def exact_enough(self, name: str, tokenizer: Tokenizer, pooling: tuple[str, ...], force: bool) -> "OnnxEngine":
+    def exact_enough(self, model: LoadedModel) -> "OnnxEngine":
         """Measure and log how far int8's vectors are from float32's; keep layers in float32 where that is too far.
 
-        name: the model's, for messages. Errors: BertcliError if it is too far with these, too, unless `force` is set.
+        Errors: BertcliError if it is too far with these, too, unless the model's engine is forced.
         """
+        if self.precision == "float32":
+            return self
+        force, pooling = model.engine.force, model.kind.pooling
         mode = pooling[0] if len(pooling) == 1 else "mean"
         # A small vocabulary may have no token for a text in another script.
-        tokens = [text for text in tokenizer.encode(exactness.TEXTS, max_length=self.config.max_tokens) if text.ids]
+        tokens = [
+            text for text in model.tokenizer.encode(exactness.TEXTS, max_length=self.config.max_tokens) if text.ids
+        ]
         measured = exactness.exactness(self.session, self.network, tokens, mode)
         kept = exactness.KeptLayers((), self.session, measured)
         # Damaged weights make the cosine NaN, which compares false: the tasks report NaN in results.
         if measured.mean < exactness.WARNED and not force:
             kept = exactness.keep_layers(kept, self.network, self.config.aliases, tokens, mode, self._reopened)
-        said = f"int8 of {name}{_in_float32(kept.layers)}: {kept.exactness}"
+        said = f"int8 of {model.name}{_in_float32(kept.layers)}: {kept.exactness}"
         if kept.layers:
             said += f"; with int8 throughout {measured.mean:.3f}"
         if kept.exactness.mean < exactness.REFUSED and not force:
@@ -66,8 +71,9 @@ class OnnxEngine:
         )
 
 
-def open_engine(network: Network, folder: Path, config: Config, precision: str, device: str) -> OnnxEngine:
-    """Open ONNX Runtime. Errors: BertcliError if it is not installed, or cannot use this device."""
+def open_engine(name: str, network: Network, folder: Path, config: Config, device: str) -> OnnxEngine:
+    """Open ONNX Runtime, in float32 or int8. Errors: BertcliError if it is missing, or cannot use this device."""
+    precision = "int8" if name == "onnx-int8" else "float32"
     session = open_session(network, folder, config, precision=precision, device=device)
     return OnnxEngine(network, folder, config, precision, device, session)
 

@@ -7,9 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from bertcli import extensions
 from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.job import open_as
-from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, models_given, wrong
+from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, engine_option, models_given, wrong
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bertcli")
 NEEDED = ("orjson", "pydantic", "starlette", "uvicorn")
+# Engines that are as fast as NumPy, or faster, in a process that is warm.
+FAST = [other for other in extensions.engines() if other.served_with]
+
+
+def _engine_help() -> str:
+    names = ["numpy", *(other.name for other in extensions.engines())]
+    if len(names) > 1:
+        names[-1] = f"or {names[-1]}"
+    where = "".join(f"{other.name} if {other.title} is installed, else " for other in FAST)
+    return f"{', '.join(names)}. (default: {where}numpy)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,11 +69,9 @@ class ServeOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ServedEngine(EngineOptions):
-    """The engine: a process that is warm is as fast with ONNX Runtime as with NumPy, or faster."""
+    """The engine."""
 
-    engine: Literal["numpy", "onnx", "onnx-int8"] | None = option(  # type: ignore[assignment]
-        None, "NAME", "numpy, onnx, or onnx-int8. (default: onnx if ONNX Runtime is installed, else numpy)"
-    )
+    engine: str | None = engine_option(None, _engine_help())  # type: ignore[assignment]
 
 
 def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> None:
@@ -146,16 +155,18 @@ def _named(given: str) -> tuple[str, str]:
 
 
 def _opened(options: ModelOptions, engine: ServedEngine, several: bool) -> "Model":
-    """Open a model with the engine that is named, else with ONNX Runtime where it is installed and takes the model.
+    """Open a model with the engine that is named, else with the first that is installed and takes the model.
 
     several: begin each note with the model's name. Errors: BertcliError.
     """
     from bertcli.model import Model
 
     numpy = replace(engine, engine=engine.engine or "numpy")
-    if engine.engine is None and all(map(find_spec, ("onnx", "onnxruntime"))):
+    installed = [other.name for other in FAST if all(map(find_spec, other.served_with))]
+    if engine.engine is None and installed:
+        first = replace(engine, engine=installed[0])
         try:
-            return open_as(Model, options, SENTENCE_SAMPLE, replace(engine, engine="onnx"), name_in_notes=several)
+            return open_as(Model, options, SENTENCE_SAMPLE, first, name_in_notes=several)
         # A cache that cannot be written, say. What is wrong with the model itself, NumPy reports, too.
         except BertcliError as error:
             model = open_as(Model, options, SENTENCE_SAMPLE, numpy, name_in_notes=several)

@@ -17,7 +17,7 @@ from reference.family_cases import CASES
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.loaded_model import Engine
+from bertcli.loaded_model import EngineChoice
 from bertcli.model import Model
 from bertcli.tasks.encode import Pooling
 
@@ -171,7 +171,7 @@ def test_onnx_engine_int8_is_near(made: Made) -> None:
 def test_onnx_engine_goes_with_a_pickled_model(made: Made) -> None:
     model = bertcli.load(made(), engine="onnx-int8")
     again = pickle.loads(pickle.dumps(model))
-    assert again.engine == model.engine == Engine("onnx-int8", "cpu")
+    assert again.engine == model.engine == EngineChoice("onnx-int8", "cpu")
     np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
 
 
