@@ -81,7 +81,7 @@ class Disk:
 
     def die(self) -> None:
         """Close what is open, as the system does for a dead process: locks fall away."""
-        gc.collect()  # else a lock that is found later to be nobody's closes a file that has its number by then
+        gc.collect(0)  # else a lock that is found later to be nobody's closes a file that has its number by then
         for file in [*self._open]:
             with suppress(OSError):
                 os.close(file)
@@ -101,6 +101,8 @@ class Disk:
 def crashing(last: int | None, power_cut: bool = False) -> Iterator[Disk]:
     """The block's writes go through a Disk; it ends at a crash if there is one."""
     disk = Disk(last)
+    collects = gc.isenabled()
+    gc.disable()  # then all that the block makes is of the youngest generation
     with pytest.MonkeyPatch.context() as patch:
         for name in CALLS:
             patch.setattr(os, name, disk.patched(name, getattr(os, name)))
@@ -114,6 +116,8 @@ def crashing(last: int | None, power_cut: bool = False) -> Iterator[Disk]:
         disk.die()
         if power_cut:
             disk.lose_power()
+    if collects:
+        gc.enable()
 
 
 @contextmanager
