@@ -1,11 +1,13 @@
 """Fixtures every test may use."""
 
+import atexit
 import gc
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from tempfile import gettempdir
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -21,7 +23,9 @@ from bertcli.model import Model
 
 Made = Callable[..., Path]
 
-os.environ.setdefault("BERTCLI_CACHE", str(Path(gettempdir()) / "bertcli-tests"))  # not the user's own
+if "BERTCLI_CACHE" not in os.environ:  # not the user's own; the processes of pytest-xdist have the same one
+    os.environ["BERTCLI_CACHE"] = mkdtemp(prefix="bertcli-tests-")
+    atexit.register(rmtree, os.environ["BERTCLI_CACHE"], ignore_errors=True)
 os.environ.pop("PYTHONUNBUFFERED", None)  # most people's programs find out at their end what could not be written
 for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
     os.environ.pop(name, None)  # the Hub's client would not speak to a server on this machine either
