@@ -6,7 +6,7 @@ disagree. `bertcli info`, the server and error messages read this one answer.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bertcli import extensions
@@ -32,11 +32,13 @@ MADE_FOR = {
 }
 # Uses over HTTP that are not named after a task: the task of each. "entities" is tag with labels of one's own.
 TASK_OF_USE = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
-# The options by which a use is asked of its task.
-OPTIONS_OF_USE: dict[str, dict[str, Any]] = {
-    "tokens": {"pooling": "none"},
-    "zero-shot": {"candidates": ("good", "bad")},
-    "entities": {"labels": ("person", "place")},
+# The options by which a use is asked of its task: one of these has to be accepted.
+NAMED_TYPES: dict[str, Any] = {"labels": ("person", "place")}
+OPTIONS_OF_USE: dict[str, tuple[dict[str, Any], ...]] = {
+    "tokens": ({"pooling": "none"},),
+    "zero-shot": ({"candidates": ("good", "bad")},),
+    "entities": (NAMED_TYPES,),
+    "tag": ({}, NAMED_TYPES),
 }
 # By a prediction head's name, what a model that has it can be used for.
 USES_OF_HEADS = {
@@ -82,32 +84,32 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
     Its files say what it was made for. Each use is then asked of its task's own `plan`, as the commands are.
     """
 
-    def runs(use: str) -> bool:
+    def runs(use: str, options: Mapping[str, Any]) -> bool:
         task = spec(TASK_OF_USE.get(use, use))
         assert task is not None
-        needs_labels = use == "tag" and model.kind.takes_labels
-        options = task.options(**OPTIONS_OF_USE.get("entities" if needs_labels else use, {}))
-        return accepts(lambda: compute(task).plan(model, options).limit)
+        return accepts(lambda: compute(task).plan(model, task.options(**options)).limit)
 
-    return tuple(use for use in dict.fromkeys(_stated_uses(model)) if runs(use))
+    stated = dict.fromkeys(_stated_uses(model))
+    return tuple(use for use in stated if any(runs(use, options) for options in OPTIONS_OF_USE.get(use, ({},))))
 
 
 def _stated_uses(model: LoadedModel) -> Iterator[str]:
     """Yield the uses that a model's files speak for, its own first."""
-    kind = model.kind
     if model.classifier is not None:
-        yield "classify"
-        if kind.gives_one_vector:
-            yield "encode"
+        yield from ("classify", "encode")
         return
+    kind = model.kind
     stated = kind.uses(contextual=model.config.contextual)
     has_one_label = "classifier" in model.heads and model.config.num_labels == 1
     if has_one_label and not kind.pooling and not stated:
         yield from ("rank", "classify")
         return
     yield from stated
-    if kind.has_no_other_use:
-        return
+    yield from kind.other_uses([*_uses_of_heads(model)])
+
+
+def _uses_of_heads(model: LoadedModel) -> Iterator[str]:
+    """Yield the uses of a model's prediction heads, and of any network."""
     for head, several in USES_OF_HEADS.items():
         if head in model.heads:
             yield from several
@@ -115,8 +117,7 @@ def _stated_uses(model: LoadedModel) -> Iterator[str]:
         head_needed = task.needs(task.options()).head
         if task.name not in TASKS_OF_HEADS and (head_needed is None or head_needed in model.heads):
             yield task.name
-    if kind.gives_one_vector:
-        yield "encode"
+    yield "encode"
 
 
 def purpose(model: LoadedModel) -> str:

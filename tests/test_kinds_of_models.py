@@ -117,8 +117,8 @@ for name, options in (({str(gliner)!r}, {{}}), ("bert-mini-mlm", {{"labels": ["p
     assert ran.stdout.splitlines() == ["sentence vectors", "True", "True False", "False True"], ran.stderr
     whole = bertcli.load(folder)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
-    assert whole.kind.gives_sparse
-    assert bertcli.load(gliner).kind.takes_labels
+    assert whole.kind.relevance is not None
+    assert bertcli.load(gliner).kind.refusal_without_labels("gliner")
 
 
 def test_a_classifier_of_one_label_is_mainly_for_ranking(made: Made) -> None:

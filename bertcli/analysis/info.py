@@ -113,9 +113,8 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
         lower_case = model.layout is not None and model.layout.limits.lower_case
         settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
         record |= {key: value for key, value in settings.items() if value}
-        has_token_vectors_only = kind.interaction is not None and not kind.gives_one_vector
-        plan = Plan.make(model, EncodeOptions(pooling="none" if has_token_vectors_only else "auto"))
-        if not has_token_vectors_only:
+        plan = Plan.make(model, EncodeOptions(pooling=kind.own_pooling))
+        if plan.pooling:
             record |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
         record |= {"normalize": plan.normalize, "width": plan.width}
     except BertcliError as error:

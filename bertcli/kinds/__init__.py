@@ -10,6 +10,7 @@
     pair_scores.py       the logits of pairs, where modules compute them
     graph.py             what adds the steps after the network to a graph of another engine
     scored_tokens.py     which tokens have a vector in late interaction
+    relevance.py         how relevant a document is to a query, where each is encoded apart
     max_sim.py           how well the token vectors of a document match those of a query
     layers.py            Dense, LayerNorm, LogitScore, a cross-encoder's activation
     query_tables.py      a Router's table of query weights

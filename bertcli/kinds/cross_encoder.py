@@ -4,6 +4,7 @@ Its modules are a pooling with Dense and LayerNorm layers up to the logits, or L
 next token. One with a classification head needs no settings from here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bertcli.errors import BertcliError, quoted
@@ -30,13 +31,8 @@ class CrossEncoder(Kind):
     def uses(self, *, contextual: bool) -> tuple[str, ...]:
         return ("rank",)
 
-    @property
-    def has_no_other_use(self) -> bool:
-        return True
-
-    @property
-    def gives_one_vector(self) -> bool:
-        return False
+    def other_uses(self, of_heads: Sequence[str]) -> Sequence[str]:
+        return ()
 
     def refusal_of_one_vector(self) -> str:
         return "This checkpoint scores pairs: use rank, or choose a pooling (--pooling)."
@@ -45,21 +41,19 @@ class CrossEncoder(Kind):
     def layers(self) -> tuple[Dense | LayerNorm, ...]:
         return (*self.dense, *self.scores)
 
-    @property
-    def ranks(self) -> bool:
-        return True
-
-    @property
-    def head_of_pairs(self) -> str | None:
-        return None if self.next_token is None else "lm"
+    def refusal_of_chat(self, name: str) -> None:
+        return None
 
     def pair_scores(self, model: Opened) -> PairScores:
-        """As of any kind. Logits of the next token come from its row in a table: their difference is that of the rows.
-
-        Errors: BertcliError for a token that the table does not have.
-        """
+        """As of any kind. Logits of the next token come from its row in a table: their difference is the rows'."""
         if self.next_token is None:
             return PairScores(self.pooling, self.scores)
+        if model.network.lm is None:
+            heads = ", ".join(model.heads) or "none"
+            raise BertcliError(
+                f"LogitScore needs a head that predicts the next token (lm), which {model.name} does not have; "
+                f"its heads: {heads}."
+            )
         table, (true, false) = model.network.lm.decoder, self.next_token
         if max(true, false or 0) >= len(table):
             raise BertcliError(

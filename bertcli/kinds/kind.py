@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import check_choice
-from bertcli.folder.late_interaction import LateInteraction
 from bertcli.folder.late_interaction import Role as TokenRole
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
 from bertcli.kinds.entities import EntityFinder, FinderOptions
+from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.pair_scores import PairScores
 from bertcli.kinds.pooling import DEFAULT_POOLING
+from bertcli.kinds.relevance import RelevanceScore
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
 from bertcli.models.config import Config
 from bertcli.network.after_pooling import Dense, LayerNorm
@@ -91,21 +92,25 @@ class Kind:
         """The uses that its settings state, its own first (see capabilities.py); none if the heads say it."""
         return () if contextual else ("encode",)
 
-    @property
-    def has_no_other_use(self) -> bool:
-        """True if the prediction heads that the folder may have add no use."""
-        return False
-
-    @property
-    def gives_one_vector(self) -> bool:
-        """True if a text's single vector is what it gives, alone or beside others; else a pooling must be asked for."""
-        return True
+    def other_uses(self, of_heads: Sequence[str]) -> Sequence[str]:
+        """Those that count beside its own, of the uses that any model with its prediction heads has."""
+        return of_heads
 
     def refusal_of_one_vector(self) -> str | None:
         """Say why a text has no single vector unless a pooling is given; None if it has one."""
         return None
 
+    @property
+    def own_pooling(self) -> Literal["auto", "none"]:
+        """The pooling with which `encode` gives what the model was made for; "none": a vector for each token."""
+        return "auto"
+
     # ------------------------------------------------------------------------------------------------- dense vectors
+
+    @property
+    def pooling_of_text(self) -> tuple[str, ...]:
+        """The pooling modes that the folder specifies for a text's single vector; none if a text has no such vector."""
+        return self.pooling if self.refusal_of_one_vector() is None else ()
 
     @property
     def pooling_or_default(self) -> tuple[str, ...]:
@@ -143,9 +148,16 @@ class Kind:
     # ------------------------------------------------------------------------------------------------- other results
 
     @property
-    def gives_sparse(self) -> bool:
-        """True if sparse vectors are what it gives, alone or beside others."""
-        return False
+    def relevance(self) -> RelevanceScore | None:
+        """How a query and a document are compared that are encoded apart; None if pairs are read together."""
+        return None
+
+    def matched_tokens(self, *, names_result: bool) -> MaxSim | None:
+        """The relevance that `explain` shows as a sum over tokens; None where it leaves out words.
+
+        names_result: a label, a word or another text is named, whose result is to be explained.
+        """
+        return None
 
     @property
     def sparse_weights(self) -> SparseWeights:
@@ -156,16 +168,6 @@ class Kind:
     def sparse_compared(self) -> str:
         """The function that compares two sparse vectors, "dot" or "cosine"."""
         return "dot"
-
-    @property
-    def interaction(self) -> LateInteraction | None:
-        """The settings of late interaction; None for a model without vectors for it."""
-        return None
-
-    @property
-    def takes_labels(self) -> bool:
-        """True if it finds entities of types that a request names, and of no others."""
-        return False
 
     @property
     def head_of_labels(self) -> str | None:
@@ -186,19 +188,19 @@ class Kind:
         """Yield each label before a text with its `most` best spans: of a pass that `trace --labels` shows."""
         yield from ()
 
-    @property
-    def ranks(self) -> bool:
-        """True if modules compute the scores of pairs: `pair_scores`."""
-        return False
+    def pair_scores(self, model: Opened) -> PairScores | None:
+        """The steps from a pair's hidden states to its logits; None if the classification head has them.
 
-    @property
-    def head_of_pairs(self) -> str | None:
-        """The prediction head that the scores of pairs need, if modules compute them."""
+        Errors: BertcliError for a head that the steps need and the model lacks, and a token that its table lacks.
+        """
         return None
 
-    def pair_scores(self, model: Opened) -> PairScores:
-        """The steps from a pair's hidden states to its logits, of a kind that ranks. Errors: BertcliError."""
-        raise NotImplementedError
+    def refusal_of_chat(self, name: str) -> str | None:
+        """Say why texts of a model of this name do not go through its chat template; None if they may."""
+        return (
+            f"{name} puts texts into its chat template (modality_config), which bertcli does only for the pairs of a "
+            "reranker: use another model."
+        )
 
     # ------------------------------------------------------------------------------------------- elsewhere in the house
 

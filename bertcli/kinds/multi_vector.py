@@ -5,14 +5,16 @@ their match.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bertcli.folder.late_interaction import METADATA, LateInteraction
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MASK
 from bertcli.kinds.kind import Kind, Steps
 from bertcli.kinds.layers import read_projection
+from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.network.after_pooling import Dense
 
@@ -31,13 +33,12 @@ class MultiVectorEncoder(Kind):
     def uses(self, *, contextual: bool) -> tuple[str, ...]:
         return "late", "tokens"
 
-    @property
-    def has_no_other_use(self) -> bool:
-        return True
+    def other_uses(self, of_heads: Sequence[str]) -> Sequence[str]:
+        return ()
 
     @property
-    def gives_one_vector(self) -> bool:
-        return False
+    def own_pooling(self) -> Literal["none"]:
+        return "none"
 
     def refusal_of_one_vector(self) -> str:
         return (
@@ -50,8 +51,11 @@ class MultiVectorEncoder(Kind):
         return "cosine"
 
     @property
-    def interaction(self) -> LateInteraction:
-        return self.late
+    def relevance(self) -> MaxSim:
+        return MaxSim(self.late)
+
+    def matched_tokens(self, *, names_result: bool) -> MaxSim:
+        return self.relevance
 
     def steps(self, pooling: str, prompt_name: str | None) -> Steps:
         """As any, but without the layers, which are for vectors of tokens."""

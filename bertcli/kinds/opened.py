@@ -14,6 +14,9 @@ class Opened(Protocol):
     def name(self) -> str: ...
 
     @property
+    def heads(self) -> tuple[str, ...]: ...
+
+    @property
     def config(self) -> Config: ...
 
     @property

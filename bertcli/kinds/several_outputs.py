@@ -21,8 +21,10 @@ from bertcli.folder.files import LAYER_FILES, Folder
 from bertcli.folder.late_interaction import LateInteraction, Role
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind, Steps
+from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
-from bertcli.kinds.sparse_vectors import SparseVector, SparseWeights, SpladeWeights, require_finite
+from bertcli.kinds.relevance import RelevanceScore
+from bertcli.kinds.sparse_vectors import SparseProduct, SparseVector, SparseWeights, SpladeWeights, require_finite
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import Network
 from bertcli.tokens import Tokenizer
@@ -49,26 +51,27 @@ class SeveralOutputs(Kind):
     vectors_layer: Dense | None
 
     def purpose(self, *, one_label: bool, contextual: bool) -> str:
-        late = ["late interaction"] if self.interaction is not None else []
-        *outputs, last = ["sentence vectors", *["sparse vectors"] * self.gives_sparse, *late]
+        sparse = ["sparse vectors"] if self.weights_layer is not None else []
+        late = ["late interaction"] if self.vectors_layer is not None else []
+        *outputs, last = ["sentence vectors", *sparse, *late]
         return f"{', '.join(outputs)} and {last} (bge-m3)"
 
     def uses(self, *, contextual: bool) -> tuple[str, ...]:
         dense = ("encode", "tokens") if self.pooling else ()
-        sparse = ("encode-sparse",) if self.gives_sparse else ()
-        return (*dense, *sparse, *(("late",) if self.interaction is not None else ()))
-
-    @property
-    def gives_sparse(self) -> bool:
-        return self.weights_layer is not None
+        sparse = ("encode-sparse",) if self.weights_layer is not None else ()
+        late = ("late",) if self.vectors_layer is not None else ()
+        return (*dense, *sparse, *late)
 
     @property
     def sparse_weights(self) -> SparseWeights:
         return SpladeWeights() if self.weights_layer is None else TokenWeights(self.weights_layer)
 
     @property
-    def interaction(self) -> LateInteraction | None:
-        return None if self.vectors_layer is None else LATE
+    def relevance(self) -> RelevanceScore:
+        return SparseProduct(self.sparse_compared == "cosine") if self.vectors_layer is None else MaxSim(LATE)
+
+    def matched_tokens(self, *, names_result: bool) -> MaxSim | None:
+        return None if self.vectors_layer is None or names_result else MaxSim(LATE)
 
     def token_steps(self, prompt_name: str | None) -> Steps:
         if self.vectors_layer is None:

@@ -11,7 +11,7 @@ from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
-from bertcli.kinds.sparse_vectors import SpladeWeights
+from bertcli.kinds.sparse_vectors import SparseProduct, SpladeWeights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,6 @@ class SparseEncoder(Kind):
     def uses(self, *, contextual: bool) -> tuple[str, ...]:
         return ("encode-sparse",)
 
-    @property
-    def gives_one_vector(self) -> bool:
-        return False
-
     def refusal_of_one_vector(self) -> str:
         return "This checkpoint is made for sparse vectors: add --sparse (model.encode_sparse), or choose a pooling."
 
@@ -38,8 +34,8 @@ class SparseEncoder(Kind):
         return "cosine"  # of the single vectors that a pooling gives
 
     @property
-    def gives_sparse(self) -> bool:
-        return True
+    def relevance(self) -> SparseProduct:
+        return SparseProduct(self.sparse_compared == "cosine")
 
     @property
     def sparse_weights(self) -> SpladeWeights:

@@ -6,7 +6,7 @@ A checkpoint's SpladePooling may ask for the sum instead of the maximum, and for
 Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval".
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bertcli.engine.packing import Packed
 from bertcli.errors import damaged
+from bertcli.kinds.relevance import RelevanceScore
 from bertcli.network.heads import Network
 from bertcli.ranking import best_first
 from bertcli.tokens import Tokenizer
@@ -39,13 +40,22 @@ def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVec
     return SparseVector(indices.astype(np.int32), values)
 
 
-def compared(query: SparseVector, document: SparseVector, cosine: bool) -> float:
-    """The product of two sparse vectors, or their cosine; 0 for one without entries."""
-    _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
-    x, y = (vector.values.astype(np.float64) for vector in (query, document))
-    score = float(x[of_query] @ y[of_document])
-    lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if cosine else 1.0
-    return score / lengths if lengths else 0.0
+@dataclass(frozen=True)
+class SparseProduct(RelevanceScore):
+    """The product of a query's sparse vector with a document's, or their cosine; 0 for one without entries."""
+
+    task = "encode-sparse"
+    cosine: bool
+
+    def score(self, query: SparseVector, document: SparseVector, pieces: Sequence[str]) -> float:
+        _, of_query, of_document = np.intersect1d(query.indices, document.indices, True, return_indices=True)
+        x, y = (vector.values.astype(np.float64) for vector in (query, document))
+        score = float(x[of_query] @ y[of_document])
+        lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
+        return score / lengths if lengths else 0.0
+
+    def note(self, queries: str, documents: str) -> str:
+        return f"queries: {queries}; documents: {documents}"
 
 
 def require_finite(values: Array) -> None:

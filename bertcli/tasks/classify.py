@@ -125,7 +125,7 @@ def examples(subject: Subject) -> Iterator[Example]:
 def text_to_classify(subject: Subject) -> list[str]:
     """Choose the arguments of an example whose result is a label or a ranking score."""
     heads = subject.model.heads
-    if subject.ranks:
+    if subject.runs("rank"):
         return [QUESTION, "--text-pair", CONTEXT]
     if "classifier" not in heads and "nsp" in heads:
         return [CAT, "--text-pair", DOG]

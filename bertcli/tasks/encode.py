@@ -147,7 +147,7 @@ def _beginning(vector: list[float]) -> str:
 def examples(subject: Subject) -> Iterator[Example]:
     """Yield an example: a vector for a text, or for each token of a late-interaction model."""
     yield Example("encode", [CAT])
-    if subject.gives("interaction"):
+    if "late" in subject.stated_uses:
         yield Example("encode --pooling none", [CAT], {"pooling": "none"})
 
 

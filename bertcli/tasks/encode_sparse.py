@@ -50,7 +50,7 @@ def has_table(model: "LoadedModel", name: str | None) -> bool:
 
 def examples(subject: Subject) -> Iterator[Example]:
     """SPLADE and bge-m3; where a Router has a table for queries, one of those, too."""
-    if subject.gives("gives_sparse"):
+    if "encode-sparse" in subject.stated_uses:
         yield Example("encode --sparse", [CAT])
     if subject.runs("encode-sparse", prompt_name="query") and has_table(subject.model, "query"):
         yield Example("encode --sparse --prompt-name query", [QUESTION], {"prompt_name": "query"})

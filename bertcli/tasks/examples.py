@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bertcli.errors import BertcliError
 
 if TYPE_CHECKING:
+    from bertcli.kinds.kind import Kind
     from bertcli.loaded_model import LoadedModel
     from bertcli.tokens import Tokenizer
 
@@ -44,7 +45,7 @@ class Subject:
             return None
 
     @cached_property
-    def kind(self) -> Any:
+    def kind(self) -> "Kind | None":
         """What the model gives; None if bertcli refuses its settings."""
         try:
             return self.model.kind
@@ -58,19 +59,15 @@ class Subject:
 
         return accepts(lambda: length_limit(self.model, None))
 
-    @cached_property
-    def ranks(self) -> bool:
-        """True if the model can rank documents: a cross-encoder, late interaction, sparse vectors."""
-        return self.runs("rank")
-
     @property
     def mask_token(self) -> str:
         """The model's mask token; BERT's if it has none."""
         return "[MASK]" if self.tokenizer is None else self.tokenizer.mask_token
 
-    def gives(self, output: str) -> bool:
-        """True if a property of the model's kind is set: "interaction", "gives_sparse", "ranks", …."""
-        return self.kind is not None and bool(getattr(self.kind, output))
+    @cached_property
+    def stated_uses(self) -> tuple[str, ...]:
+        """The uses that the model's settings state, its own first (`Kind.uses`); none if bertcli refuses them."""
+        return () if self.kind is None else self.kind.uses(contextual=self.model.config.contextual)
 
 
 Examples = Callable[[Subject], Iterator[Example]]

@@ -35,10 +35,6 @@ class Spans(Kind):
         return "tag", "entities"
 
     @property
-    def takes_labels(self) -> bool:
-        return True
-
-    @property
     def head_of_labels(self) -> str:
         return "spans"
 

@@ -1,35 +1,31 @@
 """rank: documents in the order in which a model finds them relevant to a query.
 
-score = activation(logit of the classifier for the pair of query and document), or that of `bertcli.kinds.max_sim`,
-or the product of their sparse vectors
+score = activation(logit for the pair of query and document), or the kind's `relevance` of what is encoded apart
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
-from bertcli.folder.late_interaction import LateInteraction
+from bertcli.folder.prompts import Role
 from bertcli.kinds.layers import read_cross_encoder
-from bertcli.kinds.max_sim import Matching, matching
-from bertcli.kinds.sparse_vectors import compared
+from bertcli.kinds.relevance import RelevanceScore
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.tasks.compute import encode
-from bertcli.tasks.compute.encode import EncodeTask, PreparedTask
-from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
-from bertcli.tasks.parts.scoring import logits_of_pairs, scoring
+from bertcli.tasks.parts.scoring import logits_of_pairs
 from bertcli.tasks.rank import SPEC, RankOptions
+from bertcli.tasks.registry import compute, spec
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tokens.chat import chat_template_of
@@ -52,12 +48,10 @@ def pairs_of(query: str | Iterable[str], documents: Iterable[str] | None) -> Tex
 
 def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     """Make the task. Errors: BertcliError for a model that cannot score pairs."""
-    kind = model.kind
-    if kind.interaction is not None:
-        return LateRankTask.of(model, options, kind.interaction)
-    if kind.gives_sparse:
-        return SparseRankTask.of(model, options)
-    scored = scoring(model)
+    relevance = model.kind.relevance
+    if relevance is not None:
+        return ApartRankTask.of(model, options, relevance)
+    scored = model.kind.pair_scores(model)
     if scored is None:
         check_needs(model, SPEC.needs(options))
         _check_template(model)
@@ -193,6 +187,22 @@ class ApartRankTask(RankTask):
 
     queries: PreparedTask[Any]
     documents: PreparedTask[Any]
+    relevance: RelevanceScore
+
+    @classmethod
+    def of(cls, model: LoadedModel, options: RankOptions, relevance: RelevanceScore) -> "ApartRankTask":
+        """Make the task; queries and documents have the model's prompts for them.
+
+        Queries have the model's own limit, and no warning, since `check` and `compared` report cuts.
+        """
+        read_options = vars(options.read_options)
+        of_queries = read_options | {"max_length": None, "keep_going": False, "truncation": "silent"}
+        documents = _encoding(model, relevance, "document", read_options)
+        queries = _encoding(model, relevance, "query", of_queries)
+        note = relevance.note(queries.summary, documents.summary)
+        if note:
+            logger.info("%s.", note)
+        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, relevance)
 
     @cached_property
     def _warned(self) -> set[str]:
@@ -232,60 +242,19 @@ class ApartRankTask(RankTask):
         for item, vectors in zip(documents.items, documents.vectors, strict=True):
             yield query_of[item.text.text], vectors, item
 
-
-def _of_queries(options: RankOptions) -> dict[str, Any]:
-    """The options for queries: the model's own limit, and no warning, since `check` and `compared` report cuts."""
-    return {**vars(options.read_options), "max_length": None, "keep_going": False, "truncation": "silent"}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LateRankTask(ApartRankTask):
-    """Documents by late interaction with their query."""
-
-    queries: EncodeTask
-    documents: EncodeTask
-    mean: bool
-
-    @classmethod
-    def of(cls, model: LoadedModel, options: RankOptions, late: LateInteraction) -> "LateRankTask":
-        """Make the task of a late-interaction model with these settings."""
-        if late.note:
-            logger.info("%s.", late.note)
-        of_documents = EncodeOptions(pooling="none", **vars(options.read_options))
-        of_queries = EncodeOptions(pooling="none", **_of_queries(options))
-        documents = encode.plan(model, for_role(model, "document", of_documents))
-        queries = encode.plan(model, for_role(model, "query", of_queries))
-        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, late.mean)
-
     def logits(self, items: list[Item]) -> Iterator[float]:
-        return (sum(match.products) for match in self.matching(items))
-
-    def matching(self, items: list[Item]) -> Iterator[Matching]:
-        """Match the tokens of each document's query with the document."""
-        for query, vectors, item in self.compared(items):
-            yield matching(query, vectors, item.tokens.pieces, self.mean)
+        for query, document, item in self.compared(items):
+            yield self.relevance.score(query, document, item.tokens.pieces)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SparseRankTask(ApartRankTask):
-    """Documents by the dot product of their sparse vector and their query's, or by the cosine."""
-
-    cosine: bool
-
-    @classmethod
-    def of(cls, model: LoadedModel, options: RankOptions) -> "SparseRankTask":
-        """Make the task of a sparse model; queries and documents have the prompts and the route of that name."""
-        from bertcli.tasks.compute import encode_sparse
-
-        cosine = model.kind.sparse_compared == "cosine"
-        of_documents = EncodeSparseOptions(**vars(options.read_options))
-        documents = encode_sparse.plan(model, for_role(model, "document", of_documents))
-        queries = encode_sparse.plan(model, for_role(model, "query", EncodeSparseOptions(**_of_queries(options))))
-        logger.info("queries: %s; documents: %s.", queries.summary, documents.summary)
-        return cls(model, documents.read_options, "identity", options.top_k, queries, documents, cosine)
-
-    def logits(self, items: list[Item]) -> Iterator[float]:
-        return (compared(query, document, self.cosine) for query, document, _ in self.compared(items))
+def _encoding(
+    model: LoadedModel, relevance: RelevanceScore, role: Role, read_options: Mapping[str, Any]
+) -> PreparedTask[Any]:
+    """Make the task that encodes the texts of a role as the relevance needs them."""
+    encoding = spec(relevance.task)
+    assert encoding is not None
+    options: Any = encoding.options(**relevance.options, **read_options)
+    return cast(PreparedTask[Any], compute(encoding).plan(model, for_role(model, role, options)))
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

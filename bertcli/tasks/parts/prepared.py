@@ -42,11 +42,8 @@ def prepare(model: LoadedModel, options: PromptedOptions) -> Preparation:
     kind, read_options = model.kind, options.read_options
     prompt, prompt_name = options.prompt, options.prompt_name
     chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
-    if model.tokenizer.chat is not None and not kind.ranks:
-        raise BertcliError(
-            f"{model.name} puts texts into its chat template (modality_config), which bertcli does only for the pairs "
-            "of a reranker: use another model."
-        )
+    if model.tokenizer.chat is not None and (refusal := kind.refusal_of_chat(model.name)) is not None:
+        raise BertcliError(refusal)
     if kind.routed and prompt_name == "query":
         raise BertcliError(
             f"{model.name} encodes queries by a route of their own, which gives no dense vectors: leave out "

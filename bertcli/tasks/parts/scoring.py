@@ -10,24 +10,10 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.running.batches import (
     Numbers,
     check_finite,
-    check_head,
     hidden_states,
     in_packed_batches,
     logits_of_each,
 )
-
-
-def scoring(model: LoadedModel) -> PairScores | None:
-    """The scores of a cross-encoder made of modules; None for a model with a classification head.
-
-    Errors: BertcliError for a head that the modules need, and a token that its table does not have.
-    """
-    kind = model.kind
-    if not kind.ranks:
-        return None
-    if kind.head_of_pairs is not None:
-        check_head(model, kind.head_of_pairs, "LogitScore")
-    return kind.pair_scores(model)
 
 
 def logits_by_modules(model: LoadedModel, scores: PairScores, packed: Packed) -> Numbers:
@@ -39,7 +25,7 @@ def logits_by_modules(model: LoadedModel, scores: PairScores, packed: Packed) ->
 
 def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
     """Compute a cross-encoder's logits of each pair, with its modules or its classification head."""
-    scored = scoring(model)
+    scored = model.kind.pair_scores(model)
     if scored is None:
         return logits_of_each(model, "classifier", sentences, batch_tokens)
     return in_packed_batches(sentences, batch_tokens, lambda packed: logits_by_modules(model, scored, packed))

@@ -30,7 +30,6 @@ NUMBERS_TOGETHER = 1 << 22  # logits over the vocabulary held at a time: 16 MB, 
 HEAD_NAMES = {
     "pooler": "pooler",
     "mlm": "masked-language-model head (mlm)",
-    "lm": "head that predicts the next token (lm)",
     "nsp": "next-sentence head (nsp)",
     "classifier": "classifier head",
     "token_classifier": "head that labels tokens (token_classifier)",

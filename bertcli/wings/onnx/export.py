@@ -26,7 +26,6 @@ from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import Plan
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
-from bertcli.tasks.parts.scoring import scoring
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import file as onnx_file
 from bertcli.wings.onnx import rules
@@ -230,8 +229,9 @@ class GraphResults:
                 heads = ", ".join(model.heads) or "none"
                 raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
             return cls(model, head)
-        if head is None and pooling is None and model.path is not None and model.kind.ranks:
-            return cls(model, scored=scoring(model))
+        scored = model.kind.pair_scores(model) if head is None and pooling is None else None
+        if scored is not None:
+            return cls(model, scored=scored)
         is_sentence_model = model.path is not None and bool(model.kind.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
             return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize)))

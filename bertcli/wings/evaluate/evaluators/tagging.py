@@ -154,10 +154,11 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 
     Errors: BertcliError for `labels` or `threshold` with a model whose labels are its own.
     """
-    takes_labels = model.readable_kind.takes_labels
-    if not takes_labels and (options.labels is not None or options.threshold is not None):
+    # A model without labels of its own says so.
+    names_types = model.readable_kind.refusal_without_labels(model.name) is not None
+    if not names_types and (options.labels is not None or options.threshold is not None):
         raise BertcliError(f"{model.name} has labels of its own: labels and threshold are for GLiNER models.")
-    rows = _by_spans(model, data, options) if takes_labels else _by_tags(model, data, options)
+    rows = _by_spans(model, data, options) if names_types else _by_tags(model, data, options)
     right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
     types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
     right_counts, found_counts, true_counts = (count_by_type(some, types) for some in (right, rows.found, rows.true))

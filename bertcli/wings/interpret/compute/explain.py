@@ -13,7 +13,7 @@ from typing import Any
 from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import Text, Texts, Values, from_values
-from bertcli.folder.late_interaction import LateInteraction
+from bertcli.kinds.max_sim import MaxSim
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.figure import FigurePart, heat_map, marked_words, sentence
@@ -23,7 +23,8 @@ from bertcli.report.shades import HeatMap, Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.classify import chosen_head
-from bertcli.tasks.compute.rank import LateRankTask
+from bertcli.tasks.compute.encode import EncodeTask
+from bertcli.tasks.compute.rank import ApartRankTask
 from bertcli.tasks.options import takes
 from bertcli.tasks.parts.linear import label_reading
 from bertcli.tasks.rank import RankOptions
@@ -174,10 +175,10 @@ def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[
 def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
     """Yield what `explain` returns, one text after the other."""
     expect_model(model)
-    late = _interaction(model, options)
-    if late is not None:
-        ranking = RankOptions(max_length=options.max_length, batch_tokens=options.batch_tokens)
-        yield from _matched(LateRankTask.of(model, ranking, late), texts, options)
+    names_result = (options.label, options.word, options.contrast) != (None, None, None)
+    match = None if model.classifier is not None else model.kind.matched_tokens(names_result=names_result)
+    if match is not None:
+        yield from _matched(model, match, texts, options)
         return
     max_length = options.max_length
     if options.word is None and options.contrast is None:
@@ -209,22 +210,14 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
         )
 
 
-def _interaction(model: LoadedModel, options: ExplainOptions) -> LateInteraction | None:
-    """The late interaction that explains a score of query and document; None for any other model.
-
-    bge-m3 can be asked for the cosine with another text, too.
-    """
-    if model.classifier is not None:
-        return None
-    kind = model.kind
-    names_result = (options.label, options.word, options.contrast) != (None, None, None)
-    if kind.gives_one_vector and names_result:
-        return None
-    return kind.interaction
-
-
-def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
+def _matched(model: LoadedModel, match: MaxSim, texts: Texts, options: ExplainOptions) -> Iterator[Explanation]:
     """Explain the score of late interaction, which is a sum over the query's tokens: no word needs to be removed."""
+    ranking = RankOptions(max_length=options.max_length, batch_tokens=options.batch_tokens)
+    task = ApartRankTask.of(model, ranking, match)
+    queries = task.queries
+    assert isinstance(queries, EncodeTask)
+    assert queries.token_vectors is not None
+    tokens = queries.token_vectors.tokens
     if (options.label, options.word, options.contrast, options.method) != (None, None, None, "mask"):
         raise BertcliError(
             "The score of late interaction is explained without masking or deleting words: leave out label, word, "
@@ -239,16 +232,15 @@ def _matched(task: LateRankTask, texts: Texts, options: ExplainOptions) -> Itera
             logger.warning(
                 "the document %s was cut to %s; %s lost.", quoted(text.pair), number_of(task.limit, "token"), lost
             )
-        (matching,) = task.matching([item])
-        (query,) = task.queries.items([(index, Text(text.text))])
-        vectors = task.queries.token_vectors
-        assert vectors is not None
-        prompt_length = len(task.queries.prompt)
+        ((of_query, of_document, document),) = task.compared([item])
+        matching = match.matching(of_query, of_document, document.tokens.pieces)
+        (query,) = queries.items([(index, Text(text.text))])
+        prompt_length = len(queries.prompt)
         # A query is filled up with mask tokens, which count as the others do and are nowhere in the text.
-        filled = vectors.tokens.filled(query.tokens)
+        filled = tokens.filled(query.tokens)
         spans = query.tokens.offsets
         words = []
-        for position, product, piece in zip(vectors.tokens.scored(filled), *matching, strict=True):
+        for position, product, piece in zip(tokens.scored(filled), *matching, strict=True):
             start, end = spans[position] if position < len(spans) else (0, 0)
             start, end = max(0, start - prompt_length), max(0, end - prompt_length)
             words.append(Contribution(filled.pieces[position], start, end, product, match=piece))

@@ -45,7 +45,7 @@ def poolings_of(model: LoadedModel, options: ProbeOptions) -> list[Pooling]:
         return [()]
     if options.pooling not in (None, "auto"):
         return [(str(options.pooling),)]
-    trained = _trained_pooling(model)
+    trained = model.kind.pooling_of_text
     if trained:
         return [trained]
     is_static = not model.config.contextual
@@ -54,11 +54,6 @@ def poolings_of(model: LoadedModel, options: ProbeOptions) -> list[Pooling]:
     # A causal model's first token has seen no other one; its last has seen all.
     is_causal = getattr(model.config, "is_causal", False)
     return [("mean",), ("lasttoken",) if is_causal else ("cls",)]
-
-
-def _trained_pooling(model: LoadedModel) -> Pooling:
-    """The pooling that a sentence model was trained with; () for models without one vector a text."""
-    return model.kind.pooling if model.kind.gives_one_vector else ()
 
 
 def modes_of(poolings: Sequence[Pooling]) -> tuple[str, ...]:
@@ -72,7 +67,7 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
     It is [layer · mode · hidden] for a text; for words, each token has [layer · hidden].
     """
     # A folder's Dense layers only fit its own pooling, so `plan` gets that one, though they do not run here.
-    of_texts = "auto" if _trained_pooling(model) else "mean"
+    of_texts = "auto" if model.kind.pooling_of_text else "mean"
     pooling = "none" if options.words else of_texts
     # A prompt's tokens would belong to no word.
     prompt = "" if options.words else None

@@ -22,7 +22,7 @@ from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.linear import check_label_head, label_logits, label_reading
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.scores import sigmoid
-from bertcli.tasks.parts.scoring import logits_by_modules, scoring
+from bertcli.tasks.parts.scoring import logits_by_modules
 from bertcli.tasks.running.batches import Numbers, check_finite, check_head, hidden_states
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
@@ -109,7 +109,7 @@ def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOpti
         return _cosine(model, options.contrast)
     if sentence.mask is not None:
         return _log_probability(model, sentence, options.word)
-    scored = None if model.classifier is not None else scoring(model)
+    scored = None if model.classifier is not None else model.kind.pair_scores(model)
     if scored is not None and options.label is None:
         return Target("score", "the score", lambda sentences: logits_by_modules(model, scored, pack(sentences))[:, 0])
     return _log_odds(model, sentence, options.label)
