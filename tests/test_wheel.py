@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(installed: Path) -> None:
     assert sources <= files
     assert {Path(file).parts[0] for file in files} == {"bertcli", f"bertcli-{bertcli.__version__}.dist-info"}
     assert not any("tests" in Path(file).parts for file in files)
+
+
+def test_the_readme_says_how_large_the_wheel_is(installed: Path) -> None:
+    (wheel,) = installed.parent.glob("*.whl")
+    said = re.search(r"the wheel\s+has (\d+) MB, of which the code is (\d+)\.", (ROOT / "README.md").read_text("utf-8"))
+    assert said is not None
+    with ZipFile(wheel) as files:
+        code = sum(file.compress_size for file in files.infolist() if "sample_weights" not in file.filename)
+    assert said.groups() == (f"{wheel.stat().st_size / 1e6:.0f}", f"{code / 1e6:.0f}")
