@@ -16,6 +16,7 @@ from bertcli.kinds.opened import Opened
 from bertcli.kinds.pair_scores import PairScores
 from bertcli.kinds.pooling import DEFAULT_POOLING
 from bertcli.kinds.relevance import RelevanceScore
+from bertcli.kinds.routes import ONE_ROUTE, Routes
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
 from bertcli.models.config import Config
 from bertcli.network.after_pooling import Dense, LayerNorm
@@ -59,7 +60,7 @@ class Kind:
     prompt: str = ""  # put before every text unless another of `prompts` is asked for
     include_prompt: bool = True  # the prompt's tokens are pooled, too
     truncate_dim: int | None = None  # keep only the first numbers of a vector (Matryoshka); None keeps all
-    routed: bool = False  # these settings are those of a Router's route for documents
+    routes: Routes = ONE_ROUTE  # of texts; a Router's documents have these settings
     similarity: str = "cosine"  # the folder's name of the function that compares two vectors, supported or not
 
     # ------------------------------------------------------------------------------------------------------- prompts
@@ -69,9 +70,8 @@ class Kind:
 
         Whatever compares texts asks this: commands, methods, routes of the server. A user may name another prompt.
         """
-        if role == "query" and self.routed:
-            return "query"
-        return next((name for name in NAMES_OF_ROLE[role] if name in self.prompts), None)
+        of_prompts = (name for name in NAMES_OF_ROLE[role] if name in self.prompts)
+        return self.routes.name_for(role) or next(of_prompts, None)
 
     def prompt_text(self, name: str | None) -> str:
         """The prompt of a name that the model has; of None the default prompt."""

@@ -15,6 +15,7 @@ from bertcli.folder.modules import MODULES_FILE, SENTENCE, ModuleEntry
 from bertcli.kinds.kind import UNSPECIFIED
 from bertcli.kinds.layers import read_dense, read_norm
 from bertcli.kinds.pooling import DEFAULT_POOLING, read_pooling
+from bertcli.kinds.routes import ONE_ROUTE, Router
 
 UNASKED = "since this cached copy has no modules.json, which the Hub may have"
 OF_JINA = "lasttoken, as in jina-embeddings-v5's own code"
@@ -88,7 +89,7 @@ def settings(layout: Layout, modules: Modules, similarity: str = "cosine") -> di
         "prompt": layout.prompts.default,
         "include_prompt": modules.include_prompt,
         "truncate_dim": layout.settings.positive("truncate_dim"),
-        "routed": layout.router is not None,
+        "routes": ONE_ROUTE if layout.router is None else Router(layout),
         "similarity": similarity if named is None else quoted(named).strip("'"),
     }
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import Record, Row, Table
@@ -11,9 +10,6 @@ from bertcli.tasks.encode import TEXT_COLUMNS, filed, text_cells, text_fields
 from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
 from bertcli.tasks.options import PromptedOptions
 from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS, Fields, Needs, TaskSpec
-
-if TYPE_CHECKING:
-    from bertcli.loaded_model import LoadedModel
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,18 +37,12 @@ def rows(record: Record) -> Iterator[Row]:
     yield *text_cells(record), len(record["indices"]), words
 
 
-def has_table(model: "LoadedModel", name: str | None) -> bool:
-    """True if the name of a prompt is also a Router's route to a table of query weights."""
-    from bertcli.folder.router import tables  # brings NumPy, which --help does not load
-
-    return name is not None and model.kind.routed and model.layout is not None and name in tables(model.layout)
-
-
 def examples(subject: Subject) -> Iterator[Example]:
     """SPLADE and bge-m3; where a Router has a table for queries, one of those, too."""
     if "encode-sparse" in subject.stated_uses:
         yield Example("encode --sparse", [CAT])
-    if subject.runs("encode-sparse", prompt_name="query") and has_table(subject.model, "query"):
+    kind = subject.model.readable_kind
+    if subject.runs("encode-sparse", prompt_name="query") and kind.routes.table("query") is not None:
         yield Example("encode --sparse --prompt-name query", [QUESTION], {"prompt_name": "query"})
 
 

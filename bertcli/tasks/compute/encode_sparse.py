@@ -12,7 +12,7 @@ from bertcli.files.texts import Item
 from bertcli.kinds.sparse_vectors import SparseVector, SparseWeights
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import PreparedTask
-from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions, has_table
+from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.sparse_vectors import SparseBlock, SparseTask
 from bertcli.tasks.running.batches import check_needs, hidden_states, in_packed_batches
@@ -23,10 +23,11 @@ def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[Spars
     weights = model.kind.sparse_weights
     if weights.head is not None:
         check_needs(model, SPEC.needs(options))
-    if has_table(model, options.prompt_name):
+    table = model.kind.routes.table(options.prompt_name)
+    if table is not None:
         from bertcli.tasks.parts.sparse_queries import plan_queries  # few models have a table for queries
 
-        return plan_queries(model, options)
+        return plan_queries(model, options, table)
     read_options, prompt, chunking, _ = prepare(model, options)
     return WeightsTask(model, read_options, chunking, 0, options.words, weights, prompt=prompt)
 
@@ -39,8 +40,7 @@ class WeightsTask(SparseTask):
 
     @property
     def summary(self) -> str:
-        route = "; the route for documents" if self.model.kind.routed else ""
-        return f"{self.weights.summary}{route}{super().summary}"
+        return f"{self.weights.summary}{self.model.kind.routes.summary}{super().summary}"
 
     def vectors(self, items: Sequence[Item]) -> list[SparseVector]:
         return in_packed_batches([item.tokens for item in items], self.read_options.batch_tokens, self._vectors)

@@ -44,11 +44,8 @@ def prepare(model: LoadedModel, options: PromptedOptions) -> Preparation:
     chunking = None if options.chunk is None else Chunking(*options.chunk_sizes)
     if model.tokenizer.chat is not None and (refusal := kind.refusal_of_chat(model.name)) is not None:
         raise BertcliError(refusal)
-    if kind.routed and prompt_name == "query":
-        raise BertcliError(
-            f"{model.name} encodes queries by a route of their own, which gives no dense vectors: leave out "
-            "prompt_name (--prompt-name) to encode documents."
-        )
+    if (refusal := kind.routes.refusal_of_vector(model.name, prompt_name)) is not None:
+        raise BertcliError(refusal)
     if prompt_name is not None and prompt_name not in kind.prompts:
         names = f"it has {', '.join(map(quoted, kind.prompts))}"
         choices = names if kind.prompts else "it names none: give the words themselves with --prompt"

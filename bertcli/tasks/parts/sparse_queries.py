@@ -11,8 +11,8 @@ import numpy as np
 
 from bertcli.errors import BertcliError, check_count
 from bertcli.files.texts import Item, Text
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.router import tables
 from bertcli.kinds.query_tables import read_table
 from bertcli.kinds.sparse_vectors import SparseVector, largest
 from bertcli.loaded_model import LoadedModel
@@ -26,43 +26,38 @@ from bertcli.tracing.dispatch import Array
 MOST_QUERY_TOKENS = 1 << 20
 
 
-def plan_queries(model: LoadedModel, options: EncodeSparseOptions) -> "SparseQueries":
-    """Make the task, with the table of the route that `prompt_name` names."""
+def plan_queries(model: LoadedModel, options: EncodeSparseOptions, table: Folder) -> "SparseQueries":
+    """Make the task. table: the folder of the route that `prompt_name` names."""
     assert options.prompt_name is not None
     if options.chunk is not None:
         raise BertcliError("A query has one vector: leave out chunk (--chunk).")
     kind, route = model.kind, options.prompt_name
     prompt = kind.prompts.get(route, kind.prompt)
     most = kind.sparse_weights.max_active
-    return SparseQueries(model, options.read_options, None, 0, options.words, most, route, prompt=prompt)
+    return SparseQueries(model, options.read_options, None, 0, options.words, most, table, prompt=prompt)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseQueries(SparseTask):
-    """Sparse vectors of queries, the `most` largest weights, from the table of the route of this name."""
+    """Sparse vectors of queries, the `most` largest weights, from the table in this folder."""
 
     most: int | None
-    route: str
+    table: Folder
 
     @property
     def summary(self) -> str:
-        file = tables(self._layout)[self.route].path.name
+        file = self.table.path.name
         return f"the weights of a query's pieces, from {file}; no pass of the network{super().summary}"
-
-    @property
-    def _layout(self) -> Layout:
-        assert self.model.layout is not None
-        return self.model.layout
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer in the table's folder."""
-        return Tokenizer.open(Layout(tables(self._layout)[self.route]))
+        return Tokenizer.open(Layout(self.table))
 
     @cached_property
     def weights(self) -> Array:
         """The weights [vocabulary]."""
-        table = read_table(tables(self._layout)[self.route])
+        table = read_table(self.table)
         pieces = table.weights if isinstance(table.weights, dict) else ()
         weights = table.by_id({piece: self.tokenizer.id_of(piece) for piece in pieces})
         check_finite(weights)
