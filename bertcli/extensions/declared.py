@@ -70,7 +70,7 @@ class Engine:
 class Extension:
     """The declaration of a wing or a plugin. A module is named, not imported, until what it holds is used.
 
-    names      names of the package `bertcli`, each with the module: {"search": "bertcli.wings.search.stored"}
+    names      names of the package `bertcli`, each with the module: {"search": "bertcli.wings.search.calls"}
     methods    methods of `bertcli.Model`, each with the module that has the function, whose first argument is the model
     examples   the module with `examples(subject)`, which yields an `Example` for each use of a model
     doctor     the module with `examine()`: what it adds to the record of `bertcli doctor`

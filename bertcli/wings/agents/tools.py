@@ -1,11 +1,12 @@
 """The tools that a client of `bertcli mcp` sees: a name, a description, a JSON schema, and what it does.
 
-Arguments of a task's tool are options of its command, with the command's own types and help, taken from its spec.
+Arguments of a tool are options of a command, with the command's own types and help, taken from its spec.
 """
 
 import glob
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -14,6 +15,7 @@ from jsonschema.exceptions import best_match
 
 from bertcli import extensions
 from bertcli.errors import BertcliError
+from bertcli.extensions import CommandParts
 from bertcli.model import Model
 from bertcli.tasks.options import declared, help_of, types_of
 from bertcli.tasks.registry import TaskSpec, compute, spec
@@ -137,12 +139,13 @@ def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
     return made
 
 
-# The options of a task's command that a tool offers.
+# The options of a command that a tool offers.
 OFFERED = {
     "classify": ("top_k", "candidates", "multi_label"),
     "keywords": ("top_k", "ngrams", "diversity"),
     "fill-mask": ("top_k", "targets"),
     "tag": ("labels", "only", "redact_with"),
+    "search": ("top_k", "hybrid"),
 }
 
 
@@ -152,12 +155,7 @@ def _of_task(
     """Make the tool of a task from its spec; `fixed`: options that the client does not choose."""
     task = spec(task_name)
     assert task is not None
-    offered = [item for item in declared(task.options) if item.name in OFFERED[task_name]]
-    arguments: Schema = {"texts": TEXTS}
-    for item in offered:
-        arguments[item.name] = {**_schema(item.type), "description": help_of(item)}
-        if item.metadata["least"] is not None:
-            arguments[item.name]["minimum"] = item.metadata["least"]
+    arguments: Schema = {"texts": TEXTS, **_offered(task_name, task.options)}
 
     def run(given: Arguments) -> Any:
         chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
@@ -179,9 +177,9 @@ def _search(models: AvailableModels, roots: Roots) -> Tool:
             "minItems": 1,
             "description": f"Names, folders or patterns such as docs/**/*.md, below {roots}.",
         },
-        "top_k": {"type": "integer", "minimum": 1, "maximum": 100, "description": "How many passages. (default: 5)"},
-        "hybrid": {"type": "boolean", "description": "Rank by keywords (BM25), too."},
+        **_offered("search", *_groups_of("search")),
     }
+    arguments["top_k"] |= {"maximum": 100, "description": "How many passages. (default: 5)"}
 
     def run(given: Arguments) -> Any:
         encode = spec("encode")
@@ -214,6 +212,22 @@ def _params(variant: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ schemas
+
+
+def _groups_of(command: str) -> Iterable[Any]:
+    """The groups of options of a wing's command that is no task's."""
+    parts: CommandParts = import_module(extensions.commands()[command].module).command_parts(command)
+    return parts.groups.values()
+
+
+def _offered(command: str, *groups: Any) -> Schema:
+    """The JSON schemas of the options of a command that its tool offers."""
+    schemas: Schema = {}
+    for item in (item for group in groups for item in declared(group) if item.name in OFFERED[command]):
+        schemas[item.name] = {**_schema(item.type), "description": help_of(item)}
+        if item.metadata["least"] is not None:
+            schemas[item.name]["minimum"] = item.metadata["least"]
+    return schemas
 
 
 def _schema(hint: Any) -> Schema:

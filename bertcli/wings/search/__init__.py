@@ -1,12 +1,15 @@
 """Semantic search: in files, and among stored vectors.
 
 bm25         words in passages: BM25, and the fusion of two rankings
-command      `bertcli search`: find the texts nearest to a query, in files of text, or among the vectors in a file
+calls        the same from Python: `bertcli.search`, `bertcli.search_files`
+command      `bertcli search`, made from the spec: opens what is searched, prints or writes the hits
 examples     examples of `bertcli search` for `bertcli info`
 files        search over files: passages are read, encoded (or taken from an index), and ranked by a query
 index        the file that `search --index` keeps: the vectors of files' passages, by a digest of each file
 sparse_rows  sparse vectors of many texts
+spec         the options with their help, and for each of the two searches what a hit is
 stored       the texts nearest to a query, among the vectors in a file
+tables       how hits are printed
 vectors      the vectors by which search compares passages of files with queries: a dense one of each, or a sparse one
 """
 
@@ -43,6 +46,6 @@ WING = Extension(
             },
         ),
     ),
-    names={"search": "bertcli.wings.search.stored", "search_files": "bertcli.wings.search.files"},
+    names=dict.fromkeys(("search", "search_files"), "bertcli.wings.search.calls"),
     examples="bertcli.wings.search.examples",
 )

@@ -9,39 +9,35 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, check_count, check_names, quoted
-from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in, searched_files
+from bertcli.errors import BertcliError, quoted
+from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.texts import STANDARD_INPUT, Item, Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.report.progress import progress
 from bertcli.tasks.compute import rank
 from bertcli.tasks.compute.encode import PreparedBlock
-from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.options import declared
 from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.rank import RankOptions
-from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
 from bertcli.weights.digest import signature
 from bertcli.wings.search.bm25 import Keywords, fused
 from bertcli.wings.search.index import FileVectors, Made, Rows, part_of, read_index, write_index
+from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.vectors import Comparison, DenseComparison, SparseComparison
 
 logger = logging.getLogger("bertcli")
 BETWEEN_WRITES = 60.0  # seconds of work after which an index is written, so that not more is lost
 RERANKED = 50  # hits that a reranker reads
-WITHOUT = ("chunk", "keep_going")  # options of encode that have no meaning here
 SPREADS = 3  # above the median: what hardly any pair of unrelated texts reaches
 SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
 
@@ -81,64 +77,19 @@ class Hit(NamedTuple):
         }
 
 
-def search_files(
-    queries: str | Iterable[str],
-    files: str | Path | Sequence[str | Path],
-    *,
-    model: LoadedModel | str | Path | None = None,
-    column: str | None = None,
-    index: str | Path | None = None,
-    sparse: bool = False,
-    hybrid: bool = False,
-    rerank: LoadedModel | str | Path | None = None,
-    top_k: int = 10,
-    **options: Any,
-) -> list[Record]:
-    """Records {query, file, line, score, text}: the passages of files nearest to each query, best first.
-
-    files: names, or patterns such as "docs/**/*.md", of the endings that `bertcli search -i` reads. model: opened or
-    to be opened (default: the bundled one). column: the field of rows that holds the text. index: a file that keeps
-    the vectors, so that only files that have changed are encoded. sparse: compare sparse vectors. hybrid: rank by
-    keywords (BM25), too. rerank: a reranker that orders the 50 best. options: as of `Model.encode`.
-
-    Errors: BertcliError for what cannot be read, or is not given as the model needs it.
-    """
-    known = [item.name for item in declared(EncodeOptions) if item.name not in WITHOUT]
-    check_names("search_files()", options, known)
-    check_count("top_k", top_k)
-    patterns = [files] if isinstance(files, str | Path) else files
-    names = searched_files([str(pattern) for pattern in patterns], column)
-    opened = _opened(model, MASKED_SAMPLE if sparse else SENTENCE_SAMPLE, options.get("prompt_name"))
-    reranker = None if rerank is None else _opened(rerank, "")
-    kept = None if index is None else str(index)
-    passages = Passages(opened, names, EncodeOptions(**options), column, kept, sparse)
-    asked = [queries] if isinstance(queries, str) else [*queries]
-    return [hit.record for hits in passages.hits(asked, top_k, hybrid, reranker) for hit in hits]
-
-
-def _opened(model: LoadedModel | str | Path | None, sample: str, prompt_name: str | None = None) -> LoadedModel:
-    return model if isinstance(model, LoadedModel) else LoadedModel.load(model or sample, prompt_name=prompt_name)
-
-
 class Passages:
     """The passages of files with their vectors.
 
-    index: a file that keeps the vectors; only files that have changed are encoded, and what is new is written to it,
-    as soon as a minute's work is done, and when the run is interrupted. Errors: BertcliError for files without text,
-    those that cannot be read, and a model without such vectors.
+    An index keeps the vectors: only files that have changed are encoded, and what is new is written to it, as soon as a
+    minute's work is done, and when the run is interrupted. Errors: BertcliError for files without text, those that
+    cannot be read, and a model without such vectors.
     """
 
-    def __init__(
-        self,
-        model: LoadedModel,
-        files: Sequence[str],
-        options: EncodeOptions,
-        column: str | None = None,
-        index: str | None = None,
-        sparse: bool = False,
-    ) -> None:
-        model = model.for_prompt(options.prompt_name)
-        self._compared: Comparison = (SparseComparison if sparse else DenseComparison)(model, options)
+    def __init__(self, model: LoadedModel, files: Sequence[str], search: SearchOptions, query: QueryOptions) -> None:
+        model = model.for_prompt(query.prompt_name)
+        self._search, column, index = search, search.column, search.index
+        comparison = SparseComparison if search.sparse else DenseComparison
+        self._compared: Comparison = comparison(model, query.encode_options)
         if index is not None and STANDARD_INPUT in files:
             raise BertcliError("Standard input has no index: give files, or leave out --index.")
         self._index, self._made = index, Made(signature(model.name, model.files_read), self._compared.settings)
@@ -165,10 +116,11 @@ class Passages:
             self._keywords = Keywords([chunk.in_context for chunk in self.chunks])
         return self._keywords
 
-    def hits(
-        self, queries: Sequence[str], top_k: int, hybrid: bool = False, reranker: LoadedModel | None = None
-    ) -> Iterator[list[Hit]]:
+    def hits(self, queries: Sequence[str], reranker: LoadedModel | None = None) -> Iterator[list[Hit]]:
         """The best passages for each query, best first; a note for a query that nothing is near to."""
+        hybrid, top_k, least = self._search.hybrid, self._search.top_k, self._search.min_score
+        if self._search.files_with_matches and reranker is None:
+            top_k = len(self.chunks)  # one file may have all of the best hits, so that names need more of them
         chance = self.chance()
         scores = self._compared.scores(queries, self.vectors)
         for query, similar in zip(queries, scores, strict=True):
@@ -184,7 +136,8 @@ class Passages:
                     quoted(query), similar.max(), chance,
                 )  # fmt: skip
             hits = [Hit(query, self.chunks[i], float(ranked[i]), bool(near[i])) for i in best]
-            yield (hits if reranker is None else _reranked(reranker, hits))[:top_k]
+            best_hits = (hits if reranker is None else _reranked(reranker, hits))[:top_k]
+            yield [hit for hit in best_hits if least is None or hit.score >= least]
 
     def chance(self) -> float:
         """The score that unrelated texts reach by chance: the median of pairs + 3 spreads (1.4826 times the MAD).

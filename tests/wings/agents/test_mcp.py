@@ -64,6 +64,10 @@ def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
         assert properties["top_k"]["type"] == "integer"
         assert all(tool.annotations.read_only_hint for tool in listed.values())
         assert properties["candidates"]["items"] == {"type": "string"}
+        properties = listed["search"].input_schema["properties"]
+        assert (properties["top_k"]["minimum"], properties["top_k"]["maximum"]) == (1, 100)
+        described = "Rank by keywords, too: BM25, joined by reciprocal rank fusion."  # as the command's help
+        assert properties["hybrid"] == {"type": "boolean", "description": described}
 
         async def call(name: str, **arguments: Any) -> Any:
             answer = await session.call_tool(name, arguments)
