@@ -22,7 +22,7 @@ from bertcli.engine.product_rules import by_library, divided_by_library
 from bertcli.engine.threads import each_or_whole
 from bertcli.errors import BertcliError, check_type, quoted, quoted_object
 from bertcli.models.config import Config
-from bertcli.network.heads import OF_TOKENS, Network, Outputs, outputs
+from bertcli.network.heads import OF_TOKENS, Network, outputs
 from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
@@ -406,18 +406,19 @@ class LoadedModel:
         hidden = computing.hidden_states(batch)
         return hidden if rows is None else hidden[rows]
 
-    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> Outputs:
+    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> dict[str, Array]:
         """Run a whole pass with every head, as `bertcli trace` shows it; `forward` runs only the encoder.
 
-        Hidden states and the logits of heads that read every token are [batch, token, …].
+        "hidden", "pooled" if there is a pooler, and the logits of each other head by its name. Hidden states and the
+        logits of heads that read every token are [batch, token, …].
         """
         batch, rows, shape = self.padded(ids, segments, None)
         if not len(rows):
             raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
         with np.errstate(all="ignore"):
             flat = outputs(self.network, batch)
-        of_tokens = {name: x for name, x in flat._asdict().items() if x is not None and name in ("hidden", *OF_TOKENS)}
-        return flat._replace(**{name: x.reshape(*shape, -1) for name, x in of_tokens.items()})
+        of_tokens = {"hidden", *OF_TOKENS}
+        return {name: x.reshape(*shape, -1) if name in of_tokens else x for name, x in flat.items()}
 
     def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> "Padded":
         """Check and pack a padded batch. Errors: BertcliError."""

@@ -111,7 +111,7 @@ for name, options in (({str(gliner)!r}, {{}}), ("bert-mini-mlm", {{"labels": ["p
     try:
         bertcli.load(name).tag(["Ann Lee"], **options)
     except bertcli.BertcliError as error:
-        print("no config.json" in str(error), "needs a head that scores spans" in str(error))
+        print("no config.json" in str(error), "needs a model that finds entities" in str(error))
 """
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert ran.stdout.splitlines() == ["sentence vectors", "True", "True False", "False True"], ran.stderr

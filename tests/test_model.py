@@ -98,9 +98,9 @@ def test_a_pickled_model_keeps_its_heads(heads: str | None, made: Made) -> None:
     model = bertcli.load(made(head="pretraining"), heads=heads)
     again = pickle.loads(pickle.dumps(model))
     assert again.heads == model.heads
-    for one, other in zip(again.outputs([[1, 2, 3]]), model.outputs([[1, 2, 3]]), strict=True):
-        assert (one is None) == (other is None)
-        np.testing.assert_array_equal(one, other)
+    expected = model.outputs([[1, 2, 3]])
+    for head, one in again.outputs([[1, 2, 3]]).items():
+        np.testing.assert_array_equal(one, expected[head])
 
 
 def test_a_variant_has_nothing_to_run() -> None:

@@ -131,8 +131,8 @@ found = {{}}
 for name in ("Model", "ForMaskedLM", "ForSequenceClassification"):
     model = bertcli.load(f"{roformers}/{{name}}")
     outputs = model.outputs([{numbers["ids"].tolist()}])
-    logits = outputs.mlm if outputs.classifier is None else outputs.classifier
-    found[name] = [outputs.hidden.tolist(), None if logits is None else logits.tolist()]
+    logits = outputs.get("classifier", outputs.get("mlm"))
+    found[name] = [outputs["hidden"].tolist(), None if logits is None else logits.tolist()]
 print(json.dumps(found))
 """
     done = run(code, installed)

@@ -11,7 +11,7 @@
     positions        what the other families compute from positions: relative positions, windows, rotations
     rope             the inverse frequencies of rotary positions
     sliding_window   attention to tokens near by
-    experts, lstm    mixture of experts; LSTM over the words of a sentence
+    experts          mixture of experts
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

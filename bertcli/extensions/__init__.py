@@ -5,6 +5,7 @@ wing      finds the wings, folders of `bertcli/wings/`
 plugin    finds the plugins, packages with an entry point; what happens if one cannot be used
 brought   what both bring, by name: commands, names of `bertcli`, methods, engines, examples, pages, families, tasks
 core      the house's own commands that are no task's
+of_kinds  what the folders of kinds bring: types of folders, ops, their formulas
 """
 
 from bertcli.extensions.brought import (

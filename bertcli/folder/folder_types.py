@@ -4,15 +4,10 @@ A kind brings its type: a `TYPE` in the file folder_type.py of its folder in ber
 and loading ask it here, and know none by name.
 """
 
-from functools import cache
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
+from bertcli.extensions.of_kinds import kind_modules
 from bertcli.folder.files import Folder
-
-KINDS = "bertcli.kinds"
 
 
 class Backbone(NamedTuple):
@@ -26,7 +21,7 @@ class FolderType:
     """A type of folder. Its settings are what `read` returns, which the other methods are given.
 
     marker   the file by which a folder is of this type
-    title    the name of the library's models, as in "a GLiNER model"
+    title    the name of the library's models
     """
 
     marker: str
@@ -57,12 +52,9 @@ class FolderType:
         raise NotImplementedError
 
 
-@cache
 def folder_types() -> tuple[FolderType, ...]:
     """The types that there are."""
-    home = Path(__file__).parents[1] / "kinds"
-    kinds = (f"{KINDS}.{module.name}.folder_type" for module in iter_modules([str(home)]) if module.ispkg)
-    return tuple(import_module(kind).TYPE for kind in kinds)
+    return tuple(module.TYPE for module in kind_modules("folder_type"))
 
 
 def markers() -> frozenset[str]:

@@ -20,8 +20,7 @@ from bertcli.kinds.routes import ONE_ROUTE, Routes
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
 from bertcli.models.config import Config
 from bertcli.network.after_pooling import Dense, LayerNorm
-from bertcli.network.heads import Outputs
-from bertcli.tracing.dispatch import Integers
+from bertcli.tracing.dispatch import Array, Integers
 
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 UNSPECIFIED = "since the checkpoint specifies no pooling"
@@ -183,7 +182,7 @@ class Kind:
         raise NotImplementedError
 
     def best_for_labels(
-        self, outputs: Outputs, config: Config, ids: Integers, labels: Sequence[str], most: int
+        self, outputs: Mapping[str, Array], config: Config, ids: Integers, labels: Sequence[str], most: int
     ) -> Iterator[tuple[str, list[ScoredTokens]]]:
         """Yield each label before a text with its `most` best spans: of a pass that `trace --labels` shows."""
         yield from ()

@@ -1,6 +1,7 @@
 """The axes of arrays: the glossary of their symbols, and the order in which these are listed and multiplied.
 
-A new axis is a line of AXES. One that has none, as a plugin's family may have, is listed and multiplied last.
+A new axis is a line of AXES. One that has none, as a kind's head or a plugin's family may have, is listed and
+multiplied last.
 """
 
 # In the order in which sizes are listed. A plain number in a shape stands for itself.
@@ -24,13 +25,9 @@ AXES = {
     "U": "task type",
     "X": "expert",
     "I": "feed-forward of all experts (X·F)",
-    "G": "words, spans and labels in GLiNER's head",
-    "J": "a direction of its LSTM",
-    "Z": "the LSTM's gates (4·J)",
-    "Y": "inside a projection of the head (4·G)",
 }
 # The order within a product, such as L·H: L is first, because `factored` in analysis/params takes it out in front.
-IN_PRODUCTS = "LAVPKTUECHQMDFWXIZYGJ"
+IN_PRODUCTS = "LAVPKTUECHQMDFWXI"
 
 
 def listed_at(symbol: str) -> int:
@@ -38,6 +35,7 @@ def listed_at(symbol: str) -> int:
     return [*AXES].index(symbol) if symbol in AXES else len(AXES)
 
 
-def multiplied_at(symbol: str) -> int:
-    """The place of an axis within a product."""
-    return IN_PRODUCTS.index(symbol) if symbol in IN_PRODUCTS else len(IN_PRODUCTS)
+def multiplied_at(symbol: str) -> tuple[int, list[int]]:
+    """The place of an axis within a product; those without a line are sorted, so that equal products look the same."""
+    place = IN_PRODUCTS.index(symbol) if symbol in IN_PRODUCTS else len(IN_PRODUCTS)
+    return place, [-ord(letter) for letter in symbol]

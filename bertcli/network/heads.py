@@ -1,7 +1,7 @@
 """What every family's root is, hidden states from a batch, and the heads that turn them into predictions."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.network.encoder import LayerNorm, Linear
@@ -56,7 +56,7 @@ class Network(Module, abstract=True):
 
         mlm and lm [row, vocabulary] for whatever rows are given; token_classifier [token, label]; qa [token, 2], the
         start and the end of an answer; rtd [token, 1]; nsp and sop [batch, 2]; classifier [batch, label];
-        multiple_choice [batch, 1]; spans [span, label]; pooler [batch, hidden], which are not logits.
+        multiple_choice [batch, 1]; pooler [batch, hidden], which are not logits.
         """
         if head in self.pooled:
             hidden = self.pooler(hidden)
@@ -64,27 +64,13 @@ class Network(Module, abstract=True):
         return logits
 
 
-class Outputs(NamedTuple):
-    """Hidden states and the output of each head; None for a head the model does not have"""
+def outputs(network: Network, batch: Packed) -> dict[str, Array]:
+    """A whole pass: the encoder, then every head the model has; the pooler runs once for all heads that read it.
 
-    hidden: Array  # [token, hidden]
-    pooled: Array | None = None  # [batch, hidden]
-    mlm: Array | None = None  # logits [token, vocabulary]
-    lm: Array | None = None  # logits of the next token [token, vocabulary]
-    nsp: Array | None = None  # logits [batch, 2]
-    sop: Array | None = None  # logits [batch, 2]
-    classifier: Array | None = None  # logits [batch, label]
-    token_classifier: Array | None = None  # logits [token, label]
-    qa: Array | None = None  # logits [token, 2]
-    multiple_choice: Array | None = None  # logits [batch, 1]
-    rtd: Array | None = None  # logits [token, 1]
-    spans: Array | None = None  # logits [span, label]
-
-
-def outputs(network: Network, batch: Packed) -> Outputs:
-    """A whole pass: the encoder, then every head the model has; the pooler runs once for all heads that read it."""
+    By name: hidden [token, hidden]; pooled [batch, hidden], if there is a pooler; and the logits of each other head.
+    """
     hidden = network(batch)
-    results: dict[str, Array] = {}
+    results: dict[str, Array] = {"hidden": hidden}
     for head in network.heads:
         if head in network.pooled:
             results[head] = getattr(network, head)(results["pooled"])
@@ -92,7 +78,7 @@ def outputs(network: Network, batch: Packed) -> Outputs:
         rows = network.input_rows(head, batch)
         logits = network.predict(head, hidden if rows is None else gather(hidden, rows), batch)
         results["pooled" if head == "pooler" else head] = logits
-    return Outputs(hidden, **results)
+    return results
 
 
 class Pooler(Module):

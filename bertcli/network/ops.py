@@ -4,8 +4,7 @@ Arrays are logically [token, hidden]; their memory layout and the order of a pro
 `work` counts element-wise operations per number of the result, a transcendental function as one: see `dispatch.Op`.
 """
 
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 
 from bertcli.engine import kernels
 from bertcli.engine.experts import mixture
-from bertcli.engine.kernels import empty_tokens, product, take_columns, take_rows
+from bertcli.engine.kernels import empty_tokens, product, take_rows
 from bertcli.engine.threads import each as each
-from bertcli.tracing.dispatch import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced, watched
+from bertcli.tracing.dispatch import Array, Integers, is_shape_only, op, shape_only, traced_like, untraced
 
 
 def linear_work(arguments: Mapping[str, Any]) -> int:
@@ -32,16 +31,6 @@ def empty_like(x: Array) -> Array:
     """An uninitialized array of the same shape [token, hidden], for heads to fill."""
     empty = shape_only(x.shape) if is_shape_only(untraced(x)) else empty_tokens(*x.shape)
     return traced_like(x, empty, "A·D")
-
-
-MOST_TOGETHER = 2048  # rows of spans: with 2,048 numbers each 16 MB, which a core's caches take in turn
-
-
-def in_parts(run: Callable[[slice], Array], count: int) -> Array:
-    """Compute `count` rows, some at a time, so that what lies between fits the caches; at once for a watcher."""
-    if watched() or count <= MOST_TOGETHER:
-        return run(slice(0, count))
-    return np.concatenate([run(slice(first, first + MOST_TOGETHER)) for first in range(0, count, MOST_TOGETHER)])
 
 
 @op("rows hidden, token -> token hidden")
@@ -172,65 +161,6 @@ def repeat_heads(x: Array, like: Array, *, heads: int, of: int) -> Array:
     wide = empty_tokens(len(x), like.shape[1])
     wide.T.reshape(heads, of // heads, -1, len(x), copy=False)[...] = narrow
     return wide
-
-
-# Element-wise operations for each number of an LSTM's result: of four gates two biases, a sum and an activation, of
-# which the sigmoid's are 4 and tanh's 1; then c = f c + i g, tanh and the product with o.
-LSTM_WORK = 4 * 3 + 3 * 4 + 1 + 3 + 1 + 1
-
-
-def _lstm_macs(sizes: Mapping[str, int], arguments: Mapping[str, Any]) -> int:
-    """Of a product with the word and one with the state before, in both directions."""
-    return 2 * sizes["word"] * sizes["gate"] * (sizes["hidden"] + sizes["half"])
-
-
-@op(
-    "word hidden, gate hidden, gate half, gate, gate, gate hidden, gate half, gate, gate, boundary -> word hidden",
-    macs=_lstm_macs, work=LSTM_WORK,
-)  # fmt: skip
-def lstm(
-    x: Array,
-    input: Array,
-    recurrent: Array,
-    input_bias: Array,
-    recurrent_bias: Array,
-    reverse_input: Array,
-    reverse_recurrent: Array,
-    reverse_input_bias: Array,
-    reverse_recurrent_bias: Array,
-    offsets: Integers,
-) -> Array:
-    """h_t of each word, read from the left, beside that read from the right: o tanh(c), c_t = f c_{t-1} + i g.
-
-    i, f, g, o = σ, σ, tanh, σ of W x_t + b + U h_{t-1} + d. `offsets` say where sentences begin and end.
-    """
-    from bertcli.engine.lstm import Direction, read_both_ways  # few models have one
-
-    left = Direction(input, recurrent, input_bias, recurrent_bias)
-    right = Direction(reverse_input, reverse_recurrent, reverse_input_bias, reverse_recurrent_bias)
-    return read_both_ways(x, left, right, offsets)
-
-
-def _pair_work(arguments: Mapping[str, Any]) -> int:
-    return 1 + linear_work(arguments)
-
-
-@op("word hidden, other hidden, pair, pair -> pair hidden", work=_pair_work)
-def add_pairs(x: Array, y: Array, starts: Integers, ends: Integers, *, activation: str | None = None) -> Array:
-    """activation(x_i + y_j) for the pairs (i, j) of `starts` and `ends`."""
-    pairs = take_columns(x, starts)
-    pairs += take_columns(y, ends)
-    return kernels.activate(pairs, activation)
-
-
-@op("span hidden, sentence label hidden, span -> span label", contracts=True)
-def label_scores(x: Array, labels: Array, sentences: Integers) -> Array:
-    """x · yᵀ: every span with the labels of its own sentence; `sentences` says which that is, in ascending order."""
-    scores = np.empty((len(x), labels.shape[1]), np.float32)
-    bounds = np.searchsorted(sentences, np.arange(len(labels) + 1))
-    for sentence, (first, last) in enumerate(pairwise(bounds.tolist())):
-        np.matmul(x[first:last], labels[sentence].T, out=scores[first:last])
-    return scores
 
 
 @op("… key -> … key", work=5, over="x")

@@ -13,7 +13,6 @@ from bertcli.tasks.options import WindowOptions, option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
 
 NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
-GLINER = "-m urchade/gliner_small-v2.1"
 LONGEST_REPLACEMENT = 200  # characters in place of each entity
 LONGEST_LABEL = 1000  # characters of a type of entities, which may be a sentence
 Aggregation = Literal["none", "simple", "first", "max", "average"]
@@ -165,7 +164,7 @@ def _label(entity: Mapping[str, Any]) -> str:
 
 
 def examples(subject: Subject) -> Iterator[Example]:
-    """Yield a text with names in it, for GLiNER with types of entities."""
+    """Yield a text with names in it, and the same with types of entities."""
     yield Example("tag", [NAMES])
     yield Example("tag", ["--labels", ", ".join(TYPES), NAMES], {"labels": TYPES})
 
@@ -183,9 +182,9 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 
 
 def needs(options: TagOptions) -> Needs:
-    """The head that labels tokens, or with labels of your own that of GLiNER, which scores spans."""
+    """The head that labels tokens; with labels of your own a kind of model that takes them."""
     if options.labels is not None:
-        return Needs("tag --labels", "spans", None, GLINER)
+        return Needs("tag --labels", fitting="-m urchade/gliner_small-v2.1")
     return Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER")
 
 

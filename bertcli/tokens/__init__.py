@@ -13,7 +13,7 @@ template        `Tokens` of a text or pair, and what is put around them
 text_words      the words of a text, as its tokenizer calls them (`word_ids`)
 tokenizer       `Tokenizer`: a checkpoint's vocabulary, and the encoding of texts to `Tokens` (template.py)
 windows         split the tokens of a long text into overlapping windows, for `tag` and `answer`
-words           words as GLiNER reads them
+words           a word with its characters; scripts without spaces between words
 """
 
 from bertcli.tokens.template import Tokens

@@ -1,7 +1,7 @@
 """Words of a text in any script, whatever the model: those among which `keywords` chooses.
 
 A word is letters, digits and marks, with hyphens, apostrophes and joiners inside; each Chinese character is one. Not
-here: the words of a model's own tokenizer (`Tokens.words`), and those of GLiNER (words.py).
+here: the words of a model's own tokenizer (`Tokens.words`).
 """
 
 from functools import cache

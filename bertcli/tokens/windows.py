@@ -1,6 +1,6 @@
 """Split the tokens of a long text into overlapping windows, for `tag` and `answer`.
 
-Windows of a GLiNER model are cut between words, in kinds/spans/finder.py.
+A kind that finds entities of named types cuts windows of its own, between words.
 """
 
 from bertcli.errors import BertcliError

@@ -15,11 +15,10 @@ from helpers.gliner import write_gliner
 from helpers.terminal import bertcli
 from reference.family_cases import CAUSAL, ROPES, WINDOWS
 
-import bertcli.analysis.trace as of_trace
+from bertcli.analysis.trace.page import worked_out
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node here")
-SCRIPT = Path(of_trace.__file__).with_name("worked.js")
 WORK_OUT = Path(__file__).parents[1] / "helpers" / "work_out.js"
 ALL = 10**9
 
@@ -41,9 +40,11 @@ Telling = Callable[..., list[Told]]
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[Telling]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Telling]:
     """What Node works out of a page: of each step `most` cells, and of the encoder's `few` if that is given."""
-    pipe, command = subprocess.PIPE, [str(NODE), str(WORK_OUT), str(SCRIPT)]
+    script = tmp_path_factory.mktemp("script") / "worked.js"
+    script.write_text(worked_out(), encoding="utf-8")
+    pipe, command = subprocess.PIPE, [str(NODE), str(WORK_OUT), str(script)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as process:
         asks, answers = process.stdin, process.stdout
         assert asks is not None

@@ -43,25 +43,25 @@ def test_what_wrappers_of_pytorch_put_before_names_is_taken_out(tmp_path: Path, 
 
 def test_a_part_of_a_model_that_was_compiled_is_read(tmp_path: Path) -> None:
     folder = make(tmp_path / "model")
-    expected = bertcli.load(folder).outputs(IDS).hidden
+    expected = bertcli.load(folder).outputs(IDS)["hidden"]
     tensors = {
         name.replace("encoder.", "encoder._orig_mod."): values for name, values in load_file(folder / WEIGHTS).items()
     }
-    np.testing.assert_array_equal(bertcli.load(change(folder, tensors)).outputs(IDS).hidden, expected)
+    np.testing.assert_array_equal(bertcli.load(change(folder, tensors)).outputs(IDS)["hidden"], expected)
 
 
 @pytest.mark.parametrize("family", ["t5", "mt5", "umt5"])
 def test_t5s_table_is_the_encoders_then_the_shared_then_the_decoders(tmp_path: Path, family: str) -> None:
     """The order is that of transformers 5.16. MADLAD's files have the decoder's table and an untied lm_head only."""
     folder = make_family(tmp_path / "model", family)
-    expected = bertcli.load(folder).outputs(IDS).hidden
+    expected = bertcli.load(folder).outputs(IDS)["hidden"]
     stored = load_file(folder / WEIGHTS)
     table, other = stored.pop("shared.weight"), stored["encoder.final_layer_norm.weight"] * np.ones((120, 1), "f4")
     names = ("encoder.embed_tokens.weight", "shared.weight", "decoder.embed_tokens.weight")
     for first in range(3):
         tables = {name: table if number == first else other for number, name in enumerate(names) if number >= first}
         change(folder, stored | tables | {"lm_head.weight": other})
-        np.testing.assert_array_equal(bertcli.load(folder).outputs(IDS).hidden, expected, names[first])
+        np.testing.assert_array_equal(bertcli.load(folder).outputs(IDS)["hidden"], expected, names[first])
         result = run("info", folder)
         assert result.status == 0, result.err
         assert "unused" not in result.out + result.err

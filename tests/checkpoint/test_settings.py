@@ -150,6 +150,6 @@ def test_settings_without_padding_a_classifier_reads_the_last_token(tmp_path: Pa
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     for padding in (0, 9, None):
         (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": padding}), encoding="utf-8")
-        logits[padding] = bertcli.load(folder).outputs([[5, 6, 7, 0]]).classifier
+        logits[padding] = bertcli.load(folder).outputs([[5, 6, 7, 0]])["classifier"]
     np.testing.assert_array_equal(logits[None], logits[9])
     assert np.abs(logits[9] - logits[0]).max() > 1e-3

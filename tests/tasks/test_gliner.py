@@ -302,7 +302,8 @@ def test_gliner_says_that_labels_are_missing(folder: Path, tmp_path: Path) -> No
     assert '(--labels "person, city")' in error
     tagger = make(tmp_path / "tagger", head="token_classifier")
     error = command("tag", "-m", tagger, "--labels", "person", "Berlin").error
-    assert "needs a head that scores spans (spans), as GLiNER models have" in error
+    assert "tag --labels needs a model that finds entities of types that you name, and " in error
+    assert "tagger does not; its heads: token_classifier (for tag). Choose one that does, such as " in error
     assert "-m urchade/gliner_small-v2.1" in error
     error = command("classify", "-m", folder, "Berlin").error
     assert "its heads: spans (for tag --labels)" in error
@@ -450,7 +451,7 @@ def test_gliner_is_traced_with_labels_before_the_text(models: dict[str, Model], 
     assert "Spans for drink" in (tmp_path / "pass.html").read_text(encoding="utf-8")
     assert "this needs a text, and no second one" in command("trace", "-m", folder, "--labels", "drink").err
     no_spans = command("trace", "a cup", "--labels", "drink")
-    assert "trace --labels needs a head that scores spans (spans), as GLiNER models have" in no_spans.error
+    assert "trace --labels needs a model that finds entities of types that you name" in no_spans.error
 
 
 def test_windows_and_choice_are_as_their_definitions_say() -> None:

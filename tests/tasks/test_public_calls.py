@@ -48,7 +48,7 @@ class Texts:
             second = int(model.config.segment_count > 1)
             ids = [[*first, *ids] for ids in seconds]
             segments = [[0] * len(first) + [second] * len(ids) for ids in seconds]
-        return [getattr(model.outputs([row], [of]), head)[0] for row, of in zip(ids, segments, strict=True)]
+        return [model.outputs([row], [of])[head][0] for row, of in zip(ids, segments, strict=True)]
 
 
 def words(ids: Sequence[int]) -> str:
@@ -148,7 +148,7 @@ def test_fill_mask_and_score_give_the_recorded_logits(name: str, tmp_path: Path)
     assert len(scored["tokens"]) == len(ids)
     for at, token in enumerate(scored["tokens"]):
         masked = [*ids[:at], mask, *ids[at + 1 :]]
-        close(np.exp(token["log_prob"]), probabilities(model.outputs([masked]).mlm)[0, at, ids[at]])
+        close(np.exp(token["log_prob"]), probabilities(model.outputs([masked])["mlm"])[0, at, ids[at]])
 
 
 @pytest.mark.parametrize("name", of_head("multiple_choice"))

@@ -8,9 +8,11 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from bertcli.analysis.trace.steps import Account
+from bertcli.extensions.of_kinds import kind_modules
 from bertcli.report.page import Markup, element
 
 Formula = Any  # str | list[Formula] | tuple[str, Formula, ...]
@@ -77,12 +79,6 @@ RULES: dict[str, Rule] = {
     "experts": lambda s: f"∑_{{e ∈ top {s['top']}}} y_e · {s['activation'].split('_')[0]} ( x · W_e ) · V_e + b",
     "scores": _scores,
     "bucket_scores": _scores,
-    "lstm": (
-        "o ⊙ tanh ( c_t ) , c_t = f ⊙ c_{t − 1} + i ⊙ g , [ i , f , o ] = σ ( W · x_t + U · h_{t − 1} + b ) , "
-        "g = tanh ( W · x_t + U · h_{t − 1} + b )"
-    ),
-    "add_pairs": lambda s: _activated("x_i + y_j", s),
-    "label_scores": "x · y",
     "softmax": "{exp x_i}÷{∑_j exp x_j}",
     "attend": "x · y",
     "norm": _norm,
@@ -105,11 +101,21 @@ OPERATOR_NAMES = {"_": "sub", "^": "sup", "÷": "frac"}
 WORD = re.compile(r'"[^"]*"|[{}√_^÷]|[^\s{}√_^÷]+')
 
 
+@cache
+def rules() -> Mapping[str, Rule]:
+    """The rules of all ops; those of a kind's ops are in the file formulas.py of its folder."""
+    every = dict(RULES)
+    for of_kind in kind_modules("formulas"):
+        every |= of_kind.RULES
+    return every
+
+
 def formula(op: str, inputs: Sequence[str], output: str, settings: Mapping[str, Any]) -> Formula:
     """`output = …`, with the names of operands and result as symbols; RuntimeError for an op without a rule."""
-    if op not in RULES:
+    rule = rules().get(op)
+    if rule is None:
         raise RuntimeError(f"The op {op} has no formula.")
-    rule, operands = RULES[op], dict(zip("xyz", map(symbol, inputs), strict=False))
+    operands = dict(zip("xyz", map(symbol, inputs), strict=False))
     words = WORD.findall(rule if isinstance(rule, str) else rule(settings))
     return [symbol(output), "=", *_row(deque(words), operands)]
 

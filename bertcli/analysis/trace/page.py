@@ -20,6 +20,7 @@ from bertcli.analysis.trace.selection import Chosen, Numbers, Selection, choose
 from bertcli.analysis.trace.steps import Step
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, number_of
+from bertcli.extensions.of_kinds import kind_files
 from bertcli.report.page import COLORS, Markup, element, html, page
 from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
@@ -147,9 +148,14 @@ def _page(runs: Sequence[Pass], kept: Sequence[Selection], chosen: Chosen, optio
         text=text or (run.inputs.text if _is_of_text(run) else ""),
         command="" if options.ask else None,  # a page from a server does not show the server's command line
         style=_asset("pass.css"),
-        script=_asset("worked.js") + _asset("pass.js"),
+        script=worked_out() + _asset("pass.js"),
         data=data,
     )
+
+
+def worked_out() -> str:
+    """The script that works out numbers: worked.js, and what kinds have for their own ops."""
+    return _asset("worked.js") + "".join(file.read_text(encoding="utf-8") for file in kind_files("worked.js"))
 
 
 def _asset(name: str) -> str:

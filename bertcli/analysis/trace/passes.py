@@ -1,6 +1,6 @@
 """Run the traced pass of one sentence that the page draws: its steps, the states after each layer, the predictions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -12,7 +12,6 @@ from bertcli.analysis.trace.recorder import trace
 from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
 from bertcli.engine.pauses import check_wanted
-from bertcli.network.heads import Outputs
 from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
 
@@ -44,7 +43,7 @@ class Pass:
     model: "LoadedModel"
     trace: "Trace"
     inputs: "Inputs"
-    outputs: Outputs | None = None
+    outputs: Mapping[str, Array] | None = None
     states: Sequence[State] = ()  # after the embeddings and after each layer
 
     @cached_property
@@ -130,20 +129,20 @@ def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
     model, inputs, out = run.model, run.inputs, run.outputs
     if out is None:
         return
-    if out.mlm is not None:
-        logits = out.mlm.reshape(len(run.ids), -1)
+    if "mlm" in out:
+        logits = out["mlm"].reshape(len(run.ids), -1)
         for position, id in enumerate(run.ids):
             if id == inputs.mask:
                 yield f"{inputs.pieces[position]} at position {position}", _best(logits[position], inputs.spell)
-    if out.classifier is not None:
-        yield "Label", _best(out.classifier.reshape(-1), lambda i: model.config.labels[i])
-    if out.nsp is not None and inputs.paired:
-        yield "Second text", _best(out.nsp.reshape(-1), lambda i: NEXT[i])
+    if "classifier" in out:
+        yield "Label", _best(out["classifier"].reshape(-1), lambda i: model.config.labels[i])
+    if "nsp" in out and inputs.paired:
+        yield "Second text", _best(out["nsp"].reshape(-1), lambda i: NEXT[i])
     if inputs.labels:
         yield from _best_spans(run, out)
 
 
-def _best_spans(run: Pass, out: Outputs) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+def _best_spans(run: Pass, out: Mapping[str, Array]) -> Iterator[tuple[str, list[tuple[str, float]]]]:
     """The BEST spans for each label that stands before the text; none for a label with a logit that is not finite."""
     model, pieces = run.model, run.inputs.pieces
     best_of_labels = model.readable_kind.best_for_labels(out, model.config, np.array(run.ids), run.inputs.labels, BEST)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.trace.steps import Step
+from bertcli.extensions.of_kinds import kind_modules
 from bertcli.tracing.dispatch import Array, Integers
 
 
@@ -119,7 +120,7 @@ def rows_of_tables(step: Step, weights: Mapping[str, Array]) -> dict[str, Sequen
             "relative_bias": range(len(weights[path])),
         }
         return {path: rows[step.op]}
-    if step.op == "lstm":
+    if any(step.op in formulas.WHOLE_TABLES for formulas in kind_modules("formulas")):
         return {path: range(len(weights[path])) for path in step.parameters if weights[path].ndim == 2}
     source = step.sources[0] if step.sources else None
     return {source: range(len(weights[source]))} if isinstance(source, str) else {}

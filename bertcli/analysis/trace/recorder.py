@@ -297,7 +297,7 @@ class Inputs(NamedTuple):
 
     ids, segments [batch, token]. pieces: tokens of the first sentence; of random ids their numbers. mask: the id of the
     mask token, None if there is none, and for random ids. spell: a token id as text. paired: there is a second text.
-    labels: the types of entities before the text, for a GLiNER model.
+    labels: the types of entities before the text, for a model that takes them.
     """
 
     ids: Integers
@@ -325,7 +325,7 @@ def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> In
 
 
 def inputs_with_labels(model: LoadedModel, text: str, labels: Iterable[str]) -> Inputs:
-    """Put types of entities before a text, as a GLiNER model reads both; what is beyond a window is left out.
+    """Put types of entities before a text, as the model reads both; what is beyond a window is left out.
 
     Errors: BertcliError for a model without that head.
     """

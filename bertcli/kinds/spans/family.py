@@ -52,6 +52,9 @@ def _config(base: Any) -> Any:
 
         @cached_property
         def sizes(self) -> dict[str, int]:
+            """With G, the width of words, spans and labels; J, a direction of the LSTM, Z, its gates (4·J); and Y, the
+            width inside a projection (4·G).
+            """
             width = self.settings.hidden_size
             return {**super().sizes, "G": width, "J": width // 2, "Z": 2 * width, "Y": 4 * width}
 

@@ -22,8 +22,9 @@ from bertcli.kinds.entities import FinderOptions, LabelledSpan
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.spans.rows import SpanRows
 from bertcli.kinds.spans.settings import GlinerSettings
+from bertcli.kinds.spans.words import is_run, split_words
 from bertcli.tokens import Tokens
-from bertcli.tokens.words import Word, is_run, split_words
+from bertcli.tokens.words import Word
 from bertcli.tracing.dispatch import Array, Integers
 
 logger = logging.getLogger("bertcli")

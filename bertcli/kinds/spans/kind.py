@@ -18,8 +18,7 @@ from bertcli.kinds.opened import Opened
 from bertcli.kinds.spans.folder_type import TYPE
 from bertcli.kinds.spans.rows import rows_of_pass
 from bertcli.kinds.spans.settings import GlinerSettings
-from bertcli.network.heads import Outputs
-from bertcli.tracing.dispatch import Integers
+from bertcli.tracing.dispatch import Array, Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +50,12 @@ class Spans(Kind):
         return SpanFinder(self.gliner, model, options)
 
     def best_for_labels(
-        self, outputs: Outputs, config: Any, ids: Integers, labels: Sequence[str], most: int
+        self, outputs: Mapping[str, Array], config: Any, ids: Integers, labels: Sequence[str], most: int
     ) -> Iterator[tuple[str, list[ScoredTokens]]]:
         """As of any kind; no label with a logit that is not finite. A probability is the sigmoid of a logit."""
-        assert outputs.spans is not None
         rows = rows_of_pass(ids, np.array([0, len(ids)]), config.label_mark, config.max_width)
         for number, label in enumerate(labels):
-            logits = outputs.spans[:, number].astype(np.float64)
+            logits = outputs["spans"][:, number].astype(np.float64)
             if not np.isfinite(logits).all():
                 continue
             best = []

@@ -4,10 +4,11 @@ The text begins with the labels, each behind a mark. A span's vector is made of 
 of its mark; their product is the score.
 """
 
+from bertcli.kinds.spans.ops import add_pairs, in_parts, label_scores, lstm
 from bertcli.kinds.spans.rows import SpanRows
 from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part
-from bertcli.network.ops import add_pairs, gather, in_parts, label_scores, lstm
+from bertcli.network.ops import gather
 from bertcli.tracing.dispatch import Array, Integers, divided
 
 

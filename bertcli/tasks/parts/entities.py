@@ -15,7 +15,7 @@ from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.parts.redact import Found, Redaction
-from bertcli.tasks.running.batches import check_finite, check_needs, hidden_states, in_micro_batches
+from bertcli.tasks.running.batches import check_finite, heads_of, hidden_states, in_micro_batches
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import SPEC, TagOptions, labels_of
 from bertcli.tokens import Tokens
@@ -28,9 +28,12 @@ MOST_TOKENS = 4096
 
 
 def check_takes_labels(model: LoadedModel, options: TagOptions, task: str = "tag --labels") -> None:
-    """Raise BertcliError for a model without the head that finds entities of named types."""
-    needs = SPEC.needs(options)
-    check_needs(model, needs._replace(task=task, head=model.readable_kind.head_of_labels or needs.head))
+    """Raise BertcliError for a model that does not find entities of named types."""
+    if not model.readable_kind.takes_labels:
+        raise BertcliError(
+            f"{task} needs a model that finds entities of types that you name, and {model.name} does not; "
+            f"{heads_of(model)}. Choose one that does, such as {SPEC.needs(options).fitting}."
+        )
 
 
 def plan_entities(model: LoadedModel, options: TagOptions) -> "EntitiesTask":

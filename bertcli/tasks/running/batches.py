@@ -35,13 +35,11 @@ HEAD_NAMES = {
     "token_classifier": "head that labels tokens (token_classifier)",
     "qa": "head that finds answers (qa)",
     "multiple_choice": "multiple-choice head (multiple_choice)",
-    "spans": "head that scores spans (spans), as GLiNER models have",
 }
 COMMANDS = {
     "token_classifier": "tag",
     "qa": "answer",
     "multiple_choice": "classify --choices",
-    "spans": "tag --labels",
 }  # of a head's own
 
 
@@ -55,14 +53,23 @@ def check_head(model: LoadedModel, head: str, task: str, fitting: str = "") -> N
     """Raise BertcliError, with the heads that the model has, if a head is missing; `fitting` is a model to suggest."""
     if getattr(model.network, head, None) is not None:
         return
-    heads = ", ".join(f"{name} (for {COMMANDS[name]})" if name in COMMANDS else name for name in model.heads) or "none"
     hint = family(model.config.model_type).hints.get(head)
     if hint is None and fitting:
         hint = f"Choose a model that has one, such as {fitting}."
     raise BertcliError(
-        f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; its heads: {heads}."
+        f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; {heads_of(model)}."
         + ("" if hint is None else f" {hint}")
     )
+
+
+def heads_of(model: LoadedModel) -> str:
+    """Say which heads a model has, and what those with a command of their own are for."""
+    commands = dict(COMMANDS)
+    of_labels = model.readable_kind.head_of_labels
+    if of_labels is not None:
+        commands[of_labels] = "tag --labels"
+    heads = [f"{name} (for {commands[name]})" if name in commands else name for name in model.heads]
+    return f"its heads: {', '.join(heads) or 'none'}"
 
 
 def check_finite(values: NDArray[Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.engine.positions import deberta_bucket, t5_bucket
-from bertcli.wings.onnx.graph import IDS, INT32, INT64, MASK, PLACES, ROWS, Band, Dim, Graph, OnnxValue, Operand
+from bertcli.wings.onnx.graph import IDS, INT64, MASK, PLACES, ROWS, Band, Dim, Graph, OnnxValue, Operand
 
 FIRST, OFFSETS = "first", "offsets"  # stand-ins for `Packed.first` and `.offsets`, which a graph does not have
 LEAST_BLOCK = 64  # queries with windows that are computed together: fewer read keys more often
@@ -112,49 +112,6 @@ def experts(
     flat, by_expert = [*rows, inner.dims[0]], [*rows, count, Dim(size)]
     weighted = hidden.reshaped(flat, by_expert) * kept.unsqueezed(len(rows) + 1)
     return weighted.reshaped(by_expert, flat) @ outer + bias
-
-
-def lstm(
-    x: OnnxValue,
-    input: OnnxValue,
-    recurrent: OnnxValue,
-    input_bias: OnnxValue,
-    recurrent_bias: OnnxValue,
-    reverse_input: OnnxValue,
-    reverse_recurrent: OnnxValue,
-    reverse_input_bias: OnnxValue,
-    reverse_recurrent_bias: OnnxValue,
-    offsets: OnnxValue,
-) -> OnnxValue:
-    """LSTM in both directions over the tokens of every sentence, with gates i, o, f, g where torch has i, f, g, o."""
-    graph = x.graph
-    half = recurrent.dims[1].size
-    order = [gate * half + row for gate in (0, 3, 1, 2) for row in range(half)]
-
-    def both(left: OnnxValue, right: OnnxValue) -> OnnxValue:
-        rows = [one.node("Gather", order, axis=0).unsqueezed(0) for one in (left, right)]
-        return rows[0].node("Concat", rows[1], axis=0)
-
-    biases = both(input_bias, reverse_input_bias).node("Concat", both(recurrent_bias, reverse_recurrent_bias), axis=1)
-    lengths = graph.node("ReduceSum", MASK, [1], keepdims=0).cast(INT32)
-    steps = padded(x).permuted(1, 0, 2).node(
-        "LSTM", both(input, reverse_input), both(recurrent, reverse_recurrent), biases, lengths,
-        hidden_size=half, direction="bidirectional",
-    )  # fmt: skip
-    read = steps.permuted(2, 0, 1, 3).node("Reshape", [0, 0, 2 * half])  # of [step, direction, sentence, half]
-    return unpadded(read, 2 * half)
-
-
-def add_pairs(
-    x: OnnxValue, y: OnnxValue, starts: OnnxValue, ends: OnnxValue, *, activation: str | None = None
-) -> OnnxValue:
-    """Gather of the first and of the last words, which are the same in every sentence of a graph."""
-    return activated(x.node("Gather", starts, axis=1) + y.node("Gather", ends, axis=1), activation)
-
-
-def label_scores(x: OnnxValue, labels: OnnxValue, sentences: OnnxValue) -> OnnxValue:
-    """MatMul of every sentence's spans with its labels."""
-    return x @ labels.permuted(0, 2, 1)
 
 
 def scores(q: OnnxValue, k: OnnxValue, *, terms: float = 1) -> OnnxValue:

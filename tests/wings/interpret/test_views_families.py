@@ -90,7 +90,7 @@ def test_views_of_families_lens_sees_a_layer_as_if_it_were_the_last(masks: Model
     shorter = bertcli.variant(
         config=fewer, heads="mlm", weights={path: weights[path] for path in weights if path in kept}
     )
-    logits = shorter.outputs([tokens_of(masks, text).ids]).mlm
+    logits = shorter.outputs([tokens_of(masks, text).ids])["mlm"]
     assert logits is not None
     values = np.asarray(logits[0, mask.position], np.float64)
     shares = np.exp(values - np.logaddexp.reduce(values))
