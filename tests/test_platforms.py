@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers.doors import commands_with
+from helpers.little_doctor import MEASURE_LITTLE
 
 PLAYED = Path(__file__).parent / "helpers" / "windows"
 TEXTS = ["Good hot tea.", "Bad cold tea.", "The film was a joy.", "She waited for hours.", "Nobody laughed."]
@@ -21,6 +22,7 @@ import json, sys
 from bertcli.cli.app import application
 from bertcli.report.terminal import take_any_text
 take_any_text()
+{MEASURE_LITTLE}
 if "--threads" in sys.argv[1]:  # processes at once, not after two seconds of work
     from bertcli.tasks.running import run
     run.SECONDS_BEFORE_WORKERS = 0.0

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
+from helpers.little_doctor import MEASURE_LITTLE
 from helpers.vocabulary import write_vocabulary
 from numpy.testing import assert_allclose
 
@@ -79,7 +80,7 @@ print(json.dumps(answers))
 
 def said(commands: list[list[str]], *path: Path) -> tuple[list[str], str]:
     """What commands print that succeed, and what they say on standard error."""
-    done = run(COMMANDS.format(commands=commands), *path)
+    done = run(MEASURE_LITTLE + COMMANDS.format(commands=commands), *path)
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)
     assert [status for status, _ in answers] == [0] * len(commands), done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.doors import command_of
+from helpers.little_doctor import MEASURE_LITTLE
 
 import bertcli
 from bertcli.cli.app import declared_commands
@@ -29,9 +30,7 @@ CORE = (
 )
 RUN_ALL = """
 import contextlib, io, json, sys
-from bertcli import doctor
 from bertcli.cli.app import application
-doctor.TOKENS = doctor.TOKENS[:1]  # it measures less
 said = {}
 for words in WORDS:
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
@@ -91,7 +90,7 @@ def test_without_its_wing_no_option_offers_an_engine(package: Path) -> None:
 def _said(package: Path, commands: Sequence[tuple[str, ...]]) -> dict[str, str]:
     """What commands print where this copy is the package."""
     environment = {**os.environ, "PYTHONPATH": str(package), "COLUMNS": "100"}
-    command = [sys.executable, "-P", "-c", RUN_ALL.replace("WORDS", repr(commands))]
+    command = [sys.executable, "-P", "-c", MEASURE_LITTLE + RUN_ALL.replace("WORDS", repr(commands))]
     done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said: dict[str, str] = ast.literal_eval(done.stdout)

@@ -16,6 +16,7 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.checkpoints import Sentence, make
 from helpers.crashes import crashing
+from helpers.little_doctor import MEASURE_LITTLE
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
 
@@ -106,8 +107,9 @@ def test_engine_command_without_the_extra_says_how_to_get_it(monkeypatch: pytest
 def test_engine_command_lets_onnx_runtime_report_to_nobody(tmp_path: Path) -> None:
     """Its newer builds begin to when they are imported, unless they are told before: they note a session's number."""
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    program = f"import sys; from bertcli.cli import main\n{MEASURE_LITTLE}\nsys.exit(main())"
     subprocess.run(
-        [sys.executable, "-c", "import sys; from bertcli.cli import main; sys.exit(main())", "doctor"],
+        [sys.executable, "-c", program, "doctor"],
         check=True, capture_output=True, timeout=120, env={**environment, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     assert not [*tmp_path.iterdir()]

@@ -165,8 +165,7 @@ def test_no_rule_is_looked_for_before_a_product_is() -> None:
 
 
 def test_doctor_prints_the_rule_and_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "TOKENS", (16, 1024))
-    monkeypatch.setattr(doctor, "WEIGHT", (96, 64))
+    monkeypatch.setattr(doctor, "TOKENS", (16, 129))
     force(monkeypatch, "GenuineIntel")
     out = command("doctor").out
     assert (
@@ -175,7 +174,7 @@ def test_doctor_prints_the_rule_and_both_ways(monkeypatch: pytest.MonkeyPatch) -
     ) in out
     assert " ".join(out.split()).count("Tokens In strips Plain OpenBLAS's threads bertcli") == 1
     record = doctor.examine()
-    assert [row["tokens"] for row in record["products"]] == [16, 1024]
+    assert [row["tokens"] for row in record["products"]] == [16, 129]
     few, many = record["products"]
     assert all(few[name] > 0 for name in ("strips_us", "plain_us", "library_us", "bertcli_us"))
     assert many["strips_us"] is None
