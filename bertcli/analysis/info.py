@@ -196,13 +196,11 @@ def _described(folder: Folder) -> dict[str, Any]:
     record: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
     try:
         layout = Layout(folder)
-        if layout.folder_type is not None:
-            what = layout.folder_type.description(layout.type_settings)
-            return {**record, "runs": True, "family": layout.folder_type.title, "what": what}
         config = layout.transformer.optional("config.json")
-        title = "static model" if layout.is_static else parse_config(config).title
+        title = layout.folder_type.title or parse_config(config).title
         classes = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
-        return {**record, "runs": True, "family": title.removeprefix("a "), "what": classes}
+        what = layout.folder_type.description(layout.type_settings) or classes
+        return {**record, "runs": True, "family": title.removeprefix("a "), "what": what}
     except BertcliError as error:
         return {**record, "runs": False, "what": str(error)}
 

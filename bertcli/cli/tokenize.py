@@ -54,7 +54,7 @@ def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, option
 
     layout = Layout(folder)
     file = layout.transformer.file("config.json")
-    has_config = file.exists() and not layout.is_static
+    has_config = file.exists() and layout.folder_type.has_config
     config = parse_config(layout.transformer.object(file.name), file) if has_config else None
     tokenizer, prompt = Tokenizer.open(layout, config), layout.prompts.default
     if prompt and tokenizer.chat is None:

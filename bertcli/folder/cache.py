@@ -13,9 +13,8 @@ from secrets import token_hex
 from bertcli.errors import BertcliError
 from bertcli.folder.adapter import CONFIG_FILE
 from bertcli.folder.files import ADAPTER_FILES, INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
-from bertcli.folder.folder_types import type_of_folder
+from bertcli.folder.folder_types import PLAIN
 from bertcli.folder.layout import Layout
-from bertcli.folder.missing_files import has_tokenizer
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
@@ -70,22 +69,18 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     """
     try:
         layout = Layout(folder)
-        network, is_static, modules = layout.transformer, layout.is_static, layout.missing_files()
+        network, folder_type, modules = layout.transformer, layout.folder_type, layout.missing_files()
         if layout.router is not None:
             from bertcli.folder.router import missing_tables  # few models are Routers
 
             modules += missing_tables(layout)
     except BertcliError:
         # A damaged file is not missing: reading it later raises the error.
-        network, is_static, modules = folder, False, []
+        network, folder_type, modules = folder, PLAIN, []
     if network.has(CONFIG_FILE):
         has_adapter = any(network.has(name) for name in ADAPTER_FILES)
         return [] if has_adapter or not weights else [ADAPTER_FILES[0]]
-    needed = [] if is_static else ["config.json"]
-    if is_static or not has_tokenizer(network.names):
-        needed.append("tokenizer.json")
-    if type_of_folder(folder) is not None:
-        needed = []  # what is missing of these two is the backbone's, in a folder of its own
+    needed = folder_type.needed_files(network.names)
     if weights:
         needed += _weights_needed(network)
     paths = [network.file(name) for name in needed]

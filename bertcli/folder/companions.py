@@ -20,7 +20,7 @@ from bertcli.folder.adapter import (
     task_of_prompt,
 )
 from bertcli.folder.files import Folder, is_plain
-from bertcli.folder.folder_types import FolderType, type_of_folder
+from bertcli.folder.folder_types import files_that_name_backbones
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 
@@ -60,9 +60,8 @@ def find_companions(
         return Companions(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
     if adapter is not None:
         return _find_adapter(folder, model, adapter, find)
-    folder_type = type_of_folder(folder)
-    if folder_type is not None:
-        return _find_backbone(Layout(folder), folder_type, model, find)
+    if any(map(folder.has, files_that_name_backbones())):
+        return _find_backbone(Layout(folder), model, find)
     if has_adapter(folder):
         return _find_base(folder, model, find)
     if tasks and weights:
@@ -117,13 +116,13 @@ def _model_around(folder: Folder) -> Path | None:
     return model if path.name in task_adapters(Folder(model)) else None
 
 
-def _find_backbone(layout: Layout, folder_type: FolderType, model: str, find: Find) -> Companions | None:
+def _find_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
     """Find the backbone of a model that lacks a tokenizer or the configuration; None if it has both.
 
     Errors: BertcliError if it is not to be had, and for a model that bertcli does not run.
     """
-    folder, title = layout.folder, folder_type.title
-    backbone = folder_type.backbone(folder, layout.type_settings)
+    folder, title = layout.folder, layout.folder_type.title
+    backbone = layout.folder_type.backbone(folder, layout.type_settings)
     if layout.has_tokenizer and backbone.has_config:
         return None
     name = _nested(folder, backbone.name)

@@ -25,13 +25,14 @@ from bertcli.errors import BertcliError, first_line
 from bertcli.folder import missing_files
 from bertcli.folder.cache import missing, point, repo_folder
 from bertcli.folder.files import ADAPTER_FILES, LAYER_FILES, SINGLE_FILE, WEIGHT_FILES, Folder
-from bertcli.folder.folder_types import markers
+from bertcli.folder.folder_types import files_that_name_backbones, folder_types
 
+FILES_OF_TYPES = sorted({name for folder_type in folder_types() for name in folder_type.files})
 MODULE = r"(\w*\d_[\w-]+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"((config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
     r"|(modules|config_sentence_transformers|router_config)\.json|chat_template\.jinja"
-    rf"|artifact\.metadata|{'|'.join(map(re.escape, [*LAYER_FILES, *sorted(markers())]))})"
+    rf"|artifact\.metadata|{'|'.join(map(re.escape, [*LAYER_FILES, *FILES_OF_TYPES]))})"
     r"|(adapters/[\w-]+/|)adapter_config\.json",
     re.ASCII,
 )
@@ -89,12 +90,12 @@ def _check(repo: str, names: Collection[str], weights: bool) -> None:
     where, files = f"{repo} on the Hub", {name.rpartition("/")[2] for name in names}
     if "adapter_config.json" in names:
         return
-    is_of_a_type = not markers().isdisjoint(names)
-    if not is_of_a_type and not {"config.json", "modules.json"}.intersection(names):
+    has_backbone = not files_that_name_backbones().isdisjoint(names)
+    if not has_backbone and not {"config.json", "modules.json"}.intersection(names):
         raise missing_files.lacks_weights(where, names, "no config.json", missing_files.OF_HUB)
     if weights and not files.intersection(WEIGHT_FILES):
         raise missing_files.lacks_weights(where, names, advice=missing_files.OF_HUB)
-    if not is_of_a_type and not missing_files.has_tokenizer(files):
+    if not has_backbone and not missing_files.has_tokenizer(files):
         raise missing_files.lacks_tokenizer(where, names)
 
 

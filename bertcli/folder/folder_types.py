@@ -1,13 +1,15 @@
-"""Types of folders that another library has: each is marked by a file of its own, and may need a backbone's folder.
+"""Types of folders: which files one has, how its network and its tokenizer are read, and what else it needs.
 
 A kind brings its type: a `TYPE` in the file folder_type.py of its folder in bertcli/kinds/. Downloads, the tokenizer
 and loading ask it here, and know none by name.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.extensions.of_kinds import kind_modules
 from bertcli.folder.files import Folder
+from bertcli.folder.missing_files import has_tokenizer
 
 
 class Backbone(NamedTuple):
@@ -18,22 +20,35 @@ class Backbone(NamedTuple):
 
 
 class FolderType:
-    """A type of folder. Its settings are what `read` returns, which the other methods are given.
+    """A type of folder, and what it has. Here: of a folder that transformers or sentence-transformers saved.
 
-    marker   the file by which a folder is of this type
-    title    the name of the library's models
+    title                  the name of the library's models; empty: that of the network's family
+    files                  small files of its own; a folder that has them is of this type
+    has_config             config.json says how large the network is; else its tensors do
+    has_backbone           whatever it lacks is that of another model: `backbone` names it
+    tokenizer_json_alone   no other file says how texts become tokens, and nothing is put around them
     """
 
-    marker: str
-    title: str
+    title: str = ""
+    files: tuple[str, ...] = ()
+    has_config: bool = True
+    has_backbone: bool = False
+    tokenizer_json_alone: bool = False
 
-    def is_of(self, folder: Folder) -> bool:
-        """True for a folder of this type."""
-        return folder.has(self.marker)
+    def is_of(self, folder: Folder, module_types: Sequence[str]) -> bool:
+        """True for a folder of this type. module_types: the names of the classes in its modules.json."""
+        return any(map(folder.has, self.files))
+
+    def needed_files(self, names: Collection[str]) -> list[str]:
+        """The small files without which a folder is not complete. names: those that lie beside the network."""
+        return ["config.json"] if has_tokenizer(names) else ["config.json", "tokenizer.json"]
 
     def read(self, folder: Folder) -> Any:
-        """Read the settings. Errors: BertcliError for a setting that bertcli does not run."""
-        raise NotImplementedError
+        """Read its settings, which the methods below are given.
+
+        Errors: BertcliError for a setting that bertcli does not run.
+        """
+        return None
 
     def backbone(self, folder: Folder, settings: Any) -> Backbone:
         """The model that the network stands on."""
@@ -41,27 +56,33 @@ class FolderType:
 
     def own_tokens(self, settings: Any) -> tuple[str, ...]:
         """The tokens that the library adds to the backbone's tokenizer, in the order of their ids."""
-        raise NotImplementedError
+        return ()
 
     def description(self, settings: Any) -> str:
-        """What a list of models says of the folder."""
-        raise NotImplementedError
+        """What a list of models says of the folder; empty: the classes that it names."""
+        return ""
 
-    def open(self, folder: Folder, settings: Any) -> Any:
-        """Open the weights: the NetworkFiles of weights/network_files.py. Errors: BertcliError."""
-        raise NotImplementedError
+    def open(self, network: Folder, settings: Any) -> Any:
+        """Open the weights: the NetworkFiles of weights/network_files.py. None: they are beside a config.json.
+
+        Errors: BertcliError.
+        """
+        return None
+
+
+PLAIN = FolderType()
 
 
 def folder_types() -> tuple[FolderType, ...]:
-    """The types that there are."""
+    """The types that kinds bring."""
     return tuple(module.TYPE for module in kind_modules("folder_type"))
 
 
-def markers() -> frozenset[str]:
-    """The files that mark a type of folder."""
-    return frozenset(folder_type.marker for folder_type in folder_types())
+def files_that_name_backbones() -> frozenset[str]:
+    """The files of those types whose models stand on another: by them a folder needs no config.json of its own."""
+    return frozenset(name for folder_type in folder_types() if folder_type.has_backbone for name in folder_type.files)
 
 
-def type_of_folder(folder: Folder) -> FolderType | None:
-    """The type of a folder; None for one with config.json or modules of its own."""
-    return next((folder_type for folder_type in folder_types() if folder_type.is_of(folder)), None)
+def type_of_folder(folder: Folder, module_types: Sequence[str]) -> FolderType:
+    """The type of a folder with modules of these classes."""
+    return next((folder_type for folder_type in folder_types() if folder_type.is_of(folder, module_types)), PLAIN)

@@ -86,11 +86,6 @@ class Layout:
             return None
         return module_of(self._entries[0], self.folder.file(MODULES_FILE))
 
-    @property
-    def is_static(self) -> bool:
-        """True if the network is only a table of vectors (StaticEmbedding, model2vec)."""
-        return self._network is not None and self._network.type == "StaticEmbedding"
-
     @cached_property
     def transformer(self) -> Folder:
         """The folder of the network and its config.json; for an adapter, see `base`."""
@@ -99,7 +94,9 @@ class Layout:
     @cached_property
     def tokenizer(self) -> Folder:
         """The folder of the tokenizer's files: the adapter's if it has them, else the network's, else the base's."""
-        return self.transformer if self.is_static else _with_tokenizer(self.folder, self.transformer)
+        if self.folder_type.tokenizer_json_alone:
+            return self.transformer
+        return _with_tokenizer(self.folder, self.transformer)
 
     @cached_property
     def has_tokenizer(self) -> bool:
@@ -141,8 +138,10 @@ class Layout:
 
     @cached_property
     def limits(self) -> Transformer:
-        """Settings of the Transformer module; the defaults for a static model, and without modules.json."""
-        return Transformer() if self.is_static or not self.module_types else read_limits(self.transformer)
+        """Settings of the Transformer module; the defaults where there is none."""
+        if self.folder_type.tokenizer_json_alone or not self.module_types:
+            return Transformer()
+        return read_limits(self.transformer)
 
     @cached_property
     def late(self) -> LateInteraction | None:
@@ -150,17 +149,14 @@ class Layout:
         return _late_of(self)
 
     @cached_property
-    def folder_type(self) -> FolderType | None:
-        """The type of a folder that another library marks with a file of its own; None for any other folder."""
-        return type_of_folder(self.folder)
+    def folder_type(self) -> FolderType:
+        """The type of the folder, which says what a kind alone has in its folders."""
+        return type_of_folder(self.folder, self.module_types)
 
     @cached_property
     def type_settings(self) -> Any:
-        """The settings in that file; None for a folder of no such type.
-
-        Errors: BertcliError for a setting that bertcli does not run.
-        """
-        return None if self.folder_type is None else self.folder_type.read(self.folder)
+        """The settings in the files of that type. Errors: BertcliError for a setting that bertcli does not run."""
+        return self.folder_type.read(self.folder)
 
     def missing_files(self) -> list[str]:
         """List the files of modules and task adapters that the folder lacks, as paths within it."""

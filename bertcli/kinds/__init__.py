@@ -25,7 +25,7 @@ folder of that kind is a dense encoder.
     several_outputs.py   a model of several outputs (bge-m3)
     spans/               a span model (GLiNER); its folder is of a type of its own
     sparse_encoder.py    a sparse encoder (SPLADE)
-    static_table.py      a static model (StaticEmbedding, model2vec)
+    static_table/        a static model (StaticEmbedding, model2vec); its folder is of a type of its own
 """
 
 # By module, what it is. The first whose `read` knows a folder is the model's kind.
@@ -35,6 +35,6 @@ KINDS = {
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
     "multi_vector": "a vector for each token, for late interaction (ColBERT)",
     "several_outputs": "a dense vector, and weights and vectors of tokens beside it (bge-m3)",
-    "static_table": "the mean of the rows of a table",
+    "static_table.kind": "the mean of the rows of a table",
     "dense": "a vector for a text",
 }

@@ -62,8 +62,6 @@ def _read_module(modules: Modules, layout: Layout, module: ModuleEntry, input_na
             pooling = read_pooling(folder.object("config.json"))
             modules.pooling, modules.width, modules.include_prompt = pooling
             modules.reason = f"{' + '.join(pooling.modes)}, from {module.path}/config.json"
-        case "StaticEmbedding":
-            modules.pooling, modules.reason = DEFAULT_POOLING, "mean of the rows of a static model's table"
         case "Dense":
             dense, modules.output = read_dense(folder, modules.width, input_name)
             modules.width = len(dense.weight)

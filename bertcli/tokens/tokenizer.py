@@ -86,15 +86,15 @@ class Tokenizer:
             backend = open_backend(folder, settings)
             with library_errors(f"The tokenizer in {folder.path} fails at any text", AT_OPENING):
                 try_texts(backend)
-            return cls._made(backend, settings, layout.is_static, config)
+            return cls._made(backend, settings, layout.folder_type.tokenizer_json_alone, config)
 
     @classmethod
-    def _made(cls, backend: Backend, settings: Settings, static: bool, config: Config | None) -> "Tokenizer":
+    def _made(cls, backend: Backend, settings: Settings, alone: bool, config: Config | None) -> "Tokenizer":
         """Make a tokenizer from a backend; move the backend's truncation and padding into the settings."""
-        # They are often left from the training run. Only a static model has no other limit of tokens.
+        # They are often left from the training run. Only where tokenizer.json is `alone` is there no other limit.
         cut, filled = backend.truncation, backend.padding
         if cut is not None:
-            max_length = cut["max_length"] if static else settings.max_length
+            max_length = cut["max_length"] if alone else settings.max_length
             sides = (settings.cut_left, cut["direction"] == "left")
             settings = settings._replace(
                 max_length=max_length, cut_left=next(side for side in sides if side is not None)
@@ -437,15 +437,17 @@ class Tokenizer:
 def _settings_of(layout: Layout) -> Settings:
     """Read the tokenizer's settings, and what other files of the folder say about it."""
     limits = layout.limits
-    settings = Settings(adds_special=False) if layout.is_static else read_settings(layout.tokenizer, limits.tokenizer)
+    if layout.folder_type.tokenizer_json_alone:
+        settings = Settings(adds_special=False)
+    else:
+        settings = read_settings(layout.tokenizer, limits.tokenizer)
     markers = () if layout.late is None else layout.late.markers
     # A marker such as "[Q] " may be a token with its space or without it.
     words = [word for marker in markers for word in (marker, *marker.split()[:1])]
     settings = settings._replace(markers=tuple(words), lowercase_first=limits.lower_case)
-    if layout.folder_type is not None:
-        own = layout.folder_type.own_tokens(layout.type_settings)
-        added = [AddedToken(token, normalized=False, special=True) for token in own]
-        settings = settings._replace(special=(*settings.special, *added))
+    own = layout.folder_type.own_tokens(layout.type_settings)
+    added = [AddedToken(token, normalized=False, special=True) for token in own]
+    settings = settings._replace(special=(*settings.special, *added))
     if limits.chat:
         from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 

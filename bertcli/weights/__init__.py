@@ -5,5 +5,4 @@ digest         digest weights: in memory to a key, in files to a signature
 lora           LoRA adapters of peft: replace W by W + s · B A, and some tensors by the adapter's
 network_files  the files of a network as they are stored
 state_dict     the tensors of a `pytorch_model.bin`, read as data
-static         open the weights of static models (sentence-transformers' StaticEmbedding, model2vec)
 """

@@ -30,7 +30,6 @@ from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.lora import Adapter, open_adapter
 from bertcli.weights.network_files import NetworkFiles, open_plain
-from bertcli.weights.static import MODEL2VEC, TABLE, open_static
 from bertcli.weights.tensors import StoredTensor
 
 UNUSED = "not part of this model"
@@ -44,7 +43,7 @@ DIFFERENT = "its values differ from those of"
 OTHER_NAMES = {
     "LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta",
     "predictions.bias": "predictions.decoder.bias", "lm_head.bias": "lm_head.decoder.bias",
-    TABLE: MODEL2VEC,
+    "embedding.weight": "embeddings",
 }  # fmt: skip
 # Tensors that some versions of transformers stored, though they follow from config.json.
 CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids", "rotary_embeddings.inv_freq")
@@ -133,13 +132,8 @@ def read_config(file: Path) -> Config:
 
 def _open(layout: Layout) -> NetworkFiles:
     """Open the files of a network; those of the base, for an adapter's folder."""
-    if layout.folder_type is not None:
-        files: NetworkFiles = layout.folder_type.open(layout.folder, layout.type_settings)
-        return files
-    table = open_static(layout)
-    if table is not None:
-        return table
-    return open_plain((layout.base or layout).transformer)
+    files: NetworkFiles | None = layout.folder_type.open(layout.transformer, layout.type_settings)
+    return open_plain((layout.base or layout).transformer) if files is None else files
 
 
 @dataclass(eq=False, repr=False)

@@ -1,7 +1,7 @@
 """The files of a network as they are stored: its configuration, its family, its tensors by their names in the file.
 
-`open_plain` opens a folder with config.json and weights. Static models are opened in static.py, and folders that
-another library marks by the kind that brings the type; loading.py chooses, and builds the network.
+`open_plain` opens a folder with config.json and weights. A folder of another type is opened by the kind that brings the
+type (folder/folder_types.py); loading.py chooses, and builds the network.
 """
 
 import os

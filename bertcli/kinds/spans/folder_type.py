@@ -3,6 +3,7 @@
 folder/folder_types.py finds it by the name `TYPE`. What is dear to import is imported when a folder is opened.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from bertcli.folder.files import Folder
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 class GlinerFolder(FolderType):
     """A folder of GLiNER, with the weights of a backbone and of the head that scores spans."""
 
-    marker = GLINER_FILE
     title = "GLiNER"
+    files = (GLINER_FILE,)
+    has_backbone = True
+
+    def needed_files(self, names: Collection[str]) -> list[str]:
+        return []
 
     def read(self, folder: Folder) -> GlinerSettings:
         return read_gliner(folder)
@@ -32,10 +37,10 @@ class GlinerFolder(FolderType):
     def description(self, settings: GlinerSettings) -> str:
         return f"entities of any type, on {settings.model_name}"
 
-    def open(self, folder: Folder, settings: GlinerSettings) -> "NetworkFiles":
+    def open(self, network: Folder, settings: GlinerSettings) -> "NetworkFiles":
         from bertcli.kinds.spans.weights import open_gliner
 
-        return open_gliner(folder, settings)
+        return open_gliner(network, settings)
 
 
 TYPE = GlinerFolder()

@@ -103,7 +103,7 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
                 model.tokenizer.save(draft)
     given = GraphResults.of(model, options)
     others = "sentence-transformers takes %s, and no graph: this folder is for others."
-    if model.layout is not None and model.layout.is_static:
+    if model.layout is not None and not model.config.contextual:
         logger.info(others, "a static model's table")
     if given.scored is not None:
         logger.info(others, "the weights of a cross-encoder made of modules")
@@ -155,7 +155,7 @@ def _copy_small_files(layout: Layout, target: Path) -> None:
     libraries look for it at the top.
     """
     source, network = layout.folder.path, layout.transformer.path
-    network_apart = not layout.is_static and network != source
+    network_apart = layout.folder_type.has_config and network != source
     read = set(layout.folder.files_read)
     for file in [*sorted(source.iterdir()), *(network.iterdir() if network_apart else ())]:
         of_network = file.name.endswith(NETWORK_WEIGHTS) and file.name not in LAYER_FILES

@@ -1,11 +1,12 @@
-"""A static model (StaticEmbedding, model2vec): a text's vector is the mean of the rows of a table, one for each token.
-
-weights/static.py opens the table, as a network whose hidden states are its rows.
-"""
+"""`StaticTable`: the mean of the rows of a table, one for each token of a text."""
 
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.kinds.pooling import DEFAULT_POOLING
+from bertcli.kinds.static_table.folder_type import TYPE
+
+REASON = "mean of the rows of a static model's table"
 
 
 class StaticTable(Kind):
@@ -20,7 +21,7 @@ class StaticTable(Kind):
 
 def read(layout: Layout, modules: Modules) -> StaticTable | None:
     """Read the settings of a static model; None for any other model."""
-    if not layout.is_static:
+    if layout.folder_type is not TYPE:
         return None
     check_layers(layout)
-    return StaticTable(**settings(layout, modules))
+    return StaticTable(**settings(layout, modules) | {"pooling": DEFAULT_POOLING, "reason": REASON})

@@ -1,7 +1,4 @@
-"""Open the weights of static models (sentence-transformers' StaticEmbedding, model2vec): a table of token vectors.
-
-models/static.py is their family.
-"""
+"""Open the weights of a static model: a table of token vectors, as sentence-transformers or model2vec stores it."""
 
 from collections.abc import Mapping
 
@@ -9,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.layout import Layout
+from bertcli.folder.files import Folder
 from bertcli.models.registry import family
 from bertcli.weights.network_files import NetworkFiles
 from bertcli.weights.tensors import StoredTensor, open_tensors
@@ -17,16 +14,12 @@ from bertcli.weights.tensors import StoredTensor, open_tensors
 TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # the table's name in sentence-transformers, and in model2vec
 
 
-def open_static(layout: Layout) -> NetworkFiles | None:
-    """Open the table [token, width] in a folder, and make the configuration of its shape; None for any other model.
+def open_table(folder: Folder) -> NetworkFiles:
+    """Open the table [token, width] in a folder, and make the configuration of its shape.
 
     model2vec may store fewer rows, with the row (`mapping`) and a factor (`weights`) for each token: then the table is
     expanded, as sentence-transformers does. Errors: BertcliError naming file and tensor.
     """
-    network = layout.base or layout
-    if not network.is_static:
-        return None
-    folder = network.transformer
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
     if name is None:
