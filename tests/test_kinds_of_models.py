@@ -4,10 +4,11 @@ import ast
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from conftest import Made
@@ -44,6 +45,44 @@ def test_every_kind_is_a_file_with_a_line() -> None:
         assert own - {item.name for item in fields(kind)} <= {*dir(Kind)}, kind
 
 
+def flags(base: type[Kind], kinds: list[type[Kind]]) -> set[str]:
+    """The questions that ask which kind it is: answered by yes or no, or with something by a single kind.
+
+    A text is no flag, since it is shown as it is: a refusal, a note.
+    """
+    names = set()
+    for name, question in vars(base).items():
+        is_property = isinstance(question, property)
+        if name.startswith("_") or not (is_property or callable(question)):
+            continue
+        answer = get_type_hints(question.fget if is_property else question)["return"]
+        answering = [kind for kind in kinds if name in vars(kind)]
+        answers_nothing = is_property and answer != str | None and getattr(base(), name) is None
+        if answer is bool or (answers_nothing and len(answering) == 1):
+            names.add(name)
+    return names
+
+
+def test_no_question_asks_which_kind_it_is() -> None:
+    kinds = [kind for name in KINDS for kind in kind_classes(name)]
+    assert flags(Kind, kinds) == set()
+
+    class Asked(Kind):
+        def ranks(self) -> bool:
+            return False
+
+        @property
+        def interaction(self) -> Mapping[str, int] | None:
+            return None
+
+    class Late(Asked):
+        @property
+        def interaction(self) -> Mapping[str, int]:
+            return {}
+
+    assert flags(Asked, [Late]) == {"ranks", "interaction"}
+
+
 def test_nobody_outside_asks_which_kind_it_is() -> None:
     classes = {kind.__name__ for name in KINDS for kind in kind_classes(name)}
     own_fields = {item.name for name in KINDS for kind in kind_classes(name) for item in fields(kind)}
@@ -56,7 +95,9 @@ def test_nobody_outside_asks_which_kind_it_is() -> None:
                 assert not classes & {alias.name for alias in node.names}, f"{path} imports a kind"
             if isinstance(node, ast.Attribute) and node.attr in own_fields:
                 asked = ast.unparse(node.value)
-                assert asked.rpartition(".")[2] != "kind", f"{path}, line {node.lineno}: {asked}.{node.attr}"
+                assert asked.rpartition(".")[2] not in ("kind", "readable_kind"), (
+                    f"{path}, line {node.lineno}: {asked}.{node.attr}"
+                )
 
 
 def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:

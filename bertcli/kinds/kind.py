@@ -169,9 +169,9 @@ class Kind:
         return "dot"
 
     @property
-    def head_of_labels(self) -> str | None:
-        """The prediction head that finds entities of types that a request names, for a kind that takes labels."""
-        return None
+    def commands_of_heads(self) -> Mapping[str, str]:
+        """By a prediction head that this kind alone has: the command that it is for."""
+        return {}
 
     def refusal_without_labels(self, name: str) -> str | None:
         """Say why a model of this name finds no entities unless types are named; None if it has labels of its own."""

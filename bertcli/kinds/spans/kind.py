@@ -34,8 +34,8 @@ class Spans(Kind):
         return "tag", "entities"
 
     @property
-    def head_of_labels(self) -> str:
-        return "spans"
+    def commands_of_heads(self) -> Mapping[str, str]:
+        return {"spans": "tag --labels"}
 
     def refusal_without_labels(self, name: str) -> str:
         return (

@@ -28,8 +28,9 @@ MOST_TOKENS = 4096
 
 
 def check_takes_labels(model: LoadedModel, options: TagOptions, task: str = "tag --labels") -> None:
-    """Raise BertcliError for a model that does not find entities of named types."""
-    if not model.readable_kind.takes_labels:
+    """Raise BertcliError for a model that has labels of its own, and finds no entities of named types."""
+    has_labels = model.readable_kind.refusal_without_labels(model.name) is None
+    if has_labels:
         raise BertcliError(
             f"{task} needs a model that finds entities of types that you name, and {model.name} does not; "
             f"{heads_of(model)}. Choose one that does, such as {SPEC.needs(options).fitting}."

@@ -64,10 +64,7 @@ def check_head(model: LoadedModel, head: str, task: str, fitting: str = "") -> N
 
 def heads_of(model: LoadedModel) -> str:
     """Say which heads a model has, and what those with a command of their own are for."""
-    commands = dict(COMMANDS)
-    of_labels = model.readable_kind.head_of_labels
-    if of_labels is not None:
-        commands[of_labels] = "tag --labels"
+    commands = {**COMMANDS, **model.readable_kind.commands_of_heads}
     heads = [f"{name} (for {commands[name]})" if name in commands else name for name in model.heads]
     return f"its heads: {', '.join(heads) or 'none'}"
 
