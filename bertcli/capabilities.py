@@ -31,11 +31,18 @@ MADE_FOR = {
     "nsp": "next-sentence classifier",
 }
 # Uses over HTTP that are not named after a task: the task of each. "entities" is tag with labels of one's own.
-TASK_OF_USE = {"tokens": "encode", "late": "rank", "zero-shot": "classify", "entities": "tag"}
+TASK_OF_USE = {
+    "tokens": "encode",
+    "encode-sparse": "encode",
+    "late": "rank",
+    "zero-shot": "classify",
+    "entities": "tag",
+}
+# The options that make such a use of its task.
+OPTIONS_OF_USE: dict[str, dict[str, Any]] = {"tokens": {"pooling": "none"}, "encode-sparse": {"sparse": True}}
 # The options by which a use is asked of its task: one of these has to be accepted.
 NAMED_TYPES: dict[str, Any] = {"labels": ("person", "place")}
-OPTIONS_OF_USE: dict[str, tuple[dict[str, Any], ...]] = {
-    "tokens": ({"pooling": "none"},),
+ASKED_OF_USE: dict[str, tuple[dict[str, Any], ...]] = {
     "zero-shot": ({"candidates": ("good", "bad")},),
     "entities": (NAMED_TYPES,),
     "tag": ({}, NAMED_TYPES),
@@ -48,7 +55,7 @@ USES_OF_HEADS = {
     "mlm": ("fill-mask", "score", "encode-sparse"),
 }
 # The tasks of whose models more is said above than their head.
-TASKS_OF_HEADS = ("encode", "encode-sparse", "classify", "rank", "tag", "answer", "fill-mask", "score")
+TASKS_OF_HEADS = ("encode", "classify", "rank", "tag", "answer", "fill-mask", "score")
 
 
 class Capability(NamedTuple):
@@ -87,10 +94,11 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
     def runs(use: str, options: Mapping[str, Any]) -> bool:
         task = spec(TASK_OF_USE.get(use, use))
         assert task is not None
+        options = {**OPTIONS_OF_USE.get(use, {}), **options}
         return accepts(lambda: compute(task).plan(model, task.options(**options)).limit)
 
     stated = dict.fromkeys(_stated_uses(model))
-    return tuple(use for use in stated if any(runs(use, options) for options in OPTIONS_OF_USE.get(use, ({},))))
+    return tuple(use for use in stated if any(runs(use, options) for options in ASKED_OF_USE.get(use, ({},))))
 
 
 def _stated_uses(model: LoadedModel) -> Iterator[str]:

@@ -11,8 +11,7 @@ from bertcli import extensions
 from bertcli.errors import BertcliError, no_attribute
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.encode import DenseOptions, EncodeOptions, EncodeSparseOptions
 from bertcli.tasks.options import ReadOptions, takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import TaskSpec, compute, own_specs, spec, spec_of
@@ -38,8 +37,8 @@ class Model(LoadedModel):
     Errors: BertcliError for a missing head (encode needs none) or an unusable text.
     """
 
-    @takes(EncodeOptions)
-    def encode(self, texts: Values, options: EncodeOptions) -> Array:
+    @takes(DenseOptions)
+    def encode(self, texts: Values, options: DenseOptions) -> Array:
         """One vector per text: float32 [text, width]; [width] for one text that is no list.
 
         With `chunk` a longer text has several vectors, one after the other, and one text has [part, width]. Errors:

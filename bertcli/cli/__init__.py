@@ -9,7 +9,6 @@ info         the command info: its lines
 installed    the plugins that info and doctor list
 inputs       groups of input options by what a task reads: texts, questions with contexts, a query with documents
 job          opens texts and model of a run command, and writes its results resumably
-more         CommandExtras: base of the options that a task's command has beside the task's own (vectors.py)
 neighbors    the command neighbors
 options      the groups of options that several commands share (model, input, work), declared as tasks declare theirs
 other_tools  names that other tools have for options and commands, each with what to write here
@@ -21,7 +20,7 @@ status       the exit statuses of commands, and which of them an error has
 tasks        make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it
 tokenize     the command tokenize: a row for each token
 trace        the command trace: its options, and which of table, record, page and arrays is written
-vectors      the options of `bertcli encode` about stored vectors (file, type, arrays), beside its task's options
+vectors      vectors in files: the option --dtype of encode, what files of arrays can hold, and in which form
 """
 
 import gc

@@ -1,16 +1,28 @@
 """Groups of input options by what a task reads: texts, questions with contexts, a query with documents."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.job import Job, read_texts
-from bertcli.cli.options import InputOptions, argument, wrong
+from bertcli.cli.options import InputOptions, TextsWithIds, argument, wrong
+from bertcli.cli.vectors import VectorOutput
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import DOCUMENTS, PAIRS_IN_ROWS, QUESTIONS, SINGLE_TEXTS, TEXTS, TEXTS_OR_CHOICES, InputKind
+from bertcli.tasks.registry import (
+    DOCUMENTS,
+    PAIRS_IN_ROWS,
+    QUESTIONS,
+    SINGLE_TEXTS,
+    TEXTS,
+    TEXTS_OR_CHOICES,
+    TEXTS_WITH_IDS,
+    InputKind,
+)
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
+    from bertcli.tasks.classify import ClassifyOptions
+    from bertcli.tasks.encode import EncodeOptions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,8 +53,61 @@ class _AloneJob(Job):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class _TextsAloneWithIds(TextsWithIds, TextsAlone):
+    """The input options of `encode`."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _VectorJob(Job):
+    texts: _TextsAloneWithIds
+    output: VectorOutput
+
+    def completed(self, options: "EncodeOptions") -> "EncodeOptions":
+        self.output.check_holds(options, self.texts.id_column)
+        # A table of sparse vectors has word pieces.
+        return replace(options, words=True) if options.sparse and self.output.shows_table else options
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "--dtype": self.output.dtype}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _TextsOrChoices(TextsWithIds):
+    """The input options of `classify`."""
+
+    choices: bool = option(
+        False,
+        "",
+        "Score how well each choice continues the text. Choices are the arguments after the text; with --input, all "
+        "arguments.",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class _LabelJob(Job):
+    texts: _TextsOrChoices
     model: ClassifiedModelOptions
+
+    def completed(self, options: "ClassifyOptions") -> "ClassifyOptions":
+        if self.texts.choices and not self._choices:
+            raise wrong("--choices", "give the text, and the choices after it; with --input give only the choices.")
+        return replace(options, choices=self._choices) if self.texts.choices else options
+
+    def read(self, keep_going: bool) -> "Texts":
+        arguments = self.texts.texts or []
+        texts = arguments[: len(arguments) - len(self._choices)] or None
+        return read_texts(replace(self.texts, texts=texts), self.output, keep_going, way_on=self.way_on)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "choices": self._choices}
+
+    @property
+    def _choices(self) -> list[str]:
+        """The arguments that are choices; none without --choices."""
+        first = 0 if self.texts.input else 1
+        return (self.texts.texts or [])[first:] if self.texts.choices else []
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +131,7 @@ class _Questions(InputOptions):
 class _QuestionsJob(Job):
     texts: _Questions
 
-    def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
+    def read(self, keep_going: bool) -> "Texts":
         from bertcli.files.read.inputs import takes_columns
         from bertcli.files.texts import STANDARD_INPUT
 
@@ -84,7 +149,7 @@ class _QuestionsJob(Job):
             )
         elif without_context and not (questions.texts and questions.input):
             raise wrong("--context", "give the text that holds the answer.")
-        return read_texts(questions, self.output, id_column, keep_going, called="question", way_on=self.way_on)
+        return read_texts(questions, self.output, keep_going, called="question", way_on=self.way_on)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +180,7 @@ class _QueryRows(InputOptions):
 class _DocumentsJob(Job):
     texts: _Documents
 
-    def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
+    def read(self, keep_going: bool) -> "Texts":
         options = self.texts
         if options.query_column is not None:
             if options.texts:
@@ -147,6 +212,7 @@ class _DocumentsJob(Job):
 
 JOBS: dict[InputKind, type[Job]] = {
     TEXTS: Job,
+    TEXTS_WITH_IDS: _VectorJob,
     PAIRS_IN_ROWS: _AloneJob,
     TEXTS_OR_CHOICES: _LabelJob,
     SINGLE_TEXTS: _SingleJob,

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
@@ -63,18 +63,17 @@ class Job:
         command: str,
         needs: Needs,
         task_options: W,
-        options: Mapping[str, Any],
         endings: tuple[str, ...],
     ) -> "CommandRun[W]":
         """Open texts and model, and refuse, before any work, an output that cannot be written or resumed.
 
-        `needs` names the model that runs if none is given, `task_options` are the task's, `options` those
-        that affect the results. Wrong usage is a typer.BadParameter.
+        `needs` names the model that runs if none is given, `task_options` are the task's. Wrong usage is a
+        typer.BadParameter.
         """
         if needs.sample is None and self.model.model is None:
             what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
             raise wrong("--model", what)
-        texts = self.read(task_options.keep_going, options.get("--id-column"))
+        texts = self.read(task_options.keep_going)
         check_output(self.output.output, endings)
         self._refuse_long_run(texts, endings)
         if not task_options.keep_going:
@@ -82,7 +81,7 @@ class Job:
         task_options = replace(task_options, workers=task_options.workers or "auto")
         prompt_name = getattr(task_options, "prompt_name", None)
         model = open_model(self.model, needs.sample or MASKED_SAMPLE, self.engine, prompt_name)
-        return CommandRun(command, task_options, {**by_name(task_options), **options}, self, texts, model)
+        return CommandRun(command, task_options, self, texts, model)
 
     def _refuse_long_run(self, texts: "Texts", endings: tuple[str, ...]) -> None:
         """Refuse --resume where it cannot work. Wrong usage is a typer.BadParameter."""
@@ -97,8 +96,17 @@ class Job:
             why = f"a {PAGE} page is written at the end, so --resume does not go with it; it works with {works}."
             raise wrong("--resume", why)
 
-    def read(self, keep_going: bool, id_column: str | None = None) -> "Texts":
-        return read_texts(self.texts, self.output, id_column, keep_going, way_on=self.way_on)
+    def read(self, keep_going: bool) -> "Texts":
+        return read_texts(self.texts, self.output, keep_going, way_on=self.way_on)
+
+    def completed(self, options: Any) -> Any:
+        """The task's options with what others say of them. Wrong usage is a typer.BadParameter."""
+        return options
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options beside the task's that affect the results: --resume compares them."""
+        return {**by_name(self.texts), **by_name(self.engine)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +115,6 @@ class CommandRun(Generic[W]):
 
     command: str
     task_options: W
-    options: Mapping[str, Any]
     job: Job
     texts: "Texts"
     model: "LoadedModel"
@@ -157,14 +164,17 @@ class CommandRun(Generic[W]):
 
     @property
     def _own_ids(self) -> bool:
-        return self.options.get("--id-column") is not None
+        return self.job.texts.id_column is not None
 
     def write_vectors(self, form: "VectorForm", results_from: ResultsFrom[Any]) -> None:
         """Write blocks of vectors to a file of arrays; `results_from` as in `write`.
 
         Errors: as in `raise_if_failed`, once all is written.
         """
-        parts = lambda block: (block.items, block.failures, block.vectors)  # noqa: E731
+
+        def parts(block: Any) -> tuple[Any, ...]:
+            return block.items, block.failures, block.vectors
+
         progress = self._into_file(form, results_from, parts, beside=form.beside)
         self.raise_if_failed(progress, form.failures_shown(str(self.job.output.output)))
 
@@ -250,9 +260,8 @@ class CommandRun(Generic[W]):
 
         job = self.job
         return {
-            **by_name(job.texts),
-            **by_name(job.engine),
-            **self.options,
+            **job.settings,
+            **by_name(self.task_options),
             "--input": None,  # files may be renamed
             "input": digest(files),
             "model": digest(model_files),
@@ -308,7 +317,6 @@ def open_as(
 def read_texts(
     options: InputOptions,
     output: OutputOptions,
-    id_column: str | None = None,
     keep_going: bool = False,
     called: str = "text",
     way_on: str = "",
@@ -321,7 +329,7 @@ def read_texts(
     files = options.input or []
     if options.texts and files:
         raise wrong("--input", f"give {called}s or --input, not both.")
-    _check_columns(options, id_column)
+    _check_columns(options)
     if options.texts:
         return _from_arguments(options, called, way_on)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
@@ -335,11 +343,11 @@ def read_texts(
         options.column,
         options.pair_column,
         options.text_pair,
-        id_column=id_column,
+        id_column=options.id_column,
         keep_going=keep_going,
         options=(names["column"], names["pair_column"]),
         own_pair=_takes_pairs(options),
-        rows_piped=_names_columns(options, id_column),
+        rows_piped=_names_columns(options),
         header=not options.no_header,
         delimiter=options.delimiter,
         headerless="no_header" not in getattr(options, "not_offered", ()),
@@ -359,9 +367,9 @@ def check_rows(texts: "Texts") -> None:
             pass
 
 
-def _names_columns(options: InputOptions, id_column: str | None) -> bool:
+def _names_columns(options: InputOptions) -> bool:
     """True if an option is about columns, so that a pipe has rows of them."""
-    named = (options.column, options.pair_column, id_column, options.delimiter)
+    named = (options.column, options.pair_column, options.id_column, options.delimiter)
     return options.no_header or any(name is not None for name in named)
 
 
@@ -376,7 +384,7 @@ def _option_names(options: InputOptions) -> dict[str, str]:
     return {field.name: name_of(field) for field in fields(options)}
 
 
-def _check_columns(options: InputOptions, id_column: str | None) -> None:
+def _check_columns(options: InputOptions) -> None:
     """Refuse options about fields, columns and formats that the input does not have.
 
     Wrong usage is a typer.BadParameter.
@@ -388,7 +396,7 @@ def _check_columns(options: InputOptions, id_column: str | None) -> None:
     columns = {
         names["column"]: options.column,
         names["pair_column"]: options.pair_column,
-        "--id-column": id_column,
+        "--id-column": options.id_column,
     }
     given = [name for name, column in columns.items() if column is not None]
     if given:

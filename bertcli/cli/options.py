@@ -68,11 +68,6 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
             raise typer.BadParameter(why, param_hint=name)
 
 
-def id_column_option() -> Any:
-    """The option that names the field of ids."""
-    return option(None, "NAME", "The field that identifies a text; it is copied to the output.")
-
-
 def engine_option(default: str | None, help: str) -> Any:
     """The option that names an engine. Plugins are asked only for a name that is none of the house's engines."""
     return option(default, "NAME", help, callback=_known_engine, autocompletion=_engines_begun)
@@ -171,6 +166,14 @@ class InputOptions:
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
     no_header: bool = no_header_option()
     delimiter: str | None = delimiter_option()
+    id_column: str | None = field(default=None, init=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextsWithIds(InputOptions):
+    """Texts, each with an id of its own."""
+
+    id_column: str | None = option(None, "NAME", "The field that identifies a text; it is copied to the output.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

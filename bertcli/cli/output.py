@@ -60,6 +60,11 @@ class OutputOptions(PrintOptions):
         return self.output is None and self.printed == "table"
 
     @property
+    def shows_table(self) -> bool:
+        """True if the result is printed as a table, which Markdown is, too."""
+        return self.output is None and self.printed in ("table", "markdown")
+
+    @property
     def ending(self) -> str:
         """The ending of the file; "" without one."""
         return ending_of(self.output or "")

@@ -13,7 +13,7 @@ from bertcli.files.formats import ARRAYS, TABLES
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
-from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode import DenseOptions
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, Needs
 
@@ -22,7 +22,7 @@ MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 M
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComparedOptions(EncodeOptions):
+class ComparedOptions(DenseOptions):
     """The options with which whole texts are encoded; every text must be usable."""
 
     not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize")
@@ -71,7 +71,7 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
     has the array "cosine" [text, text]. Standard output shows
     at most 1,000 texts. --chunk compares the parts of long texts.
     """
-    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, {}, ComparedOutput.endings)
+    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, ComparedOutput.endings)
     from bertcli.tasks.compute.encode import plan
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
     from bertcli.tasks.running.run import results

@@ -9,7 +9,7 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,8 @@ def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVec
 class SparseProduct(RelevanceScore):
     """The product of a query's sparse vector with a document's, or their cosine; 0 for one without entries."""
 
-    task = "encode-sparse"
+    task = "encode"
+    options: ClassVar = {"sparse": True}
     cosine: bool
 
     def score(self, query: SparseVector, document: SparseVector, pieces: Sequence[str]) -> float:

@@ -2,8 +2,7 @@
 
 answer         the answer to a question in a text
 classify       labels of a classifier, zero-shot, multiple choice, next sentence
-encode         texts to vectors
-encode_sparse  sparse vectors (encode --sparse): its options, record and table
+encode         texts to vectors, dense or sparse
 examples       examples of commands that suit a model, with texts in its language and format
 fill_mask      the words that fit a mask
 options        declare the options of a task or a command once, for Python and for the command line

@@ -1,17 +1,21 @@
-"""The task encode: its options, record and table. Its work is in compute/encode.py."""
+"""The task encode: its options, record and table, of dense and of sparse vectors. Its work is in compute/encode.py."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
+from bertcli.errors import BertcliError
+from bertcli.files.formats import ARRAYS, SEVERAL, VECTOR_TABLES
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks.examples import CAT, Example, Subject
+from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
 from bertcli.tasks.options import PromptedOptions, numbers, option
-from bertcli.tasks.registry import PAIRS_IN_ROWS, SENTENCE_SAMPLE, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, TEXTS_WITH_IDS, Fields, Needs, TaskSpec
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
+# How a text becomes one dense vector, which a sparse one is not.
+OF_DENSE = ("pooling", "layer", "normalize", "truncate_dim")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +81,41 @@ class EncodeOptions(PromptedOptions):
     truncate_dim: int | None = option(
         None, "N", "Keep only the first N numbers of each vector; normalization, if any, comes after.", least=1
     )
+    sparse: bool = option(
+        False, "", "Write sparse vectors: a weight for each word piece of the vocabulary (SPLADE, bge-m3)."
+    )
+    words: bool = option(False, "", "With --sparse: also write the word pieces, not only their numbers.", "--tokens")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.words and not self.sparse:
+            raise BertcliError("words (--tokens) is about sparse vectors: add --sparse.")
+        of_dense = [name for name in OF_DENSE if getattr(self, name) != getattr(EncodeOptions, name)]
+        if self.sparse and of_dense:
+            names = ", ".join(f"{name} (--{name.replace('_', '-')})" for name in of_dense)
+            raise BertcliError(
+                f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}, or --sparse."
+            )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DenseOptions(EncodeOptions):
+    """The options of dense vectors, for what gives no others."""
+
+    sparse: bool = field(default=False, init=False)
+    words: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EncodeSparseOptions(EncodeOptions):
+    """The options of sparse vectors; `words`: records have the pieces of the vocabulary beside their ids."""
+
+    pooling: Pooling | None = field(default="auto", init=False)
+    layer: int | Sequence[int] = field(default=-1, init=False)
+    normalize: bool | None = field(default=None, init=False)
+    _: KW_ONLY
+    truncate_dim: int | None = field(default=None, init=False)
+    sparse: bool = field(default=True, init=False)
 
 
 def text_fields(options: PromptedOptions) -> Fields:
@@ -88,7 +127,13 @@ def text_fields(options: PromptedOptions) -> Fields:
 
 
 def record(options: EncodeOptions) -> Fields:
-    """One vector; with pooling "none" one for each of the tokens, which are then given by name."""
+    """One vector; with pooling "none" one for each of the tokens, which are then given by name.
+
+    A sparse vector has the ids of the vocabulary, ascending, and their weights.
+    """
+    if options.sparse:
+        words: Fields = {"words": [str]} if options.words else {}
+        return text_fields(options) | {"indices": [int], "values": [float], **words}
     if options.pooling == "none":
         return text_fields(options) | {"tokens": [str], "embeddings": [[float]]}
     return text_fields(options) | {"embedding": [float]}
@@ -144,23 +189,57 @@ def _beginning(vector: list[float]) -> str:
     return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
 
 
+HEAVIEST = 5  # pieces that a table shows
+SPARSE_COLUMNS = (*TEXT_COLUMNS, Column("entries", int), Column(f"{HEAVIEST} heaviest"))
+
+
+def sparse_rows(record: Record) -> Iterator[Row]:
+    """Yield one row, with the pieces of the largest weights."""
+    heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
+    words = "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest)
+    yield *text_cells(record), len(record["indices"]), words
+
+
+def table(options: EncodeOptions) -> Table:
+    """Make the table: a row for each vector, with some of its numbers; a sparse one needs `words`."""
+    if options.sparse:
+        return Table(SPARSE_COLUMNS, sparse_rows, filed=filed(options, "indices", "values"))
+    if options.pooling == "none":
+        return Table(TOKEN_COLUMNS, token_rows, filed=FILED_TOKENS)
+    return Table(COLUMNS, rows, filed=filed(options, "embedding"))
+
+
+def arrays(options: EncodeOptions) -> tuple[str, ...]:
+    """The endings of files that hold the vectors: .npy only a single array, Parquet only a row for each text."""
+    if options.sparse:
+        return (".npz", *VECTOR_TABLES)
+    return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
+
+
+def needs(options: EncodeOptions) -> Needs:
+    """Return the needs of the options: by itself a sparse vector comes from the masked-language-model head."""
+    return Needs("A sparse vector", "mlm", MASKED_SAMPLE) if options.sparse else Needs("encode", sample=SENTENCE_SAMPLE)
+
+
 def examples(subject: Subject) -> Iterator[Example]:
-    """Yield an example: a vector for a text, or for each token of a late-interaction model."""
+    """Yield a vector for a text; one for each token, from a late-interaction model; sparse ones, also of a query."""
     yield Example("encode", [CAT])
     if "late" in subject.stated_uses:
         yield Example("encode --pooling none", [CAT], {"pooling": "none"})
+    if "encode-sparse" in subject.stated_uses:
+        yield Example("encode --sparse", [CAT], {"sparse": True})
+    kind = subject.model.readable_kind
+    if subject.runs("encode", sparse=True, prompt_name="query") and kind.routes.table("query") is not None:
+        yield Example("encode --sparse --prompt-name query", [QUESTION], {"sparse": True, "prompt_name": "query"})
 
 
 SPEC = TaskSpec(
     EncodeOptions,
-    reads=PAIRS_IN_ROWS,
-    needs=lambda options: Needs("encode", sample=SENTENCE_SAMPLE),
+    reads=TEXTS_WITH_IDS,
+    needs=needs,
     record=record,
-    table=lambda options: (
-        Table(TOKEN_COLUMNS, token_rows, filed=FILED_TOKENS)
-        if options.pooling == "none"
-        else Table(COLUMNS, rows, filed=filed(options, "embedding"))
-    ),
+    table=table,
+    arrays=arrays,
     examples=examples,
     position=1,
     most_used=(
@@ -176,5 +255,4 @@ SPEC = TaskSpec(
         "--resume",
         "--format",
     ),
-    vectors=True,
 )

@@ -32,12 +32,14 @@ class InputKind(NamedTuple):
     second: str | None = None
     choices: bool = False  # a text may come with choices
     options: bool = True  # a command has options for second texts; else only rows have them, as text_pair
+    ids: bool = False  # a command has --id-column
 
 
 TEXTS = InputKind("text", "pairs")
 PAIRS_IN_ROWS = InputKind("text", "pairs", options=False)
+TEXTS_WITH_IDS = InputKind("text", "pairs", options=False, ids=True)
 SINGLE_TEXTS = InputKind("text")
-TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True)
+TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True, ids=True)
 QUESTIONS = InputKind("question", "contexts")
 DOCUMENTS = InputKind("query", "documents")
 
@@ -56,6 +58,11 @@ def _whole(record: Any, options: Any) -> Any:
     return record
 
 
+def _none(options: Any) -> tuple[str, ...]:
+    """The endings of files of arrays that hold records."""
+    return ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskSpec:
     """The specification of a task.
@@ -66,6 +73,7 @@ class TaskSpec:
     table      a function of the options: the columns of the printed table
     examples   commands that use the task, with a text that suits a model
     shape      a function of a record, or of its types, and the options: the answer of a server's pipeline route
+    arrays     a function of the options: the endings of the files that hold results as arrays, if results are vectors
 
     Types of fields are str, int, float, bool, None for null; [type] for a list, {name: type} for a nested record,
     (type, type) for alternatives. A field whose name ends in ? may be absent.
@@ -79,14 +87,19 @@ class TaskSpec:
     examples: Examples
     panel: str = "Run"  # of --help; "" for one without a command of its own
     position: int = 0  # the position in the panel
-    vectors: bool = False  # results are vectors, which files of arrays can hold
     most_used: tuple[str, ...] = ()  # the options that `-h` shows; without any, the first ones
     shape: Callable[[Any, Any], Any] = _whole
+    arrays: Callable[[Any], tuple[str, ...]] = _none
 
     @property
     def module(self) -> str:
         """The name of the task's file here and in compute/, and of its method."""
         return self.options.__module__.rpartition(".")[2]
+
+    @property
+    def gives_vectors(self) -> bool:
+        """True if the results are vectors, not records alone."""
+        return self.arrays is not _none
 
     @property
     def name(self) -> str:

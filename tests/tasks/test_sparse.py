@@ -15,8 +15,8 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
 from bertcli.kinds.sparse_vectors import SparseVector
 from bertcli.model import load
-from bertcli.tasks.compute.encode_sparse import plan
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.compute.encode import plan
+from bertcli.tasks.encode import EncodeSparseOptions
 from bertcli.tasks.running.run import results
 
 with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
@@ -102,6 +102,17 @@ def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     (vector,) = model.encode_sparse([one[0]["text"]])
     np.testing.assert_allclose(one[0]["values"], vector.values, rtol=0, atol=1e-5)
     assert one[0]["words"] == [model.tokenizer.piece(id) for id in vector.indices]
+
+
+def test_sparse_tables_have_word_pieces_and_records_have_them_if_asked(tmp_path: Path) -> None:
+    encode = ("encode", "--sparse", "-m", sparse(tmp_path, "max"), "tea")
+    table = bertcli(*encode, "--format", "markdown").out
+    heaviest = bertcli(*encode, "--tokens", "--format", "jsonl").records[0]
+    assert {"indices", "values", "words"} < {*heaviest}
+    assert "words" not in bertcli(*encode, "--format", "jsonl").records[0]
+    best = max(zip(heaviest["values"], heaviest["words"], strict=True))
+    for shown in (table, bertcli(*encode).out):
+        assert f"{best[1]} {best[0]:.3f}" in shown
 
 
 @pytest.mark.parametrize("ending", [".npz", ".jsonl", ".parquet"])

@@ -3,7 +3,6 @@
 answer         the ranges of a context that answer a question
 classify       the probabilities of labels, of one text following another, or of alternatives given with the call
 encode         texts to vectors
-encode_sparse  encode --sparse
 fill_mask      the words a model predicts for a mask, one mask at a time or all masks of a text together
 neighbors      the word pieces nearest to a word in the embedding space
 rank           documents in the order in which a model finds them relevant to a query

@@ -4,23 +4,23 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
-from bertcli.files.texts import Failure, Item, Text, Values, from_values
+from bertcli.files.texts import Item, Values, from_values
 from bertcli.kinds.graph import VectorGraph
 from bertcli.kinds.vectors import SMALLEST_LENGTH, pool, unit
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.parts.prepared import Chunking, prepare
+from bertcli.tasks.parts.prepared import prepare
+from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
 from bertcli.tasks.running.batches import check_finite, check_head, hidden_states, in_packed_batches
 from bertcli.tasks.running.run import results
-from bertcli.tasks.running.task import Record, Task, Window, WindowResult, merged
-from bertcli.tokens import Tokenizer
+from bertcli.tasks.running.task import Record, Window
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.loading import UNUSED
 
@@ -39,13 +39,22 @@ def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     if options.keep_going:
         raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
-    task = plan(model, options)
+    task = plan_dense(model, options)
     vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, options.pairs))]
     return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
 
 
-def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
+def plan(model: LoadedModel, options: EncodeOptions) -> "PreparedTask[Any]":
     """Make the task. Errors: BertcliError for options that do not fit together, or the model."""
+    if options.sparse:
+        from bertcli.tasks.parts.sparse_weights import plan_sparse
+
+        return plan_sparse(model, options)
+    return plan_dense(model, options)
+
+
+def plan_dense(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
+    """Make the task of dense vectors. Errors: as of `plan`."""
     model = model.for_prompt(options.prompt_name)
     steps, (read_options, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
     if steps.role is not None and steps.role.length is not None and read_options.max_length is None:
@@ -61,95 +70,10 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     return EncodeTask(model, read_options, chunking, left_out, steps, prompt=prompt)
 
 
-# -------------------------------------------------------------------------------------------- of any kind of vector
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PreparedBlock(WindowResult):
-    """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
-
-    items: list[Item]
-    failures: Sequence[Failure]
-
-    def __repr__(self) -> str:
-        first = f" from {self.items[0].index}" if self.items else ""
-        texts, failures = number_of(len(self.items), "text"), number_of(len(self.failures), "failure")
-        return f"<{type(self).__name__} of {texts}{first}, {failures}>"
-
-    def values(self) -> Iterable[Record]:
-        """Yield the fields of each item's record other than those of its text."""
-        raise NotImplementedError
-
-    def records(self) -> list[Record]:
-        """{index, text, tokens, truncated} and the values.
-
-        `id` follows the index if the text has one; for a part of a text chunk, start and end do, and text is the part.
-        """
-        computed = [
-            {
-                **item.named,
-                "text": item.chunk_text,
-                "tokens": len(item.tokens.ids),
-                "truncated": item.tokens.truncated,
-                **value,
-            }
-            for item, value in zip(self.items, self.values(), strict=True)
-        ]
-        return merged(self.items, computed, self.failures)
-
-    def with_tokenizer(self, tokenizer: Tokenizer) -> Self:
-        return replace(self, items=[replace(item, tokens=item.tokens.with_tokenizer(tokenizer)) for item in self.items])
-
-
-B = TypeVar("B", bound=PreparedBlock)
-X = TypeVar("X")  # a tensor of a graph
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PreparedTask(Task[B]):
-    """A task on texts with a prompt, or in chunks: a text may give several items. See prepared.py."""
-
-    remedies_for_cuts: ClassVar[str] = f"{Task.remedies_for_cuts}; encode --chunk makes several vectors of a long text"
-    chunking: Chunking | None
-    left_out: int
-
-    @property
-    def summary(self) -> str:
-        """Describe for the user how vectors are made, and why; here: prompt and chunks."""
-        left_out = ", and its tokens are left out of the pooling" if self.left_out else ""
-        return f"; {quoted(self.prompt)} is prepended to every text{left_out}" if self.prompt else ""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that made the vectors, as JSON, for the notes of a file."""
-        return {"prompt": self.prompt}
-
-    @property
-    def width(self) -> int:
-        """The width of a vector."""
-        raise NotImplementedError
-
-    def items(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
-        """Make one truncated item for each text, or one for each of its chunks."""
-        if self.chunking is None:
-            return super().items(numbered)
-        from bertcli.tasks.parts.chunks import chunks
-
-        tokenizer = self.model.tokenizer
-        every = zip(numbered, tokenizer.encode([text.text for _, text in numbered]), strict=True)
-        return [
-            Item(index, text, tokens, chunk)
-            for (index, text), whole in every
-            for chunk, tokens in chunks(tokenizer, self.prompt, self.chunking, text, whole)
-        ]
-
-    def check(self, item: Item) -> None:
-        """Raise BertcliError for a text without tokens to pool besides a prompt that is not pooled."""
-        if 0 < self.left_out >= len(item.tokens.ids):
-            raise BertcliError(f"The prompt leaves no room for {item.title}: raise max_length (--max-length).")
-
-
 # ------------------------------------------------------------------------------------------------------ dense vectors
+
+
+X = TypeVar("X")  # a tensor of a graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,8 +20,8 @@ from bertcli.kinds.layers import read_cross_encoder
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.tasks.compute.encode import PreparedTask
 from bertcli.tasks.parts.prepared import for_role
+from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs
 from bertcli.tasks.rank import SPEC, RankOptions

@@ -16,7 +16,7 @@ from bertcli.folder.layout import Layout
 from bertcli.kinds.query_tables import read_table
 from bertcli.kinds.sparse_vectors import SparseVector, largest
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
+from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.sparse_vectors import SparseTask
 from bertcli.tasks.running.batches import check_finite
 from bertcli.tokens import Tokenizer, Tokens
@@ -26,7 +26,7 @@ from bertcli.tracing.dispatch import Array
 MOST_QUERY_TOKENS = 1 << 20
 
 
-def plan_queries(model: LoadedModel, options: EncodeSparseOptions, table: Folder) -> "SparseQueries":
+def plan_queries(model: LoadedModel, options: EncodeOptions, table: Folder) -> "SparseQueries":
     """Make the task. table: the folder of the route that `prompt_name` names."""
     assert options.prompt_name is not None
     if options.chunk is not None:

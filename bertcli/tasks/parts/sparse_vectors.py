@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bertcli.files.texts import Item
 from bertcli.kinds.sparse_vectors import SparseVector
-from bertcli.tasks.compute.encode import PreparedBlock, PreparedTask
+from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
 from bertcli.tasks.running.task import Record, Window
 from bertcli.tokens import Tokenizer
 

@@ -58,7 +58,7 @@ def plan(model: LoadedModel, options: KeywordsOptions) -> "KeywordsTask":
     """Make the task. Errors: BertcliError for a model without vectors of texts, and for candidates without words."""
     limit = length_limit(model, options.max_length)
     read_options = options.read_options
-    encoder = encode.plan(model, EncodeOptions(chunk=limit, batch_tokens=read_options.batch_tokens))
+    encoder = encode.plan_dense(model, EncodeOptions(chunk=limit, batch_tokens=read_options.batch_tokens))
     words: frozenset[str] = frozenset()
     if options.stop_words == ENGLISH:
         words = ENGLISH_STOP_WORDS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import (
     EngineOptions,
-    InputOptions,
     ModelOptions,
+    TextsWithIds,
     argument,
     refuse,
     wrong,
@@ -133,8 +133,8 @@ def _in_vectors(job: SearchJob, vectors: str) -> None:
     search, texts = job.search, job.search.files[1:]
     stored = open_vectors(vectors)
     if texts:
-        of_texts = InputOptions(None, texts, column=search.column)
-        source = read_texts(of_texts, job.output, search.id_column, keep_going=True)
+        of_texts = TextsWithIds(None, texts, column=search.column, id_column=search.id_column)
+        source = read_texts(of_texts, job.output, keep_going=True)
         searched = SearchedVectors(stored, source, whole=True)
     else:
         why = "this names a field of the texts: give their file with a second -i."

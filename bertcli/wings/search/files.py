@@ -24,7 +24,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.report.progress import progress
 from bertcli.tasks.compute import rank
-from bertcli.tasks.compute.encode import PreparedBlock
+from bertcli.tasks.parts.prepared_task import PreparedBlock
 from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.running.run import results

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from bertcli.files.formats import ending_of
 from bertcli.report.terminal import Column
-from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode import DenseOptions, EncodeOptions
 from bertcli.tasks.options import Checked, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 
@@ -127,7 +127,7 @@ class SearchOptions(Checked):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QueryOptions(EncodeOptions):
+class QueryOptions(DenseOptions):
     """The options with which a query is encoded: it is one vector, or an error."""
 
     not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize", "truncate_dim", "pooling")

@@ -7,16 +7,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError
 from bertcli.files.search import similarities
 from bertcli.files.texts import from_values
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute import encode, encode_sparse
-from bertcli.tasks.compute.encode import PreparedTask
+from bertcli.tasks.compute import encode
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.encode_sparse import EncodeSparseOptions
 from bertcli.tasks.options import PromptedOptions
 from bertcli.tasks.parts.prepared import for_role
+from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import length_limit
 from bertcli.wings.search.index import Rows
@@ -95,18 +93,11 @@ class SparseComparison:
     """The weights of vocabulary entries (SPLADE, bge-m3), compared by their product, as `rank` does."""
 
     def __init__(self, model: LoadedModel, options: EncodeOptions) -> None:
-        unfit = [name for name in encode.SETTINGS if getattr(options, name) != getattr(EncodeOptions(), name)]
-        if unfit:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in unfit)
-            raise BertcliError(f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}.")
-        common = {
-            name: getattr(options, name) for name in EncodeSparseOptions().__dataclass_fields__ if name != "words"
-        }
-        asked = EncodeSparseOptions(**common)
+        asked = replace(options, sparse=True)
         documents = for_role(model, "document", replace(asked, prompt=None, prompt_name=None))
-        self._queries = encode_sparse.plan(model, for_role(model, "query", asked))
-        self._documents = encode_sparse.plan(model, documents)
-        self._task = encode_sparse.plan(model, _in_parts(model, documents))
+        self._queries = encode.plan(model, for_role(model, "query", asked))
+        self._documents = encode.plan(model, documents)
+        self._task = encode.plan(model, _in_parts(model, documents))
         self._cosine = model.kind.sparse_compared == "cosine"
         self.most = MOST["cosine" if self._cosine else "dot"]
         self.width = model.config.vocab_size

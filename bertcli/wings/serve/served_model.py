@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 from bertcli import capabilities
-from bertcli.capabilities import TASK_OF_USE
+from bertcli.capabilities import OPTIONS_OF_USE, TASK_OF_USE
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
@@ -110,6 +110,7 @@ class Served:
 
         side: where texts are cut; None: as the model's folder has it. Errors: BertcliError.
         """
+        options = {**OPTIONS_OF_USE.get(task, {}), **options}
         key = (task, side, repr(sorted(options.items())))
         # May open another model: other requests do not wait for that, so it is not within the lock.
         model = self.model.for_prompt(options.get("prompt_name"))

@@ -15,7 +15,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.write.vector_writer import TYPES, Quantized, quantize, stored_width
 from bertcli.kinds.vectors import unit
-from bertcli.tasks.compute.encode import plan
+from bertcli.tasks.compute.encode import plan_dense
 from bertcli.tasks.encode import EncodeOptions
 
 Vectors = NDArray[np.float32]
@@ -112,7 +112,7 @@ def test_truncate_dim_keeps_the_first_numbers(made: Made) -> None:
 
 def test_truncate_dim_comes_before_normalizing(made: Made) -> None:
     model = bertcli.load(made(sentence=Sentence(pooling=("mean",), normalize=True)))
-    assert plan(model, EncodeOptions(truncate_dim=8)).plan.width == 8
+    assert plan_dense(model, EncodeOptions(truncate_dim=8)).plan.width == 8
     kept = np.concatenate([np.asarray(block.vectors) for block in model.encode_blocks(TEXTS, truncate_dim=8)])
     assert np.allclose(kept, unit(model.encode(TEXTS, normalize=False)[:, :8]), atol=1e-6)
     assert np.allclose(np.linalg.norm(kept, axis=1), 1, atol=1e-6)

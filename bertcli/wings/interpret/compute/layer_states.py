@@ -12,7 +12,7 @@ import numpy as np
 
 from bertcli.files.texts import Item, Texts
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.encode import EncodeTask, plan
+from bertcli.tasks.compute.encode import EncodeTask, plan_dense
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.running.run import results
 from bertcli.tracing.dispatch import Array
@@ -72,7 +72,7 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
     # A prompt's tokens would belong to no word.
     prompt = "" if options.words else None
     encode_options: Any = {"pooling": pooling, "prompt": prompt, **vars(options.read_options)}
-    task = plan(model, EncodeOptions(**encode_options))
+    task = plan_dense(model, EncodeOptions(**encode_options))
     modes = modes_of(poolings)
     layers = tuple(range(model.config.num_hidden_layers + 1))
     all_layers = replace(

@@ -17,7 +17,7 @@ from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, quoted
 from bertcli.kinds.vectors import unit
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
-from bertcli.tasks.compute.encode import plan
+from bertcli.tasks.compute.encode import plan_dense
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.linear import check_label_head, label_logits, label_reading
 from bertcli.tasks.parts.prepared import prepare
@@ -204,7 +204,7 @@ def mlm_log_probabilities(model: "LoadedModel", states: Array, batch: Packed) ->
 
 def _cosine(model: "LoadedModel", other: str) -> Target:
     """cos(v, w), where w is the vector of the other text."""
-    task = plan(model, EncodeOptions())
+    task = plan_dense(model, EncodeOptions())
 
     def vectors(sentences: Sequence[TokenizedText | Tokens]) -> Array:
         """Vectors of length 1 [sentence, width], pooled as the checkpoint's files have it, else by the mean."""

@@ -132,7 +132,7 @@ def _text(value: Any, index: int) -> Text:
 
 def has_route(task: TaskSpec) -> bool:
     """True if a task gets a route here; vectors and rankings have theirs in the files of several APIs."""
-    return not task.vectors and task.reads is not DOCUMENTS
+    return not task.gives_vectors and task.reads is not DOCUMENTS
 
 
 def declare_tasks() -> None:

@@ -1,7 +1,7 @@
 """encode --sparse: a weight for every entry of the vocabulary, most of them 0, as the model's kind computes them.
 
 kinds/sparse_vectors.py has SPLADE's rule, kinds/several_outputs.py that of bge-m3; queries of a Router with a table of
-weights are in tasks/parts/sparse_queries.py.
+weights are in sparse_queries.py.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ from bertcli.engine.packing import Packed
 from bertcli.files.texts import Item
 from bertcli.kinds.sparse_vectors import SparseVector, SparseWeights
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.encode import PreparedTask
-from bertcli.tasks.encode_sparse import SPEC, EncodeSparseOptions
+from bertcli.tasks.encode import SPEC, EncodeOptions
 from bertcli.tasks.parts.prepared import prepare
+from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.sparse_vectors import SparseBlock, SparseTask
 from bertcli.tasks.running.batches import check_needs, hidden_states, in_packed_batches
 
 
-def plan(model: LoadedModel, options: EncodeSparseOptions) -> PreparedTask[SparseBlock]:
-    """Make the task. Errors: BertcliError for a model without the head, and for options as in encode."""
+def plan_sparse(model: LoadedModel, options: EncodeOptions) -> PreparedTask[SparseBlock]:
+    """Make the task of sparse vectors. Errors: BertcliError for a model without the head, and as of dense vectors."""
     weights = model.kind.sparse_weights
     if weights.head is not None:
         check_needs(model, SPEC.needs(options))
