@@ -89,7 +89,7 @@ class EncodeOptions(PromptedOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.words and not self.sparse:
-            raise BertcliError("words (--tokens) is about sparse vectors: add --sparse.")
+            raise BertcliError("words (--tokens) is for sparse vectors: give sparse (--sparse), too.")
         of_dense = [name for name in OF_DENSE if getattr(self, name) != getattr(EncodeOptions, name)]
         if self.sparse and of_dense:
             names = ", ".join(f"{name} (--{name.replace('_', '-')})" for name in of_dense)
