@@ -1,11 +1,11 @@
 """Evaluate models on labelled data, with confidence intervals, and compare them. Used by `cli/` and the view probe.
 
 evaluation              the whole: models, data, figures, differences, the record; report/ shows it
-options                 the options of `bertcli evaluate`
+options                 the options of `bertcli evaluate`, and its tasks
 load/                   data files and folders, as rows with labels
-evaluators/             a model run on labelled rows: an Outcome for each task
+evaluators/             a task each: the fields of its rows, its figures, and a model run on them, as an Outcome
 outcome                 Outcome: arrays of results, and how figures are made of them
-figures, metrics        the table of all figures, and the functions that compute them
+figures, metrics        figures by their names, and the functions that compute them
 bootstrap, comparison   intervals; differences of two models, and their p-values
 minimal_pairs           which of two similar texts is likelier
 logistic                logistic regression, for probe alone

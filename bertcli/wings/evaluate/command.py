@@ -10,8 +10,6 @@ from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
-    SENTENCE_SAMPLE,
-    SENTIMENT_SAMPLE,
     EngineOptions,
     ModelOptions,
     argument,
@@ -33,14 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 # A ranking, of the last model.
 RUN = ".trec"
-# The bundled model for a task; other tasks have none.
-SAMPLES = {
-    **dict.fromkeys(("sts", "pairs", "triplets", "retrieval"), SENTENCE_SAMPLE),
-    **dict.fromkeys(("fill-mask", "score", "minimal-pairs"), MASKED_SAMPLE),
-    "classification": SENTIMENT_SAMPLE,
-}
-# A model for a task that no command has.
-FITTING = {"bertscore": "roberta-large, its authors' choice for English"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,18 +127,19 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
 def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model]":
     """Open the models one after the other, so that only one is in memory."""
     from bertcli.model import Model
+    from bertcli.wings.evaluate.evaluators.evaluator import evaluator
 
     names: list[str | None] = [*models_given(models.model)] or [None]
-    if names == [None] and task not in SAMPLES:
+    sample = evaluator(task).sample
+    if names == [None] and sample is None:
         found = spec(task)
-        fitting = found.needs(found.options()).fitting if found else FITTING.get(task, "one that was made for it")
+        fitting = found.needs(found.options()).fitting if found else evaluator(task).fitting
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
-    sample = SAMPLES.get(task, MASKED_SAMPLE)
     classifiers = Classifiers(models.classifier or ())
     opened: list[str] = []
     for name in names:
         options = ModelOptions(model=name)
-        model = classifiers.put_on(open_as(Model, options, sample, engine))
+        model = classifiers.put_on(open_as(Model, options, sample or MASKED_SAMPLE, engine))
         opened.append(model.name)
         if len(opened) == len(names):
             classifiers.check_all_used(opened)

@@ -4,7 +4,7 @@ The data are read in load/, the figures computed in metrics.py, intervals in boo
 report/ shows the record.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,39 +17,16 @@ from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.wings.evaluate.bootstrap import SEED, Figure, Record, Resampling, estimate
 from bertcli.wings.evaluate.comparison import differences, holm
-from bertcli.wings.evaluate.evaluators import (
-    answers,
-    bertscore,
-    classification,
-    masked,
-    minimal_pairs,
-    ranking,
-    similarity,
-    tagging,
-)
+from bertcli.wings.evaluate.evaluators.evaluator import evaluator
 from bertcli.wings.evaluate.figures import spec_of
 from bertcli.wings.evaluate.load.data_file import cluster_numbers
 from bertcli.wings.evaluate.load.labelled import Labelled
-from bertcli.wings.evaluate.load.tables import SHAPES
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Curve, Outcome, Results
 from bertcli.wings.evaluate.provenance import model_of, provenance
 
 # Texts on which a model did worst, as the page lists them.
 WORST = 20
-# By the task, the function that runs a model on the data.
-EVALUATORS: dict[str, Callable[[Model, Labelled, Evaluate], list[Outcome]]] = {
-    **dict.fromkeys(("sts", "pairs", "triplets"), similarity.evaluate),
-    "classification": classification.evaluate,
-    "fill-mask": masked.fill,
-    "score": masked.score,
-    "minimal-pairs": minimal_pairs.evaluate,
-    "bertscore": bertscore.evaluate,
-    "retrieval": ranking.retrieve,
-    "rank": ranking.rerank,
-    "tag": tagging.evaluate,
-    "answer": answers.evaluate,
-}
 
 
 class Evaluation(NamedTuple):
@@ -63,15 +40,16 @@ class Evaluation(NamedTuple):
     @property
     def unit(self) -> str:
         """The name of what is counted, in the plural."""
-        return SHAPES[self.data.task].unit
+        return evaluator(self.data.task).unit
 
 
 def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command: str = "") -> Evaluation:
     """Evaluate models on this data; `command` is the command line, for the report. Errors: BertcliError."""
-    outcomes = ranking.found_before(data, options) if data.task in ("retrieval", "rank") else []
+    of_task = evaluator(data.task)
+    outcomes = of_task.before(data, options)
     of_models: list[Record] = []
     for model in models:
-        outcomes_of_model = EVALUATORS[data.task](model, data, options)
+        outcomes_of_model = of_task.evaluate(model, data, options)
         # The same model may be compared with itself under a classifier of one's own.
         if model.classifier is not None and any(outcome.name == model.name for outcome in outcomes):
             file = Path(model.classifier.file).name
@@ -96,7 +74,7 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
     def estimated(outcome: Outcome, texts: NDArray[np.intp]) -> _Estimated:
         results = Results(outcome, texts)
         resampling = Resampling(len(texts), None if clusters is None else clusters[texts])
-        figures = estimate(results.figures, results.facts, resampling, SHAPES[data.task].unit)
+        figures = estimate(results.figures, results.facts, resampling, evaluator(data.task).unit)
         return _Estimated(results, resampling, figures)
 
     groups = _groups(data, kept)

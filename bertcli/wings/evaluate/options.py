@@ -1,8 +1,9 @@
 """The options of `bertcli evaluate`; their texts are the help of `--help`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bertcli.errors import BertcliError, check_whole
 from bertcli.tasks.options import (
@@ -15,25 +16,30 @@ from bertcli.tasks.options import (
     separated,
 )
 
-TaskName = Literal[
-    "sts",
-    "pairs",
-    "triplets",
-    "retrieval",
-    "rank",
-    "classification",
-    "tag",
-    "answer",
-    "fill-mask",
-    "score",
-    "minimal-pairs",
-    "bertscore",
-]
+# Each task, and the file in evaluators/ that has its evaluator.
+TASKS = {
+    "sts": "similarity",
+    "pairs": "similarity",
+    "triplets": "similarity",
+    "retrieval": "ranking",
+    "rank": "ranking",
+    "classification": "classification",
+    "tag": "tagging",
+    "answer": "answers",
+    "fill-mask": "masked",
+    "score": "masked",
+    "minimal-pairs": "minimal_pairs",
+    "bertscore": "bertscore",
+}
+*MOST, LAST = TASKS
+if TYPE_CHECKING:
+    TaskName = str
+else:
+    TaskName = Literal[tuple(TASKS)]
 Metric = Literal["pll", "within-word", "shared"]
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BILOU"]
 DTYPES = ("float32", "float16", "int8", "binary")
 RANKS = (1, 3, 5, 10, 100)
-MASK_RANKS = (1, 5, 10)
 
 
 def _renamed(text: str) -> dict[str, str]:
@@ -68,12 +74,7 @@ class Evaluate(ReadOptions):
     """The task, the fields of the data, the figures. Errors: BertcliError."""
 
     _: KW_ONLY
-    task: TaskName | None = option(
-        None, "TASK",
-        "sts, pairs, triplets, retrieval, rank, classification, tag, answer, fill-mask, score, minimal-pairs "
-        "or bertscore. "
-        "(default: told from the data)",
-    )  # fmt: skip
+    task: TaskName | None = option(None, "TASK", f"{', '.join(MOST)} or {LAST}. (default: told from the data)")
     column: str | None = option(
         None, "NAME", "The field of the text, anchor, query, question or candidate.", panel="Input"
     )
@@ -171,7 +172,6 @@ class Evaluate(ReadOptions):
         """`reading_options` without `truncation`, for tasks that read long texts in windows and cut nothing."""
         return {name: value for name, value in self.reading_options.items() if name != "truncation"}
 
-    def ranks(self, task: str) -> list[int]:
+    def ranks(self, usual: Sequence[int] = RANKS) -> list[int]:
         """The ranks K of figures such as ndcg@K, ascending."""
-        usual = MASK_RANKS if task == "fill-mask" else RANKS
         return sorted({*(self.k or usual)})

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bertcli.files.texts import Text
-from bertcli.wings.evaluate.evaluation import EVALUATORS, Evaluation, summarize
+from bertcli.wings.evaluate.evaluation import Evaluation, summarize
 from bertcli.wings.evaluate.evaluators.answers import best_of
+from bertcli.wings.evaluate.evaluators.evaluator import evaluator
 from bertcli.wings.evaluate.load.labelled import Labelled, LeftOut
 from bertcli.wings.evaluate.options import Evaluate
 
@@ -33,7 +34,9 @@ def filled(*words: str) -> dict[str, Any]:
 
 
 def evaluate(data: Labelled, models: list[Any], options: Evaluate) -> Evaluation:
-    return summarize(data, [outcome for model in models for outcome in EVALUATORS[data.task](model, data, options)])
+    return summarize(
+        data, [outcome for model in models for outcome in evaluator(data.task).evaluate(model, data, options)]
+    )
 
 
 @pytest.fixture(autouse=True)

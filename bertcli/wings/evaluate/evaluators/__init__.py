@@ -1,5 +1,8 @@
 """An evaluator for each task: it runs a model on labelled rows and returns an Outcome, from which figures are made.
 
+A new one is a file here and its line in TASKS of options.py.
+
+evaluator       `Evaluator`: what a task says of itself
 answers         evaluator of `answer`
 bertscore       evaluator of `bertscore`: candidates against references, by the similarity of their tokens
 classification  evaluator of `classification`: predicted against true labels, and the calibration of the probabilities

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bertcli.model import Model
+from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import FieldSpec, read_text, read_texts
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, means_of, usable
@@ -67,3 +69,32 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             found=[answer or "no answer" for answer in found],
         )
     ]
+
+
+def named(data: Labelled) -> list[str]:
+    """The figures of these questions: all have an answer, or some have none."""
+    return [name for name in FIGURES if ":" not in name or not all(row.label for row in data.rows)]
+
+
+FIGURES = {
+    "exact_match": FigureSpec("share of the answers that equal one of people's, but for case, articles, punctuation"),
+    "f1": F1,
+    "exact_match:answer": FigureSpec("exact_match of the questions that have an answer"),
+    "f1:answer": FigureSpec("F1 of the questions that have an answer"),
+    "exact_match:no_answer": FigureSpec("share of the questions without an answer for which the model gives none"),
+    "f1:no_answer": FigureSpec("share of the questions without an answer for which the model gives none"),
+}
+EVALUATORS = {
+    "answer": Evaluator(
+        unit="questions",
+        fields=(
+            FieldSpec(("question",), read_text),
+            FieldSpec(("context",), read_text),
+            FieldSpec(("answers", "answer"), read_texts),
+        ),
+        figures=FIGURES,
+        evaluate=evaluate,
+        named=named,
+        place=3,
+    ),
+}

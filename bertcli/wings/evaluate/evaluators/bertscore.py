@@ -34,6 +34,8 @@ from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 from bertcli.tokens.settings import read_settings
 from bertcli.tracing.dispatch import Array
+from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, Parts, Row, read_text, read_texts
 from bertcli.wings.evaluate.load.labelled import Labelled, Rated
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, means_of, usable
@@ -427,3 +429,40 @@ def _outcome(
             for row, text, *numbers in columns
         ],
     )
+
+
+def read_references(value: Any) -> list[str]:
+    """A text, or a list of at least one."""
+    texts = read_texts(value)
+    if not texts:
+        raise ValueError("there is no reference to compare with.")
+    return texts
+
+
+def parts(row: Row) -> Parts:
+    """A row's first candidate, labelled with all candidates and the references."""
+    return row.text, None, Rated([row.text, *row.others], row.second)
+
+
+EVALUATORS = {
+    # SummEval has decoded and references, WMT mt and ref, the library evaluate predictions and references.
+    "bertscore": Evaluator(
+        unit="texts",
+        fields=(
+            FieldSpec(
+                ("candidate", "prediction", "predictions", "hypothesis", "hyp", "mt", "decoded", "output"), read_text
+            ),
+            FieldSpec(("reference", "references", "ref", "refs"), read_references),
+            NOTHING,
+        ),
+        figures={
+            "f1": F1,
+            "precision": FigureSpec("mean similarity of the candidate's tokens to the nearest of the reference"),
+            "recall": FigureSpec("mean similarity of the reference's tokens to the nearest of the candidate"),
+        },
+        evaluate=evaluate,
+        parts=parts,
+        options=("candidate_column", "layer", "idf", "baseline"),
+        fitting="roberta-large, its authors' choice for English",
+    ),
+}

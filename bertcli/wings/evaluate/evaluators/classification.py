@@ -1,5 +1,6 @@
 """Evaluator of `classification`: predicted against true labels, and the calibration of the probabilities."""
 
+import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,11 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.tasks.registry import SENTIMENT_SAMPLE
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts, Share, wilson
+from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import LABEL, SECOND, TEXT, FieldSpec
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
@@ -23,6 +27,7 @@ logger = logging.getLogger("bertcli")
 COVERAGES = (50, 80, 90)
 # Probability above which a multi-label model's label counts as predicted.
 LIKELY = 0.5
+MACRO_F1 = FigureSpec("mean of the labels' F1, each label as important as another")
 NUMBER = re.compile(r"\d+")
 # Texts of each label that macro F1 needs: the F1 of a rarer one reads too low, and is missing in many resamples.
 FEWEST_OF_A_LABEL = 5
@@ -261,3 +266,39 @@ def reliability_curve(confidence: Numbers, right: Numbers) -> Curve:
             ranges.append(wilson(Share(correct, items)))
             notes.append(f"{items:,.0f} text{'' if items == 1 else 's'}")
     return Curve("reliability diagram", "mean confidence", "accuracy", points, ideal=True, ranges=ranges, notes=notes)
+
+
+# ------------------------------------------------------------------------------------------------------------- the task
+
+
+def read_label(value: Any) -> str | list[str]:
+    """The name or number of a label, or a list of such."""
+    if isinstance(value, list):
+        return [name if isinstance(name, str) else json.dumps(name) for name in value]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+EVALUATORS = {
+    "classification": Evaluator(
+        unit="texts",
+        fields=(TEXT, SECOND._replace(optional=True), FieldSpec(LABEL, read_label)),
+        figures={
+            "accuracy": ACCURACY,
+            "macro_f1": MACRO_F1,
+            "micro_f1": FigureSpec("F1 of all labels together; with one label a text it equals accuracy"),
+            "weighted_f1": FigureSpec("mean of the labels' F1, weighted by how often each is true"),
+            "mcc": FigureSpec("Matthews correlation of true and predicted labels: 1 perfect, 0 no better than chance"),
+            "ece": FigureSpec("expected calibration error: mean gap of confidence and accuracy over 15 bins", True),
+            "brier": FigureSpec("Brier score: mean squared error of the probabilities", True),
+            "log_loss": FigureSpec("mean of -log of the probability that the true label has", True),
+            "accuracy@50%": FigureSpec("accuracy on the half of the texts with the highest confidence"),
+            "accuracy@80%": FigureSpec("accuracy on the 80 % of the texts with the highest confidence"),
+            "accuracy@90%": FigureSpec("accuracy on the 90 % of the texts with the highest confidence"),
+        },
+        evaluate=evaluate,
+        place=7,
+        of_any_names=True,
+        options=("rename_label",),
+        sample=SENTIMENT_SAMPLE,
+    ),
+}

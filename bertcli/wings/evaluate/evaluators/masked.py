@@ -6,20 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.errors import number_of
+from bertcli.errors import number_of, quoted
 from bertcli.files.texts import Item, Text
 from bertcli.model import Model
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.parts.guesses import Guess, scored
+from bertcli.tasks.registry import MASKED_SAMPLE
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts
+from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import LABEL, NOTHING, TEXT, FieldSpec, read_texts
 from bertcli.wings.evaluate.load.labelled import Flags, Labelled
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Names, Outcome, mean_facts, mean_figures, usable
 
+# The usual ranks K.
+RANKS = (1, 5, 10)
 # A word beyond this rank counts as not found.
 DEEPEST = 100
 # Why the sum of losses has no interval.
@@ -37,7 +42,7 @@ def fill(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     the masked positions i, where y_i is the first accepted word that is one piece of the vocabulary; a text without
     such a word does not count. loss_sum: their sum. Errors: BertcliError for several masks in a text.
     """
-    cutoffs = options.ranks(data.task)
+    cutoffs = options.ranks(RANKS)
     records = model.fill_mask(data.texts, top_k=max(DEEPEST, *cutoffs), **options.reading_options)
     masks_of: dict[str | None, list[Any]] = {}
     for row, record in zip(data.rows, records, strict=True):
@@ -180,3 +185,46 @@ def token_facts(columns: Names, total: Numbers, tokens: Numbers, has_mask: Numbe
         with_mask = number_of(int(has_mask.sum()), "text")
         no_interval["pseudo_perplexity"] = f"not every token was predicted: {with_mask} with a mask in it"
     return FigureFacts(no_interval=no_interval, losses=("loss", "pseudo_perplexity"))
+
+
+def read_words(value: Any) -> list[str]:
+    """A word, or a list of words that are as good."""
+    if not value:
+        raise ValueError(f"{quoted(value)} is neither a word nor a list of words.")
+    return read_texts(value)
+
+
+LOSS = FigureSpec("mean of -log p of the true tokens", True)
+# Neither: the sum of one file is no better than that of another. Models are compared by the mean.
+LOSS_SUM = FigureSpec("sum of -log p of the true tokens, the loss that a masked language model is trained with", None)
+EVALUATORS = {
+    "fill-mask": Evaluator(
+        unit="texts",
+        fields=(TEXT, NOTHING, FieldSpec(("word", "accepted", "target", *LABEL), read_words)),
+        figures={
+            "accuracy@K": FigureSpec("share of masks whose word is among the first K predictions"),
+            "mrr": FigureSpec("mean of 1 / rank of the word at the mask"),
+            "loss": LOSS,
+            "loss_sum": LOSS_SUM,
+            "perplexity": FigureSpec("exp(loss): as hard as a choice among so many equally likely tokens", True),
+        },
+        evaluate=fill,
+        place=6,
+        options=("k",),
+        ranks=RANKS,
+        sample=MASKED_SAMPLE,
+    ),
+    "score": Evaluator(
+        unit="texts",
+        fields=(TEXT, NOTHING, NOTHING),
+        figures={
+            "loss": LOSS,
+            "loss_sum": LOSS_SUM,
+            "pseudo_perplexity": FigureSpec("exp(loss), each token predicted from all others", True),
+        },
+        evaluate=score,
+        place=8,
+        of_any_names=True,
+        sample=MASKED_SAMPLE,
+    ),
+}

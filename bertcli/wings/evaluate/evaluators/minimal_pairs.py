@@ -8,6 +8,8 @@ from bertcli.model import Model
 from bertcli.tasks.registry import MASKED_SAMPLE, Needs
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.run import results
+from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, read_text
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.minimal_pairs import PairsTask
 from bertcli.wings.evaluate.options import Evaluate
@@ -39,3 +41,22 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             found=[f"difference {gain:+.3f}" for gain in gains],
         )
     ]
+
+
+EVALUATORS = {
+    "minimal-pairs": Evaluator(
+        unit="pairs",
+        fields=(
+            FieldSpec(("better", "sentence_good", "sent_more", "text", "sentence1"), read_text),
+            FieldSpec(("worse", "sentence_bad", "sent_less", "text_pair", "sentence2"), read_text),
+            NOTHING,
+        ),
+        figures={
+            "preferred": FigureSpec("share of pairs in which the model finds the first text likelier; equal ones half"),
+            "mean_difference": FigureSpec("mean of the first text's log-probability less the second's"),
+        },
+        evaluate=evaluate,
+        options=("metric",),
+        sample=MASKED_SAMPLE,
+    ),
+}

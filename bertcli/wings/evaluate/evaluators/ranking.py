@@ -13,10 +13,13 @@ from bertcli.files.texts import Text, Texts
 from bertcli.model import Model
 from bertcli.report.progress import counted
 from bertcli.tasks.parts.made_alike import check_made_alike
+from bertcli.tasks.registry import SENTENCE_SAMPLE
 from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.evaluators.similarity import Vectors, as_stored, signs, storages, vectors_of
+from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
+from bertcli.wings.evaluate.evaluators.similarity import OF_VECTORS, Vectors, as_stored, signs, storages, vectors_of
 from bertcli.wings.evaluate.load.beir import Corpus
-from bertcli.wings.evaluate.load.labelled import WAY_ON, Flags, Labelled, Scores, texts_of
+from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, Parts, Row, read_number, read_text, read_texts
+from bertcli.wings.evaluate.load.labelled import WAY_ON, Flags, Labelled, Relevance, Scores, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
 
@@ -39,7 +42,7 @@ def ranking_outcome(
     storage: VectorStorage | None = None,
 ) -> Outcome:
     """Make the outcome from the scores of each query's documents; expected and found are ids of documents."""
-    cutoffs = options.ranks(data.task)
+    cutoffs = options.ranks()
     gains = [row.label.gains for row in data.rows]
     orders: dict[str, list[tuple[str, float]]] = {}
     found: list[list[float]] = []
@@ -98,7 +101,7 @@ def retrieve(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     how = model.kind.compared
     queries, usable = vectors_of(model, data.rows, options, prompt_name=model.kind.prompt_name("query"))
     width = queries.shape[1]
-    depth = options.ranks(data.task)[-1] + 1  # one more than is asked for, since the query itself may be among them
+    depth = options.ranks()[-1] + 1  # one more than is asked for, since the query itself may be among them
     tie_order = _later_ids_first(corpus.ids)
 
     searches = []
@@ -202,3 +205,54 @@ def found_before(data: Labelled, options: Evaluate) -> list[Outcome]:
         raise BertcliError("There are no candidates to rerank: give a run (--run), such as BM25's.")
     name = OWN_ORDER if data.task == "rank" else options.run
     return [ranking_outcome(name, data, scores, np.ones(len(scores), bool), options)] if name else []
+
+
+def read_numbers(value: Any) -> list[float]:
+    """A list of numbers."""
+    return [read_number(each) for each in (value if isinstance(value, list) else [value])]
+
+
+def parts(row: Row) -> Parts:
+    """A row's query, labelled with its documents and their gains."""
+    row.check_lengths()
+    # Documents without ids get numbers, which a text comparison sorts as they stand.
+    ids = [f"{i:06d}" for i in range(len(row.second))]
+    gains = dict(zip(ids, row.label, strict=True))
+    documents = dict(zip(ids, row.second, strict=True))
+    own_order = {id: -int(id) for id in ids}  # as scores: the first document has the highest
+    return row.text, None, Relevance(row.location, gains, own_order, documents)
+
+
+FIGURES = {
+    "ndcg@K": FigureSpec("gain of the first K documents, discounted by rank, over that of the best order"),
+    "map@K": FigureSpec("mean average precision of the first K documents"),
+    "mrr@K": FigureSpec("mean of 1 / rank of the first relevant document; 0 beyond K"),
+    "recall@K": FigureSpec("share of a query's relevant documents among the first K"),
+    "precision@K": FigureSpec("share of the first K documents that are relevant"),
+}
+EVALUATORS = {
+    "retrieval": Evaluator(
+        unit="queries",
+        # It has texts, but in no table.
+        fields=(FieldSpec((), read_text), NOTHING, NOTHING),
+        figures=FIGURES,
+        evaluate=retrieve,
+        options=(*OF_VECTORS, "run", "vectors", "k"),
+        before=found_before,
+        sample=SENTENCE_SAMPLE,
+    ),
+    "rank": Evaluator(
+        unit="queries",
+        fields=(
+            FieldSpec(("query",), read_text),
+            FieldSpec(("documents", "passages"), read_texts),
+            FieldSpec(("labels", "relevance"), read_numbers),
+        ),
+        figures=FIGURES,
+        evaluate=rerank,
+        place=1,
+        parts=parts,
+        options=("run", "k"),
+        before=found_before,
+    ),
+}

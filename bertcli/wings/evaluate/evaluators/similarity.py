@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.errors import BertcliError, number_of
+from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.search import similarities
 from bertcli.files.texts import Text
 from bertcli.files.write.vector_writer import quantize
 from bertcli.model import Model
+from bertcli.tasks.registry import SENTENCE_SAMPLE
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts
+from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import LABEL, SECOND, TEXT, FieldSpec, read_number, read_text
 from bertcli.wings.evaluate.load.labelled import Labelled, texts_of
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Arrays, Curve, Details, Names, Outcome, VectorStorage, means_of
 
 Vectors = NDArray[Any]
+OF_VECTORS = ("truncate_dim", "dtype")  # options about how vectors are stored
 UNIT = 1e-3  # how far from 1 the length of a normalized vector may be
 BYTES = {"float32": 4, "float16": 2, "int8": 1, "binary": 1 / 8}  # a number takes
 FEWEST_OF_A_CLASS = 10  # pairs of each label: with six the resampled intervals cover 81 %
@@ -216,3 +220,61 @@ def precision_over_recall(columns: Names, labels: Numbers, scores: Numbers) -> D
     recall, precision = metrics.Cuts.of(scores, labels, once).curve
     points = list(zip(recall[0].tolist(), precision[0].tolist(), strict=True))
     return Details(curve=Curve("precision over recall", "recall", "precision", points))
+
+
+# ------------------------------------------------------------------------------------------------------------ the tasks
+
+
+def read_truth(value: Any) -> float:
+    """0 or 1."""
+    number = read_number(value)
+    if number not in (0, 1):
+        raise ValueError(f"the label {quoted(value)} is neither 0 nor 1.")
+    return number
+
+
+EVALUATORS = {
+    "sts": Evaluator(
+        unit="pairs",
+        fields=(TEXT, SECOND, FieldSpec(LABEL, read_number)),
+        figures={
+            "spearman": FigureSpec("rank correlation of similarities with people's scores"),
+            "pearson": FigureSpec("linear correlation of similarities with people's scores"),
+            "spearman_dot": FigureSpec("rank correlation of dot products with people's scores"),
+            "pearson_dot": FigureSpec("linear correlation of dot products with people's scores"),
+        },
+        evaluate=evaluate,
+        place=4,
+        of_any_names=True,
+        options=OF_VECTORS,
+        sample=SENTENCE_SAMPLE,
+    ),
+    "pairs": Evaluator(
+        unit="pairs",
+        fields=(TEXT, SECOND, FieldSpec(LABEL, read_truth)),
+        figures={
+            "average_precision": FigureSpec("area under precision over recall: pairs with label 1 ranked first"),
+            "best_f1": FigureSpec("F1 at the threshold that is best on these pairs"),
+            "best_f1_threshold": FigureSpec("the similarity at which F1 is best on these pairs", None),
+            "best_accuracy": FigureSpec("accuracy at the threshold that is best on these pairs"),
+        },
+        evaluate=evaluate,
+        place=5,
+        of_any_names=True,
+        options=OF_VECTORS,
+        sample=SENTENCE_SAMPLE,
+    ),
+    "triplets": Evaluator(
+        unit="triplets",
+        fields=(
+            FieldSpec(("anchor", "query", "text"), read_text),
+            FieldSpec(("positive", "near"), read_text),
+            FieldSpec(("negative", "far"), read_text),
+        ),
+        figures={"accuracy": ACCURACY},
+        evaluate=evaluate,
+        place=0,
+        options=OF_VECTORS,
+        sample=SENTENCE_SAMPLE,
+    ),
+}

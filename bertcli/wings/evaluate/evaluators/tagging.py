@@ -20,9 +20,10 @@ from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts
-from bertcli.wings.evaluate.evaluators.classification import without_rare_labels
+from bertcli.wings.evaluate.evaluators.classification import MACRO_F1, without_rare_labels
+from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, F1, Evaluator, FigureSpec
+from bertcli.wings.evaluate.load.fields import NOTHING, TAG, FieldSpec, read_texts, tagged_words
 from bertcli.wings.evaluate.load.labelled import Flags, Labelled
-from bertcli.wings.evaluate.load.tables import TAG
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
@@ -375,3 +376,47 @@ def _spelled(spans: Iterable[EntitySpan], parts: Sequence[str], joiner: str) -> 
     ordered = sorted(spans, key=lambda entity: entity.start)
     texts = [f"{joiner.join(parts[entity.start : entity.end])} ({entity.type})" for entity in ordered]
     return "; ".join(texts) or "none"
+
+
+# ------------------------------------------------------------------------------------------------------------- the task
+
+
+def read_tags(value: Any) -> list[str]:
+    """A list of tags: all like B-PER, or plain names; the evaluator, which sees all rows, tells which."""
+    tags = read_texts(value)
+    for tag in tags:
+        if not tag.strip():
+            raise ValueError(f"{quoted(tag)} is no tag.")
+    return tags
+
+
+def named(data: Labelled) -> list[str]:
+    """The figures of these tags: one for each type of entity that is true."""
+    types = {tag[2:] for row in data.rows for tag in row.label.tags if tag != "O"}
+    return [name for name in FIGURES if name != "f1:TYPE"] + [f"f1:{type}" for type in sorted(types)]
+
+
+FIGURES = {
+    "f1": F1,
+    "precision": FigureSpec("share of the entities found that are right, in extent and type"),
+    "recall": FigureSpec("share of the true entities that are found, in extent and type"),
+    "macro_f1": MACRO_F1,
+    "accuracy": ACCURACY,
+    "f1:TYPE": FigureSpec("F1 of the entities of one type"),
+}
+EVALUATORS = {
+    "tag": Evaluator(
+        unit="sentences",
+        fields=(
+            FieldSpec(("tokens", "words"), read_texts),
+            NOTHING,
+            FieldSpec(("tags", "ner_tags", "labels"), read_tags),
+        ),
+        figures=FIGURES,
+        evaluate=evaluate,
+        named=named,
+        place=2,
+        parts=tagged_words,
+        options=("scheme", "labels", "threshold", "rename_label"),
+    ),
+}

@@ -7,8 +7,8 @@ from itertools import chain, islice
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.line_reader import Line, LineFile
 from bertcli.files.texts import Text
+from bertcli.wings.evaluate.load.fields import TAG
 from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut, TaggedWords
-from bertcli.wings.evaluate.load.tables import TAG
 from bertcli.wings.evaluate.options import Evaluate
 
 DOCUMENT = "-DOCSTART-"  # the first word of the line before a document

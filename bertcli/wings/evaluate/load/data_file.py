@@ -10,11 +10,12 @@ from bertcli.files.formats import ending_of
 from bertcli.files.read.inputs import are_separated, rows_in, takes_columns
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.read.rows import RowColumns
+from bertcli.wings.evaluate.evaluators.evaluator import evaluators
 from bertcli.wings.evaluate.load.beir import TREC, read_folder, read_queries
 from bertcli.wings.evaluate.load.conll import CLUSTER, looks_tagged, read_columns
 from bertcli.wings.evaluate.load.labelled import Labelled, LabelledText, LeftOut, Relevance
 from bertcli.wings.evaluate.load.squad import PARAGRAPH, read_squad
-from bertcli.wings.evaluate.load.tables import TASKS_OF_OPTION, ReadTable, read_table
+from bertcli.wings.evaluate.load.tables import ReadTable, read_table
 from bertcli.wings.evaluate.options import Evaluate
 
 TAGGED = (".conll", ".iob", ".iob2", ".bio")  # files of words and tags, as are others whose lines end in tags
@@ -126,7 +127,11 @@ def _without_clusters(file: str, options: Evaluate) -> None:
 
 def _check_options(file: str, task: str, options: Evaluate) -> None:
     """Errors: BertcliError for an option that only other tasks have."""
-    for name, tasks in TASKS_OF_OPTION.items():
+    tasks_of: dict[str, list[str]] = {}
+    for each, of_task in evaluators().items():
+        for name in of_task.options:
+            tasks_of.setdefault(name, []).append(each)
+    for name, tasks in tasks_of.items():
         if getattr(options, name) not in (None, False) and task not in tasks:
             option = name.replace("_", "-")
             raise BertcliError(f"--{option} is for {', '.join(tasks)}, and {file} is for {task}: leave it out.")

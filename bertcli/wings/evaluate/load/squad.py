@@ -6,8 +6,10 @@ from typing import Any
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
+from bertcli.wings.evaluate.evaluators.evaluator import evaluator
+from bertcli.wings.evaluate.load.fields import Fields
 from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut
-from bertcli.wings.evaluate.load.tables import Fields, read_row
+from bertcli.wings.evaluate.load.tables import read_row
 from bertcli.wings.evaluate.options import Evaluate
 
 PARAGRAPH = "context"  # the field whose value the questions of one paragraph share
@@ -19,6 +21,7 @@ class _Malformed(Exception):
 
 def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[LabelledText]:
     """The questions of a file; their fields are their own and the article's, such as title. Errors: BertcliError."""
+    answering = evaluator("answer")
     fields = Fields("question", PARAGRAPH, "answers", options.by, options.cluster)
     for number, article in enumerate(_articles(file), 1):
         try:
@@ -26,7 +29,7 @@ def read_squad(file: str, options: Evaluate, left_out: LeftOut) -> Iterator[Labe
                 for question in _objects(paragraph, "qas"):
                     values = {**article, **_values(question), PARAGRAPH: _field(paragraph, PARAGRAPH)}
                     location = f"{file}, question {quoted(question.get('id'))}"
-                    yield read_row(Text("", location=location, label=values), "answer", fields)
+                    yield read_row(Text("", location=location, label=values), answering, fields)
         except _Malformed as error:
             left_out.add(f"{file}, article {number} does not have the shape of SQuAD: {error}.")
 
