@@ -14,6 +14,7 @@ import numpy as np
 from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.gliner import write_gliner
+from helpers.static_models import write_static
 
 import bertcli
 from bertcli.capabilities import uses
@@ -123,18 +124,21 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
 
 
 def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) -> None:
-    """Without its kind, bge-m3's folder is a dense encoder, and GLiNER's is no model; the rest is as before."""
+    """Without its kind, bge-m3's folder is a dense encoder, and GLiNER's and a table no models; the rest stays."""
     shutil.copytree(HOME, tmp_path / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
     kinds = tmp_path / "bertcli" / "kinds"
     (kinds / "several_outputs.py").unlink()
-    shutil.rmtree(kinds / "spans")
+    for name in ("spans", "multi_vector", "static_table"):
+        shutil.rmtree(kinds / name)
+    withdrawn = ("several_outputs", "spans", "multi_vector", "static_table")
     names = kinds / "__init__.py"
     lines = names.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if not line.lstrip().lstrip('"').startswith(("several_outputs", "spans"))]
-    assert len(lines) - len(kept) == 4, "of each one in KINDS, one in the map above it"
+    kept = [line for line in lines if not line.lstrip().lstrip('"').startswith(withdrawn)]
+    assert len(lines) - len(kept) == 8, "of each one in KINDS, one in the map above it"
     names.write_text("".join(kept), encoding="utf-8")
     (tmp_path / "sample_weights").symlink_to(HOME.parent / "sample_weights")
-    folder, gliner = write_bge_m3(tmp_path / "m3"), write_gliner(tmp_path / "gliner")
+    folder, gliner, table = write_bge_m3(tmp_path / "m3"), write_gliner(tmp_path / "gliner"), tmp_path / "table"
+    write_static(table, "root")
     script = f"""
 import bertcli
 import numpy as np
@@ -148,14 +152,14 @@ for name in ("bert-mini-sentence", "bert-mini-mlm"):
     assert other.encode(["hot tea"]).shape == (1, 256)
     assert len(other.encode_blocks(["hot tea"], pooling="none").__next__().vectors[0]) == 4
 print(len(bertcli.load("bert-mini-mlm").encode_sparse(["hot tea"])[0].indices) > 0)
-for name, options in (({str(gliner)!r}, {{}}), ("bert-mini-mlm", {{"labels": ["person"]}})):
+for name, options in (({str(gliner)!r}, {{}}), ({str(table)!r}, {{}}), ("bert-mini-mlm", {{"labels": ["person"]}})):
     try:
         bertcli.load(name).tag(["Ann Lee"], **options)
     except bertcli.BertcliError as error:
         print("no config.json" in str(error), "needs a model that finds entities" in str(error))
 """
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert ran.stdout.splitlines() == ["sentence vectors", "True", "True False", "False True"], ran.stderr
+    assert ran.stdout.splitlines() == ["sentence vectors", "True", "True False", "True False", "False True"], ran.stderr
     whole = bertcli.load(folder)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
     assert whole.kind.relevance is not None

@@ -8,7 +8,6 @@ download          download a model with huggingface_hub into its cache
 files             read a model's files
 folder_types      types of folders that another library marks; the kinds bring them
 hub               find the folder of a model by its name
-late_interaction  late interaction (ColBERT): read the settings for queries and documents
 layout            `Layout`: where a folder's network, tokenizer and modules lie, read when it is asked for
 missing_files     make the errors for a folder without weights or tokenizer
 modules           the modules of a sentence-transformers folder

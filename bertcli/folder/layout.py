@@ -1,9 +1,9 @@
 """`Layout`: what lies where in a model's folder, and what its small files say, read once, when it is first asked for.
 
-Loading, tokenizer, sentence settings and late interaction take it and do not ask the folder again for what is here.
-What a file means is read beside this one: modules.py, prompts.py, transformer.py, late_interaction.py, adapter.py,
-router.py; folder_types.py finds what a kind says of a type of folder. Not here: tensors (weights/), the tokenizer's
-files (tokens/), and the config.json of a single module (kinds/).
+Loading, tokenizer and sentence settings take it and do not ask the folder again for what is here. What a file means is
+read beside this one: modules.py, prompts.py, transformer.py, adapter.py, router.py; folder_types.py finds what a kind
+says of a type of folder. Not here: tensors (weights/), the tokenizer's files (tokens/), the config.json of a single
+module and the settings of one kind (kinds/).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from typing import Any
 from bertcli.folder.adapter import CONFIG_FILE, TASKS_FOLDER, task_adapters, task_of_prompt
 from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, Folder, JsonSettings, weights_file
 from bertcli.folder.folder_types import FolderType, type_of_folder
-from bertcli.folder.late_interaction import LateInteraction, is_pylate, read_late, read_stanford
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.modules import (
     IN_FOLDERS,
@@ -22,6 +21,7 @@ from bertcli.folder.modules import (
     NETWORKS,
     ModuleEntry,
     check_order,
+    is_pylate,
     module_of,
     read_entries,
     read_router,
@@ -29,9 +29,6 @@ from bertcli.folder.modules import (
 )
 from bertcli.folder.prompts import MODEL_FILE, Prompts, read_prompts
 from bertcli.folder.transformer import Transformer, read_limits
-
-STANFORD = "HF_ColBERT"  # the class of Stanford's late-interaction models in config.json
-PROJECTION = "linear.weight"  # of Stanford's models, beside the network's tensors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,9 +141,9 @@ class Layout:
         return read_limits(self.transformer)
 
     @cached_property
-    def late(self) -> LateInteraction | None:
-        """The settings of a late-interaction model (ColBERT) in any of three layouts; None for any other model."""
-        return _late_of(self)
+    def keeps_tokens(self) -> bool:
+        """True if the modules work on the vectors of tokens (late interaction), and not on a pooled one."""
+        return MASK in self.module_types or is_pylate(self.settings)
 
     @cached_property
     def folder_type(self) -> FolderType:
@@ -186,16 +183,3 @@ def _checked(folder: Folder, entries: list[Any], settings: JsonSettings) -> tupl
     if modules or folder.has(MODULES_FILE):
         check_order(modules, file, is_pylate(settings))
     return modules
-
-
-def _late_of(layout: Layout) -> LateInteraction | None:
-    """Read the settings of late interaction in the layout that the model has; None for any other model."""
-    folder, types = layout.folder, layout.module_types
-    of_stanford = not types and STANFORD in str(folder.optional("config.json").get("architectures"))
-    if not (of_stanford or MASK in types or is_pylate(layout.settings)):
-        return None
-    # A model without modules that PyLate saved has Stanford's class, too.
-    if not types and not is_pylate(layout.settings):
-        return read_stanford(folder)
-    mask = next((folder.within(module.path) for module in layout.modules if module.type == MASK), None)
-    return read_late(layout.settings, layout.prompts, layout.transformer, mask)

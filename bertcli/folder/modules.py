@@ -25,6 +25,8 @@ MODULE_ORDER = re.compile(
 SUPPORTED = "one Transformer, one Pooling, then Dense and Normalize, or one and SpladePooling or LogitScore"
 SENTENCE, SCORES = "sentence_embedding", "scores"  # module outputs: of an embedding model, of a cross-encoder
 PYLATE = "pylate.models.Dense.Dense"
+# Of Stanford's late-interaction models, which have no modules: the class in config.json, and the layer's tensor.
+STANFORD, PROJECTION = "HF_ColBERT", "linear.weight"
 
 
 class ModuleEntry(NamedTuple):
@@ -104,6 +106,11 @@ def module_of(entry: Any, file: Path) -> ModuleEntry:
     if not path and name in IN_FOLDERS:
         raise BertcliError(f"{file} has a {name} without a folder: correct it, or use another model.")
     return ModuleEntry(name, path)
+
+
+def is_pylate(settings: JsonSettings) -> bool:
+    """True if PyLate saved the model, by its config_sentence_transformers.json."""
+    return settings.get("model_type") == "ColBERT" or "query_prefix" in settings
 
 
 def check_order(modules: Sequence[ModuleEntry], file: Path, is_pylate: bool) -> None:

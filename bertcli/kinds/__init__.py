@@ -9,6 +9,7 @@
     vectors.py           hidden states to the vector of a text
     pair_scores.py       the logits of pairs, where modules compute them
     graph.py             what adds the steps after the network to a graph of another engine
+    late_interaction.py  the settings of queries and documents in late interaction
     scored_tokens.py     which tokens have a vector in late interaction
     relevance.py         how relevant a document is to a query, where each is encoded apart
     max_sim.py           how well the token vectors of a document match those of a query
@@ -21,7 +22,7 @@ Outside of this folder nobody asks which kind it is. A kind is a file, named in 
 folder of that kind is a dense encoder.
 
     cross_encoder.py     a cross-encoder made of modules
-    multi_vector.py      a multi-vector encoder (ColBERT)
+    multi_vector/        a multi-vector encoder (ColBERT), with its settings
     several_outputs.py   a model of several outputs (bge-m3)
     spans/               a span model (GLiNER); its folder is of a type of its own
     sparse_encoder.py    a sparse encoder (SPLADE)
@@ -33,7 +34,7 @@ KINDS = {
     "spans.kind": "entities of types that a request names (GLiNER)",
     "cross_encoder": "the score of a pair, from modules",
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
-    "multi_vector": "a vector for each token, for late interaction (ColBERT)",
+    "multi_vector.kind": "a vector for each token, for late interaction (ColBERT)",
     "several_outputs": "a dense vector, and weights and vectors of tokens beside it (bge-m3)",
     "static_table.kind": "the mean of the rows of a table",
     "dense": "a vector for a text",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import check_choice
-from bertcli.folder.late_interaction import Role as TokenRole
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
 from bertcli.kinds.entities import EntityFinder, FinderOptions
+from bertcli.kinds.late_interaction import Role as TokenRole
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.pair_scores import PairScores

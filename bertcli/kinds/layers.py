@@ -11,7 +11,7 @@ import numpy as np
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder, unusable
-from bertcli.folder.layout import PROJECTION, Layout
+from bertcli.folder.layout import Layout
 from bertcli.folder.modules import SCORES, SENTENCE
 from bertcli.folder.prompts import MODEL_FILE
 from bertcli.network.after_pooling import Dense, LayerNorm
@@ -55,20 +55,6 @@ def read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, st
     if residual:  # W x + x, or W x + R x, are one product
         weight = weight + arrays.get("residual.weight", np.eye(len(weight), dtype=np.float32))
     return Dense(weight, arrays.get("linear.bias"), activation), output
-
-
-def read_projection(folder: Folder) -> Dense:
-    """Read the projection of a Stanford ColBERT model, whose tensor is in the network's file."""
-    tensors, width = open_tensors(folder), folder.object("config.json").get("hidden_size", 768)
-    if PROJECTION not in tensors:
-        raise BertcliError(f"{folder.path} lacks tensor {PROJECTION}: use another model.")
-    tensor = tensors[PROJECTION]
-    if len(tensor.shape) != 2 or tensor.shape[1] != width:
-        raise BertcliError(
-            f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size in config.json is "
-            f"{width}: they are not of one model, so take both from the same one."
-        )
-    return Dense(tensor.float32(), None, "identity")
 
 
 def read_norm(at: Folder, size: int | None) -> LayerNorm:

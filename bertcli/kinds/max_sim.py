@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError
-from bertcli.folder.late_interaction import LateInteraction
+from bertcli.kinds.late_interaction import LateInteraction
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.tracing.dispatch import Array
 

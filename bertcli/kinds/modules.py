@@ -45,7 +45,7 @@ def read_modules(layout: Layout) -> Modules:
     """Read the modules of a folder, one after the other. Errors: BertcliError."""
     modules = Modules(reason=f"{DEFAULT_POOLING[0]}, {UNSPECIFIED if layout.is_known else UNASKED}")
     # The modules of a late-interaction model work on the vectors of tokens.
-    input_name = SENTENCE if layout.late is None else "token_embeddings"
+    input_name = "token_embeddings" if layout.keeps_tokens else SENTENCE
     for module in layout.modules:
         _read_module(modules, layout, module, input_name)
     if layout.task_adapters:

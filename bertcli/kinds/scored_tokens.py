@@ -1,6 +1,6 @@
 """`RoleTokens`: which tokens of a query or a document have a vector in late interaction, and what fills a query up.
 
-folder/late_interaction.py reads the settings; tasks/parts/late.py runs the network on what is here.
+late_interaction.py has the settings; tasks/parts/late.py runs the network on what is here.
 """
 
 import logging
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.late_interaction import Role
+from bertcli.kinds.late_interaction import Role
 from bertcli.kinds.opened import Opened
 from bertcli.models.registry import family
 from bertcli.tokens import Tokens

@@ -18,9 +18,9 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.folder.files import LAYER_FILES, Folder
-from bertcli.folder.late_interaction import LateInteraction, Role
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind, Steps
+from bertcli.kinds.late_interaction import LateInteraction, Role
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.relevance import RelevanceScore

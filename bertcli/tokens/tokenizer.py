@@ -17,6 +17,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from bertcli.errors import BertcliError, number_of, quoted, quoted_object
+from bertcli.extensions.of_kinds import kind_modules
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.models.config import Config
@@ -441,9 +442,11 @@ def _settings_of(layout: Layout) -> Settings:
         settings = Settings(adds_special=False)
     else:
         settings = read_settings(layout.tokenizer, limits.tokenizer)
-    markers = () if layout.late is None else layout.late.markers
-    # A marker such as "[Q] " may be a token with its space or without it.
-    words = [word for marker in markers for word in (marker, *marker.split()[:1])]
+    words: list[str] = []
+    for module in kind_modules("markers"):
+        for marker in filter(None, module.read_markers(layout)):
+            # A marker such as "[Q] " may be a token with its space or without it.
+            words += [marker, *marker.split()[:1]]
     settings = settings._replace(markers=tuple(words), lowercase_first=limits.lower_case)
     own = layout.folder_type.own_tokens(layout.type_settings)
     added = [AddedToken(token, normalized=False, special=True) for token in own]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import read_object
-from bertcli.folder.layout import PROJECTION, STANFORD, Layout
+from bertcli.folder.layout import Layout
+from bertcli.folder.modules import PROJECTION, STANFORD
 from bertcli.models.config import Config
 from bertcli.models.registry import (
     EXCLUSIVE_HEADS,

@@ -206,7 +206,7 @@ def test_damaged_files_of_stanfords_layout(tmp_path: Path, caplog: pytest.LogCap
     ):
         (folder / "artifact.metadata").write_text(text, encoding="utf-8")
         with pytest.raises(BertcliError, match=message):
-            bertcli.load(folder)
+            bertcli.load(folder).rank("tea", ["hot tea"])
     (folder / "artifact.metadata").unlink()
     caplog.set_level("INFO", "bertcli")
     assert len(next(bertcli.load(folder).encode_blocks(["tea"], pooling="none", prompt_name="query")).vectors[0]) == 32

@@ -25,7 +25,7 @@ from bertcli.tracing.dispatch import Array
 from bertcli.weights.loading import UNUSED
 
 if TYPE_CHECKING:
-    from bertcli.folder.late_interaction import Role
+    from bertcli.kinds.late_interaction import Role
     from bertcli.network.after_pooling import Dense
     from bertcli.tasks.parts.late import TokenVectors
 

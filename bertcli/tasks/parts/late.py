@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from bertcli.engine.packing import pack
-from bertcli.folder.late_interaction import Role
+from bertcli.kinds.late_interaction import Role
 from bertcli.kinds.scored_tokens import RoleTokens, only
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.running.batches import check_finite, hidden_states, in_micro_batches

@@ -1,78 +1,44 @@
-"""Late interaction (ColBERT): read the settings for queries and documents, which get a vector for each token.
+"""Read the settings of late interaction (ColBERT) for queries and documents.
 
 Three layouts: sentence-transformers' MultiVectorEncoder, PyLate up to version 3, and Stanford's. Source of their
-meaning: sentence-transformers 6, which reads all three. tasks/parts/late.py applies the settings.
+meaning: sentence-transformers 6, which reads all three.
 """
 
 import string
-from typing import Any, NamedTuple
+from typing import Any
 
 from bertcli.folder.files import Folder, JsonSettings, unusable
-from bertcli.folder.prompts import MODEL_FILE, Prompts
+from bertcli.folder.layout import Layout
+from bertcli.folder.modules import MASK
+from bertcli.folder.prompts import MODEL_FILE
 from bertcli.folder.transformer import transformer_settings
+from bertcli.kinds.late_interaction import LateInteraction, Role
+from bertcli.kinds.multi_vector.markers import METADATA, Markers, is_of_stanford, read_markers
 
-METADATA = "artifact.metadata"  # Stanford's settings
 CANONICAL = 32  # tokens of a query in PyLate's and Stanford's layouts, unless the settings give a length
 
 
-class Role(NamedTuple):
-    """Settings for queries, or for documents.
-
-    prompt     put before the text
-    length     the limit of tokens; None: the model's
-    filled     expand the text to this number of tokens (query expansion)
-    token      the expansion token, which is scored like others; None: the mask token
-    attended   the other tokens attend to expansion tokens
-    skipped    the pieces that are not scored, such as punctuation
-    left_out   the number of tokens at the beginning that are not scored
-    """
-
-    prompt: str = ""
-    length: int | None = None
-    filled: int = 0
-    token: str | None = None
-    attended: bool = True
-    skipped: tuple[str, ...] = ()
-    left_out: int = 0
-
-
-class LateInteraction(NamedTuple):
-    """Settings for queries and documents. `mean`: divide scores by the number of the query's tokens.
-
-    `markers` begin prompts ("[Q] "). Each was a single token in training, so the tokenizer must not split it.
-    `is_stated`: false if no file has these settings; they are then ColBERT's. `note`: what a ranking says of them.
-    """
-
-    query: Role
-    document: Role
-    mean: bool = False
-    markers: tuple[str, ...] = ()
-    is_stated: bool = True
-    note: str = ""
-
-
-def is_pylate(settings: JsonSettings) -> bool:
-    """True if PyLate saved the model, by its config_sentence_transformers.json."""
-    return settings.get("model_type") == "ColBERT" or "query_prefix" in settings
-
-
-def read_late(settings: JsonSettings, prompts: Prompts, network: Folder, mask: Folder | None) -> LateInteraction:
-    """Read the settings of a MultiVectorEncoder, or of a PyLate model.
-
-    `mask` is the folder of the module MultiVectorMask, which a PyLate model lacks.
-    """
-    texts, markers = dict(prompts.named), []
-    for name in ("query", "document"):
-        marker = settings.text(f"{name}_prefix")
-        texts[name] = marker + texts.get(name, "").removeprefix(marker)
-        markers += [marker] if marker else []
-    query, document = _pylate_roles(settings) if mask is None else _encoder_roles(network, mask)
+def read_late(layout: Layout) -> LateInteraction | None:
+    """Read the settings in the layout that a model has; None for a model that is not for late interaction."""
+    markers = read_markers(layout)
+    if is_of_stanford(layout):
+        return _read_stanford(layout.folder, markers)
+    if not layout.keeps_tokens:
+        return None
+    settings = layout.settings
+    mask = next((layout.folder.within(module.path) for module in layout.modules if module.type == MASK), None)
+    # A PyLate model lacks the module MultiVectorMask.
+    query, document = _pylate_roles(settings) if mask is None else _encoder_roles(layout.transformer, mask)
     return LateInteraction(
-        query._replace(prompt=texts["query"]),
-        document._replace(prompt=texts["document"]),
+        query._replace(prompt=_with_marker(markers.query, layout.prompts.named.get("query", ""))),
+        document._replace(prompt=_with_marker(markers.document, layout.prompts.named.get("document", ""))),
         mean=settings.get("similarity_fn_name") == "meanmaxsim",
-        markers=tuple(markers),
     )
+
+
+def _with_marker(marker: str, prompt: str) -> str:
+    """Put a marker before a prompt, unless it is there."""
+    return marker + prompt.removeprefix(marker)
 
 
 def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
@@ -102,16 +68,15 @@ def _encoder_roles(network: Folder, mask: Folder) -> tuple[Role, Role]:
     )
 
 
-def read_stanford(folder: Folder) -> LateInteraction:
+def _read_stanford(folder: Folder, markers: Markers) -> LateInteraction:
     """Read artifact.metadata of a Stanford model; settings that it lacks have ColBERT's defaults."""
     config = folder.optional(METADATA)
-    markers = [config.text(f"{key}_token_id", f"[unused{n}]") for n, key in enumerate(("query", "doc"))]
     length = config.positive("query_maxlen") or CANONICAL
     attended = config.flag("attend_to_mask_tokens", False)
     skipped = tuple(string.punctuation) if config.flag("mask_punctuation", True) else ()
-    query = Role(f"{markers[0]} ", length, length, None, attended)
-    document = Role(f"{markers[1]} ", config.positive("doc_maxlen"), skipped=skipped)
-    return LateInteraction(query, document, markers=tuple(markers), is_stated=folder.has(METADATA))
+    query = Role(f"{markers.query} ", length, length, None, attended)
+    document = Role(f"{markers.document} ", config.positive("doc_maxlen"), skipped=skipped)
+    return LateInteraction(query, document, is_stated=folder.has(METADATA))
 
 
 def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:

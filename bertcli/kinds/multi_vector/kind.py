@@ -1,7 +1,6 @@
-"""A multi-vector encoder (ColBERT): a vector for every token of a query and of a document, for late interaction.
+"""`MultiVectorEncoder`: a vector for every token of a query and of a document, for late interaction.
 
-folder/late_interaction.py reads the settings of both; tasks/parts/late.py computes the vectors, max_sim.py
-their match.
+tasks/parts/late.py computes the vectors, max_sim.py their match.
 """
 
 import logging
@@ -9,14 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertcli.folder.late_interaction import METADATA, LateInteraction
+from bertcli.errors import BertcliError
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
-from bertcli.folder.modules import MASK
+from bertcli.folder.modules import MASK, PROJECTION
 from bertcli.kinds.kind import Kind, Steps
-from bertcli.kinds.layers import read_projection
+from bertcli.kinds.late_interaction import LateInteraction
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.kinds.multi_vector.markers import METADATA
+from bertcli.kinds.multi_vector.settings import read_late
 from bertcli.network.after_pooling import Dense
+from bertcli.weights.tensors import open_tensors
 
 logger = logging.getLogger("bertcli")
 
@@ -71,7 +74,7 @@ class MultiVectorEncoder(Kind):
 
 def read(layout: Layout, modules: Modules) -> MultiVectorEncoder | None:
     """Read the settings of late interaction; None for any other model."""
-    late = layout.late
+    late = read_late(layout)
     if late is None:
         return None
     check_layers(layout)
@@ -81,18 +84,29 @@ def read(layout: Layout, modules: Modules) -> MultiVectorEncoder | None:
     of_modules["prompts"] = {**layout.prompts.named, "query": late.query.prompt, "document": late.document.prompt}
     of_modules["prompt"] = late.document.prompt
     if not layout.module_types:
-        of_modules["dense"] = (_projection(layout, late),)
+        of_modules["dense"] = (_projection(layout.folder, late),)
     return MultiVectorEncoder(**of_modules, late=late)
 
 
-def _projection(layout: Layout, late: LateInteraction) -> Dense:
-    """Read the projection of Stanford ColBERT models, which have no modules; log if their settings are absent."""
-    projection = read_projection(layout.folder)
+def _projection(folder: Folder, late: LateInteraction) -> Dense:
+    """Read the projection of Stanford ColBERT models, which have no modules: its tensor is in the network's file.
+
+    Logs if their settings are absent.
+    """
+    tensors, width = open_tensors(folder), folder.object("config.json").get("hidden_size", 768)
+    if PROJECTION not in tensors:
+        raise BertcliError(f"{folder.path} lacks tensor {PROJECTION}: use another model.")
+    tensor = tensors[PROJECTION]
+    if len(tensor.shape) != 2 or tensor.shape[1] != width:
+        raise BertcliError(
+            f"{tensor.file} has tensor {PROJECTION} of shape {tensor.shape}, but hidden_size in config.json is "
+            f"{width}: they are not of one model, so take both from the same one."
+        )
     if not late.is_stated:
         logger.info(
             "%s has no %s: queries get %d tokens, as in ColBERT, and documents are cut at the model's limit.",
-            layout.folder.path,
+            folder.path,
             METADATA,
             late.query.length,
         )
-    return projection
+    return Dense(tensor.float32(), None, "identity")
