@@ -1,4 +1,4 @@
-"""Plugins: two examples, installed as anybody would, run through the command; a broken one harms nothing else."""
+"""Plugins: three examples, installed as anybody would, run through the command; a broken one harms nothing else."""
 
 import json
 import os
@@ -15,6 +15,9 @@ from helpers.little_doctor import MEASURE_LITTLE
 from helpers.vocabulary import write_vocabulary
 from numpy.testing import assert_allclose
 
+import bertcli
+from bertcli.folder.hub import sample
+
 EXAMPLES = Path(__file__).parent / "examples"
 RECORDED = Path(__file__).parent / "reference" / "roformer.npz"
 TEXT = "w11 w7 [MASK] w30 w19 w11"  # the recorded ids, without [CLS] and [SEP]
@@ -23,10 +26,10 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both examples, installed by pip without network."""
+    """A folder with the examples, installed by pip without network."""
     root = tmp_path_factory.mktemp("installed")
     sources = []
-    for name in ("bertcli-roformer", "bertcli-shout"):
+    for name in ("bertcli-roformer", "bertcli-shout", "bertcli-whitening"):
         # Hatchling writes beside its sources.
         sources.append(str(shutil.copytree(EXAMPLES / name, root / "sources" / name)))
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
@@ -101,11 +104,12 @@ def test_a_task_is_a_command_a_method_a_route_and_an_entry_of_info(installed: Pa
     assert json.loads(shouted) == [{"index": 0, "text": "Hot tea.", "truncated": False, "shouted": ["HOT", "TEA"]}]
     assert "  --most N                   At most N pieces" in short
     assert "\n  shout       Shout the pieces of a text.\n" in help
+    plugins = ["bertcli-roformer 0.1.0", "bertcli-shout 0.1.0", "bertcli-whitening 0.1.0"]
     example = {"command": "shout", "example": 'bertcli shout -m bert-mini-mlm "The cat sat on the mat."'}
     assert example in json.loads(of_model)["commands"]
-    assert info.endswith("\n\nPlugins: bertcli-roformer 0.1.0, bertcli-shout 0.1.0\n")
-    assert json.loads(infos)["plugins"] == ["bertcli-roformer 0.1.0", "bertcli-shout 0.1.0"]
-    assert "\nplugins                   bertcli-roformer 0.1.0, bertcli-shout 0.1.0\n" in doctor
+    assert info.endswith(f"\n\nPlugins: {', '.join(plugins)}\n")
+    assert json.loads(infos)["plugins"] == plugins
+    assert f"\nplugins                   {', '.join(plugins)}\n" in doctor
     assert "Warning" not in notes
     pytest.importorskip("starlette")
     code = f"""
@@ -171,6 +175,41 @@ def test_a_family_is_read_by_every_command(installed: Path, roformers: Path) -> 
     assert "RoFormer, type 'roformer'" in info
     for vector in vectors:
         assert_allclose(json.loads(vector)[0]["embedding"], states.mean(axis=0), atol=1e-5)
+
+
+def test_a_kind_computes_its_vectors_and_its_folder_is_refused_without_it(installed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "whitened"
+    shutil.copytree(sample("bert-mini-sentence"), folder)
+    entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    entries.insert(2, {"idx": 9, "name": "9", "path": "9_Whitening", "type": "bertcli_whitening.Whitening"})
+    (folder / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
+    (folder / "9_Whitening").mkdir()
+    draw = np.random.default_rng(0)
+    mean, matrix = draw.normal(size=256).astype(np.float32), draw.normal(size=(256, 32)).astype(np.float32)
+    tensors = {"mean": ("F32", mean), "matrix": ("F32", matrix)}
+    write_safetensors(folder / "9_Whitening" / "model.safetensors", tensors)
+
+    model = ["-m", str(folder), "--format", "json"]
+    (tmp_path / "notes.txt").write_text("a cup of tea\n", encoding="utf-8")
+    search = ["search", "tea", "-i", str(tmp_path / "notes.txt")]
+    commands = [["encode", "hot tea", *model], ["info", *model[1:]], [*search, *model]]
+    (encoded, info, hits), notes = said(commands, installed)
+    plain = bertcli.load("bert-mini-sentence").encode(["hot tea"], normalize=False)[0]
+    whitened = (plain - mean) @ matrix
+    assert_allclose(json.loads(encoded)[0]["embedding"], whitened / np.linalg.norm(whitened), atol=1e-6)
+    assert (json.loads(info)["kind"], json.loads(info)["width"]) == ("whitened sentence vectors", 32)
+    assert json.loads(hits)[0]["text"] == "a cup of tea"
+    assert "pooling mean, from 1_Pooling/config.json, whitened; vectors of length 1" in notes
+    assert "Warning" not in notes
+
+    without = run(COMMANDS.format(commands=[["encode", "tea", *model]]))
+    assert "lists the module 'bertcli_whitening.Whitening', which bertcli does not support" in without.stderr
+    (folder / "9_Whitening" / "model.safetensors").unlink()
+    damaged = run(COMMANDS.format(commands=[["encode", "tea", *model]]), installed)
+    assert "9_Whitening" in damaged.stderr
+    for done in (without, damaged):
+        assert json.loads(done.stdout)[0][0] == 1
+        assert "Traceback" not in done.stderr
 
 
 OTHER = {

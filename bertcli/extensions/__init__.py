@@ -3,7 +3,7 @@
 declared  an `Extension`: what a wing or a plugin says of itself
 wing      finds the wings, folders of `bertcli/wings/`
 plugin    finds the plugins, packages with an entry point; what happens if one cannot be used
-brought   what both bring, by name: commands, names of `bertcli`, methods, engines, examples, pages, families, tasks
+brought   what both bring, by name: commands, names of `bertcli`, methods, engines, pages, families, tasks, kinds, …
 core      the house's own commands that are no task's
 of_kinds  what the folders of kinds bring: types of folders, ops, their formulas
 """
@@ -23,6 +23,7 @@ from bertcli.extensions.brought import (
     plugin_commands,
     plugin_engines,
     plugin_parts,
+    reads_kind,
     topics,
     work_of,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "plugin_parts",
     "plugins",
     "problems",
+    "reads_kind",
     "topics",
     "wings",
     "work_of",

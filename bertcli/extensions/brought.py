@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from types import FunctionType
 from typing import Any, TypeVar
 
 from bertcli.extensions.declared import Command, Engine, Topic
@@ -118,6 +119,15 @@ def plugin_parts(field: str, attribute: str, kind: type[T], unfit: Misfit[T], na
             brought = part(plugin, module, attribute, kind, unfit)
             if brought is not None:
                 yield brought
+
+
+def reads_kind(module_class: str) -> Callable[..., Any] | None:
+    """The function `read` of a plugin's kind, for folders that list this class in modules.json; None if none has it."""
+    for plugin in plugins():
+        module = plugin.extension.kinds.get(module_class)
+        if module is not None:
+            return part(plugin, module, "read", FunctionType, lambda *_: None)
+    return None
 
 
 def misplaced(module: str, spec: Any) -> str | None:

@@ -85,6 +85,8 @@ class Extension:
                {"bertcli_shout.shout": "bertcli_shout.work"}; the last part is the name of the command and the method
     views      modules with a SPEC, as those in `bertcli/wings/interpret/specs/`, each with the module of its work
     formats    modules with FORMATS, objects of the classes in `bertcli/files/formats.py`
+    kinds      by a class in modules.json that the house does not know, the module that reads a folder with it: it has
+               `read`, as the files in `bertcli/kinds/`: {"bertcli_whitening.Whitening": "bertcli_whitening.kind"}
     """
 
     name: str
@@ -101,3 +103,4 @@ class Extension:
     tasks: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     formats: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)

@@ -41,7 +41,7 @@ TUPLES: dict[str, type] = {
     "families": str,
     "formats": str,
 }
-MAPPINGS = ("names", "methods", "tasks", "views")
+MAPPINGS = ("names", "methods", "tasks", "views", "kinds")
 MODULES = ("examples", "doctor")
 
 
@@ -196,6 +196,7 @@ def names_of(extension: Extension) -> list[tuple[str, str]]:
         *(("name", name) for name in extension.names),
         *(("engine", engine.name) for engine in extension.engines),
         *(("page", topic.name) for topic in extension.topics),
+        *(("module", name) for name in extension.kinds),
     ]
     for (kind, word), count in Counter(named).items():
         if count > 1:

@@ -161,9 +161,10 @@ class Layout:
         for task in self.task_adapters:
             names += [f"{TASKS_FOLDER}/{task}/{name}" for name in (CONFIG_FILE, ADAPTER_FILES[0])]
         for module in self.modules:
-            if module.type in IN_FOLDERS:
+            if module.type in IN_FOLDERS or module.is_brought:
                 names.append(f"{module.path}/config.json")
-            if module.type in ("Dense", "LayerNorm") and weights_file(self.folder.within(module.path)) is None:
+            has_weights = module.type in ("Dense", "LayerNorm") or module.is_brought
+            if has_weights and weights_file(self.folder.within(module.path)) is None:
                 names.append(f"{module.path}/{SINGLE_FILE}")
         return [name for name in names if not self.folder.file(name).is_file()]
 

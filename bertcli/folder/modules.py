@@ -1,7 +1,7 @@
 """The modules of a sentence-transformers folder: the list in modules.json, and the orders that bertcli supports.
 
-A listed module is applied or refused, never skipped; the class that a file names is looked up in MODULES, never
-imported. What a module's own config.json says is not here: kinds/ reads it.
+A listed module is applied or refused, never skipped; the class that a file names is looked up in MODULES, or among
+those that plugins read, never imported. What a module's own config.json says is not here: kinds/ reads it.
 """
 
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.extensions import reads_kind
 from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable
 
 MODULES_FILE, ROUTER_FILE = "modules.json", "router_config.json"
@@ -30,10 +31,18 @@ STANFORD, PROJECTION = "HF_ColBERT", "linear.weight"
 
 
 class ModuleEntry(NamedTuple):
-    """A module: the name of its class, and its folder within the model's; empty if that is the model's."""
+    """A module: the name of its class, and its folder within the model's; empty if that is the model's.
+
+    Of a class that a plugin's kind reads, type is the name with the package.
+    """
 
     type: str
     path: str
+
+    @property
+    def is_brought(self) -> bool:
+        """True if a plugin's kind reads it."""
+        return "." in self.type
 
 
 def read_router(folder: Folder) -> JsonSettings | None:
@@ -95,7 +104,9 @@ def module_of(entry: Any, file: Path) -> ModuleEntry:
             f"{file} has an entry without type or path, {quoted(entry)}: correct it, or use another model."
         )
     name = type_of(entry)
-    if name not in MODULES:
+    if name not in MODULES and reads_kind(named) is not None:
+        name = named
+    elif name not in MODULES:
         raise unusable(file, f"lists the module {quoted(named)}, which bertcli does not support")
     if path == "." and name in NETWORKS:
         path = ""
@@ -103,9 +114,10 @@ def module_of(entry: Any, file: Path) -> ModuleEntry:
         raise BertcliError(
             f"{file} has a module in {quoted(path)}, which is not a folder next to it: do not use this model."
         )
-    if not path and name in IN_FOLDERS:
+    module = ModuleEntry(name, path)
+    if not path and (name in IN_FOLDERS or module.is_brought):
         raise BertcliError(f"{file} has a {name} without a folder: correct it, or use another model.")
-    return ModuleEntry(name, path)
+    return module
 
 
 def is_pylate(settings: JsonSettings) -> bool:
@@ -115,7 +127,7 @@ def is_pylate(settings: JsonSettings) -> bool:
 
 def check_order(modules: Sequence[ModuleEntry], file: Path, is_pylate: bool) -> None:
     """Refuse modules in an order that bertcli does not support."""
-    types = [module.type for module in modules]
+    types = [module.type for module in modules if not module.is_brought]
     # PyLate computes the mask itself and does not list it.
     masked = types if MASK in types or not is_pylate else [*types, MASK]
     if not MODULE_ORDER.fullmatch(" ".join(masked)):
