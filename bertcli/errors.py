@@ -1,10 +1,15 @@
 """The one class of errors that a user sees, and how a value that nobody checked is put into its message."""
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class BertcliError(Exception):
@@ -89,14 +94,19 @@ TYPE_NAMES: dict[Any, str] = {
     Real: "a number",
     PATH: "a path",
     Iterable: "a list",
+    Sequence: "a list",
+    list: "a list",
     Mapping: "a dict",
+    dict: "a dict",
+    tuple: "a tuple",
 }
 
 
 def check_type(what: str, value: object, expected: Any) -> None:
     """Refuse a value of another type; None leaves the choice to the model."""
     if value is not None and not isinstance(value, expected):
-        raise BertcliError(f"{what} is {quoted_object(value)}, which is not {TYPE_NAMES.get(expected, expected)}.")
+        wanted = TYPE_NAMES.get(expected) or f"of the type {expected.__name__}"
+        raise BertcliError(f"{what} is {quoted_object(value)}, which is not {wanted}.")
 
 
 # Options of other libraries' methods, and what stands for them here.
@@ -107,19 +117,30 @@ ELSEWHERE = {
     "device": "give the engine to bertcli.load instead; NumPy computes on the processor",
     "output_value": "for a vector of each token use encode_blocks with pooling='none'",
     "precision": "the result is float32; bertcli encode --dtype writes files of other types",
+    "attn_implementation": "leave it out, since attention is computed in one way",
+    "device_map": "leave it out, since models run on the processor",
+    "low_cpu_mem_usage": "leave it out, since weights are mapped from their file",
+    "torch_dtype": "leave it out, since weights are read as they are stored and computed in float32",
+    "trust_remote_code": "leave it out, since no code of a model's folder is run",
+    "use_safetensors": "leave it out, since .safetensors is taken where it is there",
     "return_all_scores": "all labels are given, best first (top_k=1: the best alone)",
     "show_progress_bar": "leave it out, since nothing is printed",
 }
 # Those that have another name here.
 CALLED_ELSEWHERE = {
     "aggregation_strategy": "aggregation",
+    "backend": "engine",
+    "cache_folder": "cache_dir",
     "candidate_labels": "candidates",
     "context": "contexts",
     "function_to_apply": "activation",
     "hypothesis_template": "template",
     "ignore_labels": "ignore",
     "inputs": "texts",
+    "local_files_only": "offline",
+    "model_name_or_path": "model",
     "normalize_embeddings": "normalize",
+    "pretrained_model_name_or_path": "model",
     "sentences": "texts",
 }
 # Methods and names of other libraries, and what does that here.
@@ -152,6 +173,18 @@ def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
             if name in ELSEWHERE:
                 raise TypeError(f"{what} has no option {name!r}: {ELSEWHERE[name]}.")
             raise TypeError(f"{what} has no option {name!r}. {nearest(name, choices)}")
+
+
+def names_checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function, so that a keyword that it does not have is answered as `check_names` does."""
+    known = [name for name in signature(function).parameters if name not in ("self", "cls")]
+
+    @wraps(function)
+    def checking(*values: P.args, **named: P.kwargs) -> R:
+        check_names(f"{function.__name__}()", named, known)
+        return function(*values, **named)
+
+    return checking
 
 
 def check_count(what: str, value: int | str | None, least: int = 1) -> None:

@@ -20,7 +20,7 @@ from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.product_rules import by_library, divided_by_library
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError, check_type, quoted, quoted_object
+from bertcli.errors import BertcliError, check_type, names_checked, quoted, quoted_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, outputs
 from bertcli.network.module import parameters
@@ -104,6 +104,7 @@ class LoadedModel:
     opened_tokenizer: "Tokenizer | None" = field(default=None, repr=False)
 
     @classmethod
+    @names_checked
     def load(
         cls,
         model: str | Path | None = None,
@@ -172,6 +173,7 @@ class LoadedModel:
         )
 
     @classmethod
+    @names_checked
     def variant(
         cls,
         name: str = "base",

@@ -8,7 +8,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from bertcli import extensions
-from bertcli.errors import BertcliError, no_attribute
+from bertcli.errors import BertcliError, names_checked, no_attribute
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import DenseOptions, EncodeOptions, EncodeSparseOptions
@@ -49,6 +49,7 @@ class Model(LoadedModel):
         vectors = encode(self, texts, options)
         return vectors[0] if isinstance(texts, str) and options.chunk is None else vectors
 
+    @names_checked
     def similarity(self, first: "ArrayLike", second: "ArrayLike") -> Array:
         """Similarities of vectors: [n, width], [m, width] -> float32 [n, m], where a vector [width] counts as one row.
 
@@ -88,12 +89,14 @@ class Model(LoadedModel):
 
         return self._records(pairs_of(query, options.documents), options)
 
+    @names_checked
     def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "list[Record]":
         """Tokenize texts: records {index, text, tokens, ids, segments, offsets}, with the special tokens."""
         from bertcli.tasks.compute.tokenize import tokenize
 
         return list(tokenize(self.tokenizer, from_values(texts, pairs), max_length))
 
+    @names_checked
     def neighbors(self, words: str | Iterable[str], *, top_k: int = 10) -> "list[Record]":
         """Find the nearest pieces in the embedding space: records {token, neighbors: [{token, id, cosine}, …]}."""
         from bertcli.tasks.compute.neighbors import neighbors

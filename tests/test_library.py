@@ -1,9 +1,11 @@
 """What the commands do, from Python: search, tokenize, neighbors, export; and how objects show themselves."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,10 @@ from conftest import Made
 from helpers.terminal import bertcli
 
 import bertcli as library
+from bertcli.tasks.options import declared, types_of
+from bertcli.tasks.registry import specs
+from bertcli.wings.evaluate.options import Evaluate
+from bertcli.wings.interpret.registry import view_specs
 
 TEXTS = ["a cup of tea", "the dog", "Paris is a city.", "the dog and the cat"]
 
@@ -20,6 +26,52 @@ def vectors(made: Made, tmp_path: Path) -> Path:
     file = tmp_path / "v.npz"
     assert bertcli("encode", "-m", made(seed=7), *TEXTS, "-o", file).status == 0
     return file
+
+
+PROMISED = json.loads((Path(__file__).parent / "reference" / "public.json").read_text(encoding="utf-8"))
+# Classes and modules; methods of a pass, which take arrays; those that check the keywords of another function.
+NOT_ANSWERED = [
+    *("BertConfig", "BertcliError", "Model", "functional", "search", "search_files"),
+    *("at", "called", "for_prompt", "forward", "hidden_states", "layers_after", "note_layers_after", "outputs"),
+    *("padded", "with_classifier"),
+]
+# Keywords of other libraries, with what is answered.
+OF_OTHERS = {
+    "trust_remote_code": "leave it out, since no code of a model's folder is run.",
+    "device_map": "leave it out, since models run on the processor.",
+    "torch_dtype": "leave it out, since weights are read as they are stored and computed in float32.",
+}
+
+
+def test_library_answers_keywords_of_other_libraries_in_every_call() -> None:
+    model: Any = library.load()
+    for owner, names in ((library, PROMISED["names"]), (model, PROMISED["methods"])):
+        calls = {name: getattr(owner, name) for name in names if name not in NOT_ANSWERED}
+        for name, call in calls.items():
+            for keyword, answer in OF_OTHERS.items():
+                with pytest.raises(TypeError) as raised:
+                    call(**{keyword: True})
+                assert str(raised.value) == f"{name}() has no option {keyword!r}: {answer}"
+    for keyword, ours in (("cache_folder", "cache_dir"), ("local_files_only", "offline"), ("backend", "engine")):
+        with pytest.raises(TypeError, match=rf"load\(\) has no option '{keyword}': it is called {ours}\."):
+            library.load(**{keyword: True})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"params\(\) has no option 'dept'. Did you mean depth\?"):
+        library.params(model, dept=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"variant\(\) has no option 'zzz'. Choose from name, config, heads"):
+        library.variant(zzz=1)  # type: ignore[call-arg]
+
+
+def test_library_says_in_words_of_which_type_an_option_is() -> None:
+    """Of every task and view, whatever its options are."""
+    for options in (*(task.options for task in specs()), *(view.options for view in view_specs()), Evaluate):
+        for item in declared(options):
+            # The model sets the bounds of a number without one, and says what it is not.
+            if item.init and int not in types_of(item.type):
+                with pytest.raises(library.BertcliError) as raised:
+                    options(**{item.name: object()})
+                assert re.search(r"; choose from |which is not (a \w+|True or False)\.$", str(raised.value)), item.name
+    with pytest.raises(library.BertcliError, match=r"rename_label is 3, which is not a dict\."):
+        library.evaluate("x.csv", [], rename_label=3)  # type: ignore[arg-type]
 
 
 def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Path) -> None:

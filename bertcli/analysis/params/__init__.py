@@ -12,7 +12,7 @@ summary          the summary of a model: rows of modules, totals
 from typing import Literal
 
 from bertcli.analysis.params.summary import ParameterTotals, Summary, SummaryRow, module_plans, rows
-from bertcli.errors import BertcliError, check_choice
+from bertcli.errors import BertcliError, check_choice, names_checked
 from bertcli.loaded_model import LoadedModel, expect_model
 
 Dtype = Literal["float32", "float16", "bfloat16"]
@@ -20,6 +20,7 @@ Style = Literal["tree", "keras"]
 __all__ = ["ParameterTotals", "Summary", "SummaryRow", "params"]
 
 
+@names_checked
 def params(
     model: LoadedModel,
     *,

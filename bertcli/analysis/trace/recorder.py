@@ -16,7 +16,7 @@ from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepK
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.engine.pauses import check_wanted
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, names_checked
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import outputs
@@ -34,6 +34,7 @@ ENCODER = ("embeddings", "encoder")
 
 
 @contextmanager
+@names_checked
 def trace(
     model: LoadedModel, *, time: bool = False, stats: bool = False, keep: Keep | None = None
 ) -> "Iterator[Trace]":

@@ -223,7 +223,9 @@ def _of_two_texts(
     work = compute(spec)
     from bertcli.report.progress import counted
 
-    counting = lambda rows: counted(rows, spec.name, "rows", len(rows))  # noqa: E731
+    def counting(rows: Sequence[Any]) -> Iterable[Any]:
+        return counted(rows, spec.name, "rows", len(rows))
+
     views = work.measure(opened, texts.a, replace(options, b=texts.other_text), output.is_page, counting)
     show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
 
@@ -247,7 +249,9 @@ def _of_pairs(
     work = compute(spec, pairs=True)
     from bertcli.report.progress import counted
 
-    counting = lambda pairs: counted(pairs, spec.name, "pairs", len(pairs))  # noqa: E731
+    def counting(rows: Sequence[Any]) -> Iterable[Any]:
+        return counted(rows, spec.name, "pairs", len(rows))
+
     views = work.measure(opened, pairs, options, output.is_page, counting)
     show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
 
@@ -269,7 +273,9 @@ def _of_labelled_texts(
     work = compute(spec)
     from bertcli.report.progress import counted
 
-    counting = lambda items, unit: counted(items, spec.name, unit, len(items))  # noqa: E731
+    def counting(items: Sequence[Any], unit: str) -> Iterable[Any]:
+        return counted(items, spec.name, unit, len(items))
+
     view = work.measure(
         opened, labelled.texts, replace(options, labels=labelled.labels, clusters=labelled.clusters), counting
     )

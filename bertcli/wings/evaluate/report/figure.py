@@ -22,11 +22,11 @@ from bertcli.wings.evaluate.bootstrap import Record
 from bertcli.wings.evaluate.evaluation import Evaluation
 from bertcli.wings.evaluate.outcome import Curve
 from bertcli.wings.evaluate.report.page import (
-    LEAD,
     box_of,
     confusion_map,
     curve_shapes,
     ends_on_line,
+    lead,
     many_differences,
     names_in,
 )
@@ -66,7 +66,7 @@ def evaluation_figure(evaluation: Evaluation, title: str) -> str:
             parts.append(heat_map(confusion_map(model["model"], [row["label"] for row in model["labels"]], confusion)))
         if curve is not None:
             parts.append(curve_part(f"{model['model']}: {curve.title}", curve))
-    return drawing.figure(title, parts, lead=LEAD, model=names_in(record), style=STYLE)
+    return drawing.figure(title, parts, lead=lead(record), model=names_in(record), style=STYLE)
 
 
 def curve_part(caption: str, curve: Curve) -> FigurePart:
@@ -86,8 +86,10 @@ def _differences(record: Record) -> HeatMap:
 def _intervals(models: Sequence[Record], group: str | None) -> FigurePart:
     """A row for each figure of each model: its value and interval, and both on a line from 0 to 1."""
     several = len(models) > 1
-    parts = [sentence(f"Figures with 95 % intervals{'' if group is None else f', {group}'}", QUIET)]
     of_models = [figures_of(model)[group] for model in models]
+    has_intervals = any(figure["low"] is not None for figures in of_models for figure in figures.values())
+    caption = "Figures with 95 % intervals" if has_intervals else "Figures"
+    parts = [sentence(caption if group is None else f"{caption}, {group}", QUIET)]
     drawn = False
     for name in of_models[0]:
         if several:

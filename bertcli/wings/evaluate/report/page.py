@@ -21,6 +21,7 @@ from bertcli.wings.evaluate.report.tables import (
     INTERVAL,
     OF_LABELS,
     below,
+    figure_with_interval,
     figures_of,
     interval,
     label_rows_have_intervals,
@@ -31,11 +32,6 @@ from bertcli.wings.evaluate.report.tables import (
     with_short_names,
 )
 
-LEAD = (
-    "Each figure is measured on these texts. Its interval is the range in which the figure on all texts of this kind "
-    "plausibly lies. Neither shows whether these texts resemble those that the model will see, nor whether their "
-    "labels are right."
-)
 MOST_DOTS = 40  # points of a curve that have a dot each; more of them are a line
 MANY_LABELS = 6  # a confusion matrix of more has upright column names
 # Of a curve's text, in the curve's own units: the width of a digit, the height of a line.
@@ -93,7 +89,19 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
     # The command is in the page's head.
     source = [element("p", line) for line in provenance.sentences(record, with_command=False)]
     content.append(element("div", *source, class_="source"))
-    return page(title, *content, lead=LEAD, model=names_in(record), style=STYLE)
+    return page(title, *content, lead=lead(record), model=names_in(record), style=STYLE)
+
+
+def lead(record: Record) -> str:
+    """What the figures show and what not, in a few sentences."""
+    measured, neither = "Each figure is measured on these texts. ", "It does not show"
+    if figure_with_interval(record) is not None:
+        measured += "Its interval is the range in which the figure on all texts of this kind plausibly lies. "
+        neither = "Neither shows"
+    return (
+        f"{measured}{neither} whether these texts resemble those that the model will see, nor whether their labels are "
+        "right."
+    )
 
 
 def names_in(record: Record) -> str:

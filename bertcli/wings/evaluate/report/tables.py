@@ -187,7 +187,9 @@ def below(evaluation: Evaluation) -> Iterator[str]:
     rest = f"; {left_out:,} left out{f' (the first: {first})' if first else ''}" if left_out else ""
     drawn = "" if record["clusters"] is None else f" of {record['clusters']:,} clusters, which are drawn together"
     yield f"{quantity(record['count'], unit)}{drawn}{rest}."
-    yield what_intervals_are(record, unit)
+    with_interval = figure_with_interval(record)
+    if with_interval is not None:
+        yield what_intervals_are(with_interval, record["count"], unit)
     if len(models) == MANY:
         yield "Detectable: the smallest difference that would have been seen in 80 % of files like this one."
     if len(models) > MANY:
@@ -209,13 +211,21 @@ def quantity(count: int, unit: str) -> str:
     return f"{count:,} {singular if count == 1 else unit}"
 
 
-def what_intervals_are(record: Record, unit: str) -> str:
-    """The meaning of a confidence interval, with the first figure as an example."""
-    main = next(iter(record["models"][0]["metrics"]))
-    these = f"these {quantity(record['count'], unit)} suggest" if record["count"] > 1 else "this one suggests"
+def figure_with_interval(record: Record) -> str | None:
+    """The first figure that has an interval, in the whole or in a group; None if none has."""
+    for model in record["models"]:
+        for figures in figures_of(model).values():
+            for name, figure in figures.items():
+                if figure["low"] is not None:
+                    return name
+    return None
+
+
+def what_intervals_are(figure: str, count: int, unit: str) -> str:
+    """The meaning of a confidence interval, with a figure as an example."""
     return (
-        f"95 % confidence interval: the range of values that the model's true {main} on all {unit} of this kind may "
-        f"plausibly have, as {these}."
+        f"95 % confidence interval: the range of values that the model's true {figure} on all {unit} of this kind may "
+        f"plausibly have, as these {quantity(count, unit)} suggest."
     )
 
 

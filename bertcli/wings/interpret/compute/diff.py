@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.recorder import Trace, trace
-from bertcli.errors import BertcliError, first_line, quoted, quoted_object
+from bertcli.errors import BertcliError, first_line, names_checked, quoted, quoted_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
 from bertcli.folder.files import open_regular
@@ -198,6 +198,7 @@ class Weights(View):
         return Document(columns, rows, below, self.record, self.record["weights"], WEIGHT_FIELDS)
 
 
+@names_checked
 def diff(
     model: LoadedModel,
     other: LoadedModel | str | Path | Mapping[str, NDArray[Any]],
