@@ -9,7 +9,7 @@ Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for I
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,22 @@ def largest(indices: NDArray[Any], values: Array, most: int | None) -> SparseVec
     return SparseVector(indices.astype(np.int32), values)
 
 
+class SparseVectors(NamedTuple):
+    """Sparse vectors of many texts, one after the other: row i has the next `counts[i]` of all entries."""
+
+    counts: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, vectors: Sequence[SparseVector]) -> Self:
+        """Put vectors one after the other."""
+        counts = np.array([len(vector.indices) for vector in vectors], np.int32)
+        indices = [np.empty(0, np.int32), *(vector.indices for vector in vectors)]
+        values = [np.empty(0, np.float32), *(vector.values for vector in vectors)]
+        return cls(counts, np.concatenate(indices), np.concatenate(values))
+
+
 @dataclass(frozen=True)
 class SparseProduct(RelevanceScore):
     """The product of a query's sparse vector with a document's, or their cosine; 0 for one without entries."""
@@ -54,6 +70,22 @@ class SparseProduct(RelevanceScore):
         score = float(x[of_query] @ y[of_document])
         lengths = float(np.linalg.norm(x) * np.linalg.norm(y)) if self.cosine else 1.0
         return score / lengths if lengths else 0.0
+
+    def scores(self, query: SparseVector, documents: SparseVectors) -> NDArray[np.float64]:
+        """The score of each of many documents: as `score`, up to rounding, and faster by far."""
+        weights = np.zeros(1 + max(vectors.indices.max(initial=0) for vectors in (query, documents)))
+        weights[query.indices] = query.values
+        count = len(documents.counts)
+        document_of = np.repeat(np.arange(count), documents.counts)
+        # Most entries of documents are not the query's.
+        shared = np.flatnonzero(weights[documents.indices])
+        products = weights[documents.indices[shared]] * documents.values[shared]
+        scores = np.bincount(document_of[shared], products, count).astype(np.float64)
+        if self.cosine:
+            squares = np.bincount(document_of, documents.values.astype(np.float64) ** 2, count)
+            lengths = np.sqrt(squares) * np.sqrt((weights**2).sum())
+            scores = scores / np.where(lengths > 0, lengths, 1)
+        return scores
 
     def note(self, queries: str, documents: str) -> str:
         return f"queries: {queries}; documents: {documents}"

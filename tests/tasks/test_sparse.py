@@ -13,7 +13,7 @@ from reference.encode_cases import SPARSE, TEXTS, sparse
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import from_values
-from bertcli.kinds.sparse_vectors import SparseVector
+from bertcli.kinds.sparse_vectors import SparseProduct, SparseVector, SparseVectors
 from bertcli.model import load
 from bertcli.tasks.compute.encode import plan
 from bertcli.tasks.encode import EncodeSparseOptions
@@ -64,6 +64,20 @@ def test_sparse_vectors_are_compared_as_the_folder_says(similarity: str, tmp_pat
         lengths = np.linalg.norm(query) * np.linalg.norm(vector) if similarity == "cosine" else 1
         assert scores[text] == pytest.approx(query @ vector / lengths, rel=1e-6)
     assert (max(scores.values()) == pytest.approx(1)) == (similarity == "cosine")
+
+
+@pytest.mark.parametrize("cosine", [False, True])
+def test_sparse_vectors_of_many_texts_are_compared_as_one(cosine: bool) -> None:
+    random, product = np.random.default_rng(0), SparseProduct(cosine)
+    vectors = []
+    for count in (0, 3, 90, 0, 60, 1, 0):
+        indices = np.sort(random.choice(100, count, replace=False)).astype(np.int32)
+        vectors.append(SparseVector(indices, random.random(count).astype(np.float32)))
+    documents = SparseVectors.of(vectors)
+    for query in vectors:
+        one_by_one = [product.score(query, document, ()) for document in vectors]
+        np.testing.assert_allclose(product.scores(query, documents), one_by_one, rtol=0, atol=1e-12)
+    assert product.scores(vectors[2], SparseVectors.of([])).shape == (0,)
 
 
 def test_sparse_vectors_of_ranked_texts_have_their_prompts(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ command      `bertcli search`, made from the spec: opens what is searched, print
 examples     examples of `bertcli search` for `bertcli info`
 files        search over files: passages are read, encoded (or taken from an index), and ranked by a query
 index        the file that `search --index` keeps: the vectors of files' passages, by a digest of each file
-sparse_rows  sparse vectors of many texts
+rows         the vectors of passages, dense or sparse: their arrays, and their scores with queries
 spec         the options with their help, and for each of the two searches what a hit is
 stored       the texts nearest to a query, among the vectors in a file
 tables       how hits are printed
-vectors      the vectors by which search compares passages of files with queries: a dense one of each, or a sparse one
+vectors      how passages and queries are encoded, and compared
 """
 
 from bertcli.extensions import Command, Extension

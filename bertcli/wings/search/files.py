@@ -31,9 +31,10 @@ from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
 from bertcli.weights.digest import signature
 from bertcli.wings.search.bm25 import Keywords, fused
-from bertcli.wings.search.index import FileVectors, Made, Rows, part_of, read_index, write_index
+from bertcli.wings.search.index import FileVectors, Made, read_index, write_index
+from bertcli.wings.search.rows import Rows, joined
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
-from bertcli.wings.search.vectors import Comparison, DenseComparison, SparseComparison
+from bertcli.wings.search.vectors import Comparison
 
 logger = logging.getLogger("bertcli")
 BETWEEN_WRITES = 60.0  # seconds of work after which an index is written, so that not more is lost
@@ -88,11 +89,11 @@ class Passages:
     def __init__(self, model: LoadedModel, files: Sequence[str], search: SearchOptions, query: QueryOptions) -> None:
         model = model.for_prompt(query.prompt_name)
         self._search, column, index = search, search.column, search.index
-        comparison = SparseComparison if search.sparse else DenseComparison
-        self._compared: Comparison = comparison(model, query.encode_options)
+        self._compared = Comparison(model, query.encode_options, search.sparse)
         if index is not None and STANDARD_INPUT in files:
             raise BertcliError("Standard input has no index: give files, or leave out --index.")
-        self._index, self._made = index, Made(signature(model.name, model.files_read), self._compared.settings)
+        self._index, task = index, self._compared.task
+        self._made = Made(signature(model.name, model.files_read), self._compared.settings, task.width)
         entries = {} if index is None else read_index(index, self._made)
         in_files = {file: passages_in(file, column) for file in files}
         if not any(in_files.values()):
@@ -104,9 +105,7 @@ class Passages:
         self.chunks: list[Located] = []
         for file in files:
             self.chunks += _located(file, in_files[file], entries[digests[file]], index)
-        self.vectors = self._compared.joined([entries[digests[file]].vectors for file in files])
-        if not self._compared.fits(self.vectors):
-            raise BertcliError(f"{index} is damaged: delete it, and the next search writes a new one.")
+        self.rows = joined([entries[digests[file]].rows for file in files])
         self._keywords: Keywords | None = None
 
     @property
@@ -122,7 +121,7 @@ class Passages:
         if self._search.files_with_matches and reranker is None:
             top_k = len(self.chunks)  # one file may have all of the best hits, so that names need more of them
         chance = self.chance()
-        scores = self._compared.scores(queries, self.vectors)
+        scores = self._compared.scores(queries, self.rows)
         for query, similar in zip(queries, scores, strict=True):
             ranked = fused(similar, self.keywords.bm25(query)) if hybrid else similar
             best = self._once(best_first(ranked), top_k if reranker is None else max(top_k, RERANKED))
@@ -183,8 +182,7 @@ class Passages:
     def _write(self, entries: Mapping[str, FileVectors]) -> None:
         """Write the index, if there is to be one."""
         if self._index is not None:
-            vectors = self._compared.joined([entry.vectors for entry in entries.values()])
-            write_index(self._index, self._made, entries, vectors)
+            write_index(self._index, self._made, entries)
 
     def _encoded(self, new: Mapping[str, tuple[str, list[PassageOfFile]]]) -> Iterator[tuple[str, FileVectors]]:
         """The vectors of all passages of some files, by digest; a file's when all of it is encoded."""
@@ -196,22 +194,22 @@ class Passages:
         ]
         todo = deque(new)
         spans: dict[str, list[tuple[int, int, int]]] = {digest: [] for digest in new}
-        rows: dict[str, list[Rows]] = {digest: [] for digest in new}
+        rows: dict[str, list[Rows]] = {digest: [self._compared.no_rows] for digest in new}
 
         def complete(digest: str) -> tuple[str, FileVectors]:
             file, _ = new[digest]
             path = file if file == STANDARD_INPUT else os.path.abspath(file)
             of_file = np.array(spans.pop(digest), np.int32).reshape(-1, 3)
-            return digest, FileVectors(path, of_file, self._compared.joined(rows.pop(digest)))
+            return digest, FileVectors(path, of_file, joined(rows.pop(digest)))
 
         for block in self._blocks(texts):
-            vectors, begin = self._compared.rows(block), 0
+            of_block, begin = self._compared.rows(block), 0
             for digest, items in groupby(block.items, key=lambda item: owners[item.index][0]):
                 while todo[0] != digest:
                     yield complete(todo.popleft())
                 of_file = [(owners[item.index][1], *_span(item)) for item in items]
                 spans[digest] += of_file
-                rows[digest].append(part_of(vectors, begin, begin + len(of_file)))
+                rows[digest].append(of_block.part(begin, begin + len(of_file)))
                 begin += len(of_file)
         while todo:
             yield complete(todo.popleft())
@@ -220,7 +218,7 @@ class Passages:
         """The blocks of vectors of texts, with a bar on a terminal."""
         if not texts:
             return
-        blocks = results(self._compared.task(), Texts(texts, at_hand=True, count=len(texts)))
+        blocks = results(self._compared.task, Texts(texts, at_hand=True, count=len(texts)))
         if not sys.stderr.isatty():
             yield from blocks
             return

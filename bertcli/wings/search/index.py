@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, open_safetensors, write_safetensors
 from bertcli.files.write.save import save
-from bertcli.wings.search.sparse_rows import SparseRows
+from bertcli.wings.search.rows import DenseRows, Rows, SparseRows, joined
 
 FORMAT = "bertcli search index 1"
 Spans = NDArray[np.int32]
-Rows = NDArray[np.float32] | SparseRows  # the vectors of parts
 
 
 class FileVectors(NamedTuple):
@@ -36,14 +35,15 @@ class FileVectors(NamedTuple):
 
     path: str
     spans: Spans
-    vectors: Rows
+    rows: Rows
 
 
 class Made(NamedTuple):
-    """The origin of vectors: the model's signature (name and digest), and the settings."""
+    """The origin of vectors: the model's signature (name and digest), the settings, and the width."""
 
     model: str
     settings: Mapping[str, Any]
+    width: int
 
 
 def read_index(file: str, made: Made) -> dict[str, FileVectors]:
@@ -62,7 +62,8 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
         if described["format"] != FORMAT:
             raise ValueError(described["format"])
         model, settings = str(described["model"]), dict(described["settings"])
-        entries = _entries(described["files"], readers["spans"](), _rows(readers))
+        rows = _rows(readers)
+        entries = _entries(described["files"], readers["spans"](), rows)
     except (BertcliError, OSError, ValueError, KeyError, TypeError):
         raise BertcliError(
             f"{file} is damaged, or no index of bertcli search: delete it, or give another name (--index)."
@@ -81,38 +82,23 @@ def read_index(file: str, made: Made) -> dict[str, FileVectors]:
                 f"{file} was made with {name} {settings.get(name)!r}, and this command has {value!r}: give the same "
                 "options, or another --index."
             )
+    if not rows.fit(made.width):
+        raise BertcliError(f"{file} is damaged: delete it, and the next search writes a new one.")
     return entries
 
 
 def _rows(readers: Mapping[str, Any]) -> Rows:
     """The vectors in the file. Errors: ValueError, KeyError for arrays that are no vectors; `read_index` explains."""
-    if "embeddings" in readers:
-        vectors: NDArray[Any] = readers["embeddings"]()
-        if vectors.dtype != np.float32 or vectors.ndim != 2:
-            raise ValueError("embeddings")
-        return vectors
-    rows = SparseRows(*(readers[name]() for name in SparseRows._fields))
-    for array, dtype in zip(rows, (np.int32, np.int32, np.float32), strict=True):
-        if array.ndim != 1 or array.dtype != dtype:
-            raise ValueError("counts, indices, values")
-    if (rows.counts < 0).any() or not int(rows.counts.sum()) == len(rows.indices) == len(rows.values):
-        raise ValueError("counts")
+    kind: Any = DenseRows if "embeddings" in readers else SparseRows
+    rows: Rows = kind(*(readers[name]() for name in kind._fields))
+    if not rows.are_whole:
+        raise ValueError("rows")
     return rows
 
 
-def count_of(rows: Rows) -> int:
-    """Count the vectors."""
-    return rows.row_count if isinstance(rows, SparseRows) else len(rows)
-
-
-def part_of(rows: Rows, begin: int, end: int) -> Rows:
-    """The vectors from `begin` to before `end`."""
-    return rows.part(begin, end) if isinstance(rows, SparseRows) else rows[begin:end]
-
-
-def _entries(files: Any, spans: Spans, vectors: Rows) -> dict[str, FileVectors]:
+def _entries(files: Any, spans: Spans, rows: Rows) -> dict[str, FileVectors]:
     """The parts of each file. Errors: ValueError, KeyError, TypeError for what does not fit together."""
-    count = count_of(vectors)
+    count = rows.number
     if spans.shape != (count, 3) or spans.dtype != np.int32:
         raise ValueError("arrays")
     entries: dict[str, FileVectors] = {}
@@ -121,26 +107,19 @@ def _entries(files: Any, spans: Spans, vectors: Rows) -> dict[str, FileVectors]:
         begin, end = end, end + int(entry["parts"])
         if not begin <= end <= count:
             raise ValueError("parts")
-        rows = part_of(vectors, begin, end)
-        entries[str(entry["digest"])] = FileVectors(str(entry["path"]), spans[begin:end], rows)
+        entries[str(entry["digest"])] = FileVectors(str(entry["path"]), spans[begin:end], rows.part(begin, end))
     if end != count:
         raise ValueError("parts")
     return entries
 
 
-def write_index(file: str, made: Made, entries: Mapping[str, FileVectors], vectors: Rows) -> None:
-    """Write an index: beside it first, then in its place. `vectors` are those of all entries, in their order.
-
-    Errors: BertcliError.
-    """
+def write_index(file: str, made: Made, entries: Mapping[str, FileVectors]) -> None:
+    """Write an index: beside it first, then in its place. Errors: BertcliError."""
+    rows = joined([entry.rows for entry in entries.values()])
     files = [{"digest": digest, "path": entry.path, "parts": len(entry.spans)} for digest, entry in entries.items()]
     described = {"format": FORMAT, "model": made.model, "settings": made.settings, "files": files}
-    if isinstance(vectors, SparseRows):
-        arrays = [_stored(name, array) for name, array in vectors._asdict().items()]
-    else:
-        arrays = [_stored("embeddings", vectors)]
-    count = count_of(vectors)
-    spans = FileArray("spans", "<i4", (count, 3), [entry.spans for entry in entries.values()])
+    arrays = [_stored(name, array) for name, array in rows._asdict().items()]
+    spans = FileArray("spans", "<i4", (rows.number, 3), [entry.spans for entry in entries.values()])
     stream = io.BytesIO()
     write_safetensors(stream, [*arrays, spans, FileArray.text("index", json.dumps(described))])
     save(file, stream.getvalue())

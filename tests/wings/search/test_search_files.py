@@ -586,9 +586,9 @@ def test_search_files_index_is_written_while_the_work_goes_on(folder: Path, monk
     written: list[int] = []
     real = write_index
 
-    def write(file: str, made: Any, entries: dict[str, Any], vectors: Any) -> None:
+    def write(file: str, made: Any, entries: dict[str, Any]) -> None:
         written.append(len(entries))
-        real(file, made, entries, vectors)
+        real(file, made, entries)
 
     monkeypatch.setattr(search_files, "write_index", write)
     Path("other.txt").write_text("Tea is hot.\n", encoding="utf-8")
@@ -635,6 +635,21 @@ def test_search_files_from_python_finds_as_the_command(folder: Path, made: Made)
         library.search_files("tea", "notes.txt", poling="cls")
     with pytest.raises(library.BertcliError, match="search reads"):
         library.search_files("tea", "docs/picture.png")
+
+
+def test_search_files_says_nothing_of_its_own_sentences(folder: Path) -> None:
+    """Those that measure chance are cut silently: they are not the user's."""
+    done = bertcli("search", "dog", "-i", "notes.txt", "--max-length", "7")
+    assert (done.status, "tokens" in done.err) == (0, False)
+    assert library.search_files("dog", "notes.txt", max_length=7, truncation="error")
+    with pytest.raises(BertcliError, match="has 8 tokens, more than 7"):
+        library.search_files("the dog that ran home again", "notes.txt", max_length=7, truncation="error")
+
+
+def test_search_files_refuses_a_prompt_before_it_encodes(folder: Path) -> None:
+    done = bertcli("search", "dog", "-i", "notes.txt", "--prompt-name", "query")
+    assert "has no prompt 'query'" in done.error
+    assert "encoded" not in done.err
 
 
 def test_the_note_names_the_score_that_unrelated_sentences_reach(tmp_path: Path) -> None:
