@@ -31,7 +31,6 @@ class Matching(NamedTuple):
 class MaxSim(RelevanceScore):
     """The relevance of late interaction with these settings."""
 
-    task = "encode"
     options: ClassVar[Mapping[str, Any]] = {"pooling": "none"}
     late: LateInteraction
 

@@ -5,15 +5,14 @@ from typing import Any, ClassVar
 
 
 class RelevanceScore:
-    """The score of a document for a query, from what the task of this name and options makes of each."""
+    """The score of a document for a query, from what `encode` with these options makes of each."""
 
-    task: ClassVar[str]
-    options: ClassVar[Mapping[str, Any]] = {}
+    options: ClassVar[Mapping[str, Any]]
 
     def score(self, query: Any, document: Any, pieces: Sequence[str]) -> float:
-        """Compare a query with a document, both as the task encodes them. pieces: the document's tokens."""
+        """Compare a query with a document, both as they are encoded. pieces: the document's tokens."""
         raise NotImplementedError
 
     def note(self, queries: str, documents: str) -> str:
-        """What people should know of a ranking; empty if nothing. queries, documents: how the task encodes them."""
+        """What people should know of a ranking; empty if nothing. queries, documents: how they are encoded."""
         return ""

@@ -6,7 +6,7 @@ A checkpoint's SpladePooling may ask for the sum instead of the maximum, and for
 Source: Formal et al. 2021, "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
@@ -60,8 +60,7 @@ class SparseVectors(NamedTuple):
 class SparseProduct(RelevanceScore):
     """The product of a query's sparse vector with a document's, or their cosine; 0 for one without entries."""
 
-    task = "encode"
-    options: ClassVar = {"sparse": True}
+    options: ClassVar[Mapping[str, Any]] = {"sparse": True}
     cosine: bool
 
     def score(self, query: SparseVector, document: SparseVector, pieces: Sequence[str]) -> float:

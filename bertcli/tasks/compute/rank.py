@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from logging import getLogger
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from bertcli.kinds.layers import read_cross_encoder
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
+from bertcli.tasks.compute import encode
+from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs
 from bertcli.tasks.rank import SPEC, RankOptions
-from bertcli.tasks.registry import compute, spec
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
 from bertcli.tokens.chat import chat_template_of
@@ -251,10 +252,8 @@ def _encoding(
     model: LoadedModel, relevance: RelevanceScore, role: Role, read_options: Mapping[str, Any]
 ) -> PreparedTask[Any]:
     """Make the task that encodes the texts of a role as the relevance needs them."""
-    encoding = spec(relevance.task)
-    assert encoding is not None
-    options: Any = encoding.options(**relevance.options, **read_options)
-    return cast(PreparedTask[Any], compute(encoding).plan(model, for_role(model, role, options)))
+    options = EncodeOptions(**relevance.options, **read_options)
+    return encode.plan(model, for_role(model, role, options))
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:
