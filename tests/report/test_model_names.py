@@ -42,7 +42,8 @@ def twins(made: Made, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
 def test_evaluate_heads_its_columns_with_what_differs(twins: tuple[Path, Path], tmp_path: Path) -> None:
     first, second = twins
     page = tmp_path / "page.html"
-    told = bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second, "-o", page)
+    assert bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second, "-o", page).status == 0
+    told = bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second)
     heading = told.out.splitlines()[0].split()
     assert heading == ["Figure", "first/model", "second/model", "n"]
     assert ">first/model</td>" in page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The command evaluate: open models, print and write the report. The options of the data are in evaluate/options.py."""
+"""The command evaluate: open models, print the report or write it. Options of the data are in evaluate/options.py."""
 
 import logging
 from collections.abc import Iterator
@@ -116,8 +116,9 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
     run_alone = options.run is not None and data.task == "retrieval" and not models.model
     opened = iter(()) if run_alone else _opened(models, data.task, engine)
     evaluation = evaluation_of(data, opened, options, COMMAND.get())
-    _print(evaluation, report)
-    if report.output is not None:
+    if report.output is None:
+        _print(evaluation, report)
+    else:
         _write(evaluation, report.output)
     # Last, so that the report is there even where the bound is missed.
     if options.at_least is not None:

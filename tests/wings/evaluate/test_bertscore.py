@@ -107,7 +107,9 @@ def test_two_systems_are_compared_in_pairs(tmp_path: Path) -> None:
 def test_several_models_are_not_compared_by_their_scores(tmp_path: Path) -> None:
     file = write(tmp_path, rows(CASES["bert"]) * 2)
     page = tmp_path / "scores.html"
-    left = bertcli("evaluate", file, *TASK, *MODEL, "-m", "bert-mini-sentence", "-o", page)
+    command = ("evaluate", file, *TASK, *MODEL, "-m", "bert-mini-sentence")
+    assert bertcli(*command, "-o", page).status == 0
+    left = bertcli(*command)
     caution = "compare texts by one model, not models by their scores"
     cited = [f"Cite as {name}_L3_no-idf_version=0.3.12" for name in ("bert-mini-mlm", "bert-mini-sentence")]
     for text in (caution, *cited):
