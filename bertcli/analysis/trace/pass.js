@@ -32,15 +32,19 @@ for (const pass of passes) {
 }
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const MASKED = {light: [226, 226, 230], dark: [58, 58, 66]}, ALARM = [200, 0, 200];
+const SHADES = {
+  light: {paper: [255, 255, 255], below: [190, 40, 30], above: [33, 90, 180], weight: [8, 48, 107], masked: [226, 226, 230]},
+  dark: {paper: [22, 22, 26], below: [255, 110, 90], above: [90, 160, 255], weight: [158, 202, 255], masked: [58, 58, 66]},
+};
+const ALARM = [200, 0, 200];
+const shadesNow = () => SHADES[dark.matches ? "dark" : "light"];
+let shades = shadesNow();  // kept, for each pixel of a picture asks
 function shade(x, largest, weights) {
-  const paper = dark.matches ? [22, 22, 26] : [255, 255, 255];
-  if (x === -Infinity) return dark.matches ? MASKED.dark : MASKED.light;
+  if (x === -Infinity) return shades.masked;
   if (!Number.isFinite(x)) return ALARM;
   const strength = Math.min(1, Math.abs(x) / (largest || 1)) ** (weights ? 0.7 : 0.8);
-  const blue = weights ? (dark.matches ? [158, 202, 255] : [8, 48, 107]) : (dark.matches ? [90, 160, 255] : [33, 90, 180]);
-  const full = x < 0 ? (dark.matches ? [255, 110, 90] : [190, 40, 30]) : blue;
-  return paper.map((c, i) => Math.round(c + strength * (full[i] - c)));
+  const full = x < 0 ? shades.below : weights ? shades.weight : shades.above;
+  return shades.paper.map((c, i) => Math.round(c + strength * (full[i] - c)));
 }
 const rgb = color => `rgb(${color.join(" ")})`;
 const readable = color => 0.3 * color[0] + 0.6 * color[1] + 0.1 * color[2] > 128 ? "#111" : "#fff";
@@ -517,7 +521,10 @@ addEventListener("keydown", event => {
   if (event.key === "]") open(chosen.section + 1);
 });
 addEventListener("hashchange", follow);
-dark.addEventListener("change", draw);
+dark.addEventListener("change", () => {
+  shades = shadesNow();
+  draw();
+});
 document.body.classList.add("live");
 // What stays at the top is as high as the texts and results in it: what stays below it begins there.
 new ResizeObserver(() => document.documentElement.style.setProperty("--top", byId("top").offsetHeight + "px")).observe(byId("top"));

@@ -9,7 +9,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 
 const NUMBERS = {f4: Float32Array, u2: Uint16Array};
 function decoded(base64, kind = "f4") {
-  const bytes = Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
+  const letters = atob(base64), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return new NUMBERS[kind](bytes.buffer);
 }
 const own = (record, key) => Object.prototype.hasOwnProperty.call(record, key) ? record[key] : null;
