@@ -93,7 +93,7 @@ class PageOutput(OutputOptions):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FigureOutput(PageOutput):
-    """The output of a command that also draws a page, and its plots as a figure for papers (report/figure.py)."""
+    """The output of a command that also draws a page, and its plots as a figure for papers."""
 
     endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, FIGURE)
 

@@ -4,7 +4,7 @@ formats           the table of formats: a class for each, by the ending of a fil
 texts             `Text` and `Texts`, the input of a task
 read/, write/     texts, rows, passages and vectors from files; records and vectors into files, with --resume
 arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables by pyarrow
-search            the rows of a file of vectors that are nearest to a query
+search            similarities of vectors, and the best rows of a file
 digest            a digest of files' contents
 files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json
 """

@@ -1,11 +1,10 @@
-"""Search a file of vectors exactly: compare every row with the query, a block of rows at a time.
+"""Similarities of vectors, and the choice of the best rows, of those that are compared a block at a time.
 
-Here are the similarities and the choice of the best rows. What `bertcli search` does with queries, texts and indexes is
-in wings/search/stored.py.
+Not here: how `bertcli search` compares a file with its queries (wings/search/nearest.py).
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,8 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.formats import VectorFormat, ending_of, endings_with, format_of
 from bertcli.files.read.vector_reader import AnyNumbers, StoredVectors
-from bertcli.files.write.vector_writer import quantize, stored_width
 from bertcli.ranking import ROUNDING, best_first
 
-NUMBERS = 1 << 22  # in a block: 32 MiB in float64
 Scores = NDArray[np.float64]
 
 
@@ -29,34 +26,6 @@ class Nearest(NamedTuple):
     rows: NDArray[np.int64]
     scores: Scores
     of: int
-
-
-def nearest(queries: NDArray[np.floating[Any]], stored: StoredVectors, top_k: int, how: str = "cosine") -> Nearest:
-    """Find the rows most similar to each query [query, width], by one of the functions of `similarities`.
-
-    int8 rows are compared as stored where a scale per row changes nothing: in cosines. Rows of bits are compared with
-    the signs of the query: 1 − 2 · (bits that differ) / width, the cosine of vectors of ±1, which the other ways order
-    alike. Errors: BertcliError if the widths differ, where scales are missing, and for rows that are NaN or infinite.
-    """
-    width, best = queries.shape[1], Best(len(queries), top_k)
-    signs = quantize(queries, "binary").values
-    read = stored.blocks if how == "cosine" else stored.scaled
-    for block in read(max(1, NUMBERS // max(1, width))):
-        binary, length = block.dtype == np.uint8, block.shape[1]
-        wanted = stored_width(width, "binary") if binary else width
-        if length != wanted:
-            size = f"{8 * length} bits" if binary else f"{length} numbers"
-            raise BertcliError(
-                f"{stored.file} has vectors of {size}, but this model gives {width}: use the model and the settings "
-                "that made them (layer, pooling, truncated dimensions)."
-            )
-        cosines = _same_signs(signs, block, width) if binary else similarities(queries, block, how)
-        bad = np.flatnonzero(~np.isfinite(cosines).all(axis=0))
-        if bad.size:
-            row = best.count + bad[0]
-            raise BertcliError(f"{stored.file}, row {row}: NaN or infinite numbers; create the file again.")
-        best.add(cosines)
-    return best.found()
 
 
 class Best:
@@ -119,12 +88,6 @@ def similarities(x: AnyNumbers, y: AnyNumbers, how: str = "cosine") -> Scores:
             lengths = [np.sqrt(np.where(some == 0, 1, some)) for some in squares]
             products = (products / lengths[0][..., None] / lengths[1][..., None, :]).clip(-1, 1)
     return products
-
-
-def _same_signs(signs: NDArray[np.uint8], block: NDArray[np.uint8], width: int) -> Scores:
-    """Cosines [query, row] of vectors of ±1 that are given as bits."""
-    different = [np.bitwise_count(block ^ query).sum(axis=1, dtype=np.int64) for query in signs]
-    return 1 - 2 * np.array(different, np.float64).reshape(len(signs), len(block)) / width
 
 
 def open_vectors(file: str) -> StoredVectors:

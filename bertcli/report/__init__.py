@@ -3,8 +3,7 @@
 terminal             print tables, fold them to a width, escape control characters
 tables               Table: the rows of a task's records; marked: its texts with marks
 documents            Document: one result as a table, JSON, CSV or Markdown
-page, plots          web pages with one frame; charts on them
-figure               the plots of a view in one SVG file, for papers
+page                 web pages with one frame
 shades               cells and words on a ground of color
 encodable            characters that the terminal's encoding lacks, respelled
 markdown, progress   the guide in a terminal; the bar on standard error

@@ -7,7 +7,7 @@ import pytest
 from conftest import Made
 from helpers.terminal import bertcli
 
-from bertcli.report.figure import FONTS
+from bertcli.wings.evaluate.report.drawing import FONTS
 
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
 TEXT = "She poured a cup of hot [MASK] and water; the king's unbelievably good dogs sat on the mat."

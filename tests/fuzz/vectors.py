@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from bertcli.errors import BertcliError
-from bertcli.files.search import nearest, open_vectors
+from bertcli.files.search import open_vectors
+from bertcli.wings.search.nearest import nearest
 
 WIDTH = 6
 VECTORS = np.arange(-30, 30, dtype=np.float32).reshape(10, WIDTH)

@@ -6,6 +6,7 @@ command      `bertcli search`, made from the spec: opens what is searched, print
 examples     examples of `bertcli search` for `bertcli info`
 files        search over files: passages are read, encoded (or taken from an index), and ranked by a query
 index        the file that `search --index` keeps: the vectors of files' passages, by a digest of each file
+nearest      the rows of a file of vectors that are nearest to queries
 rows         the vectors of passages, dense or sparse: their arrays, and their scores with queries
 spec         the options with their help, and for each of the two searches what a hit is
 stored       the texts nearest to a query, among the vectors in a file

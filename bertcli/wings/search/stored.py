@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, get_args
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.read.inputs import from_files
 from bertcli.files.read.vector_reader import StoredVectors
-from bertcli.files.search import Nearest, nearest
+from bertcli.files.search import Nearest
 from bertcli.files.texts import Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
@@ -16,6 +16,7 @@ from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.parts.made_alike import settings_of, unfit_prompt
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.running.task import Record
+from bertcli.wings.search.nearest import nearest
 from bertcli.wings.search.spec import STORED, SearchOptions
 
 logger = logging.getLogger("bertcli")

@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from bertcli.report import figure as drawing
-from bertcli.report.figure import (
+from bertcli.report.page import Markup
+from bertcli.report.shades import HeatMap
+from bertcli.wings.evaluate.bootstrap import Record
+from bertcli.wings.evaluate.evaluation import Evaluation
+from bertcli.wings.evaluate.outcome import Curve
+from bertcli.wings.evaluate.report import drawing
+from bertcli.wings.evaluate.report.drawing import (
     LABELS,
     LINE,
     NUMBERS,
@@ -16,11 +21,6 @@ from bertcli.report.figure import (
     shape,
     stacked,
 )
-from bertcli.report.page import Markup
-from bertcli.report.shades import HeatMap
-from bertcli.wings.evaluate.bootstrap import Record
-from bertcli.wings.evaluate.evaluation import Evaluation
-from bertcli.wings.evaluate.outcome import Curve
 from bertcli.wings.evaluate.report.page import (
     box_of,
     confusion_map,

@@ -16,8 +16,6 @@ from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.figure import FigurePart, heat_map, marked_words, sentence
-from bertcli.report.figure import figure as figure_of
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
 from bertcli.report.shades import HeatMap, Mark, print_marked
 from bertcli.report.tables import cell
@@ -32,6 +30,8 @@ from bertcli.tasks.running.batches import Numbers, in_micro_batches
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tokens.text_words import word_numbers
+from bertcli.wings.evaluate.report.drawing import FigurePart, heat_map, marked_words, sentence
+from bertcli.wings.evaluate.report.drawing import figure as figure_of
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.explain import ExplainOptions
 

@@ -24,8 +24,6 @@ from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View
-from bertcli.report.figure import figure as figure_of
-from bertcli.report.figure import heat_map
 from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, side_by_side, table
 from bertcli.report.shades import HeatMap, Shaded, print_shades
 from bertcli.report.terminal import Column, folded, terminal_width, visible
@@ -34,6 +32,8 @@ from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
+from bertcli.wings.evaluate.report.drawing import figure as figure_of
+from bertcli.wings.evaluate.report.drawing import heat_map
 from bertcli.wings.interpret.compute.attention import Attention, shaded_lines
 from bertcli.wings.interpret.compute.heads_figure import Pictures, attention_parts, rollout_part
 from bertcli.wings.interpret.compute.parts import HEADS, WEIGHTS, PartWatcher

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli.report.figure import (
+from bertcli.report.page import Markup, element
+from bertcli.report.shades import HeatMap, Shaded
+from bertcli.report.terminal import Column
+from bertcli.wings.evaluate.report.drawing import (
     GAP,
     HALF,
     LABELS,
@@ -30,9 +33,6 @@ from bertcli.report.figure import (
     text_width,
     upright,
 )
-from bertcli.report.page import Markup, element
-from bertcli.report.shades import HeatMap, Shaded
-from bertcli.report.terminal import Column
 from bertcli.wings.interpret.compute.attention import Attention
 
 # In points: the largest picture of one head, and the smallest number below it.

@@ -20,16 +20,16 @@ from bertcli.files.texts import Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
 from bertcli.report.documents import ByName, Document, View, print_document
-from bertcli.report.figure import FigurePart, heat_map, sentence
-from bertcli.report.figure import figure as figure_of
 from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, side_by_side, table
-from bertcli.report.plots import FIGURE_STYLE, LineChart
 from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.running.task import length_limit
+from bertcli.wings.evaluate.report.drawing import FigurePart, heat_map, sentence
+from bertcli.wings.evaluate.report.drawing import figure as figure_of
 from bertcli.wings.interpret.compute.target import id_of_word, mlm_log_probabilities
+from bertcli.wings.interpret.plots import FIGURE_STYLE, LineChart
 from bertcli.wings.interpret.specs.lens import LensOptions
 
 STYLE = "td:has(> mark) { padding: 1px; } td > mark { display: block; margin: 0; padding: .3em .4em; }"

@@ -23,8 +23,6 @@ from bertcli.analysis.layers import layer_name
 from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError, number_of
 from bertcli.loaded_model import LoadedModel, expect_model
-from bertcli.report.figure import figure as figure_of
-from bertcli.report.figure import heat_map, marked_words, sentence
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
 from bertcli.report.shades import HeatMap, Mark, Shaded
 from bertcli.report.terminal import Column
@@ -33,6 +31,8 @@ from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
+from bertcli.wings.evaluate.report.drawing import figure as figure_of
+from bertcli.wings.evaluate.report.drawing import heat_map, marked_words, sentence
 from bertcli.wings.interpret.compute.effects import DIRECTIONS, EffectGrid, nulls, runs_of
 from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS, PATCHED_PLACES, PartWatcher
 from bertcli.wings.interpret.compute.target import (

@@ -19,8 +19,6 @@ import numpy as np
 from bertcli.analysis.layers import layer_name
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.loaded_model import LoadedModel
-from bertcli.report.figure import figure as figure_of
-from bertcli.report.figure import heat_map, sentence, stacked
 from bertcli.report.page import HEAT, element, maps, page, table
 from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column
@@ -28,6 +26,8 @@ from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import Numbers
 from bertcli.wings.evaluate.bootstrap import Figure, FigureFacts, Resampling, estimate
 from bertcli.wings.evaluate.metrics import Figures
+from bertcli.wings.evaluate.report.drawing import figure as figure_of
+from bertcli.wings.evaluate.report.drawing import heat_map, sentence, stacked
 from bertcli.wings.interpret.compute.effects import DIRECTIONS, EffectGrid, nulls, runs_of
 from bertcli.wings.interpret.compute.parts import HEADS, PATCHED_PLACES
 from bertcli.wings.interpret.compute.patch import (

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from bertcli.analysis.layers import state_name
-from bertcli.report.figure import figure as figure_of
-from bertcli.report.figure import heat_map
 from bertcli.report.page import element, page, side_by_side, table
 from bertcli.wings.evaluate.outcome import Curve
+from bertcli.wings.evaluate.report.drawing import figure as figure_of
+from bertcli.wings.evaluate.report.drawing import heat_map
 from bertcli.wings.evaluate.report.figure import STYLE as FIGURE_STYLE
 from bertcli.wings.evaluate.report.figure import curve_part
 from bertcli.wings.evaluate.report.page import STYLE, confused, confusion_map, drawn

@@ -5,7 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bertcli.report.figure import (
+from bertcli.report.shades import HeatMap, Mark, Shaded
+from bertcli.report.terminal import Column
+from bertcli.wings.evaluate.report.drawing import (
     HALF,
     LABELS,
     MARGIN,
@@ -21,8 +23,6 @@ from bertcli.report.figure import (
     sentence,
     text_width,
 )
-from bertcli.report.shades import HeatMap, Mark, Shaded
-from bertcli.report.terminal import Column
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bertcli.report.figure import BLUE, INK, MARGIN, FigurePart, plot
-from bertcli.report.figure import WIDTH as COLUMN
 from bertcli.report.page import Markup, element, html
+from bertcli.wings.evaluate.report.drawing import BLUE, INK, MARGIN, FigurePart, plot
+from bertcli.wings.evaluate.report.drawing import WIDTH as COLUMN
 
 # In the picture's own units.
 WIDTH, HEIGHT = 420, 220

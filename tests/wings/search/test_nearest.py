@@ -16,8 +16,9 @@ from safetensors.numpy import save_file
 
 from bertcli.errors import BertcliError
 from bertcli.files.read.vector_reader import StoredVectors, in_memory
-from bertcli.files.search import Nearest, nearest, open_vectors
+from bertcli.files.search import Nearest, open_vectors
 from bertcli.files.write.vector_writer import quantize
+from bertcli.wings.search.nearest import nearest
 
 Array = NDArray[Any]
 VECTORS = np.random.default_rng(3).normal(size=(200, 20)).astype(np.float32)
@@ -64,7 +65,7 @@ def test_search_finds_the_nearest_rows_of_every_file(
     signs = [np.where(x > 0, 1.0, -1.0) for x in (QUERIES, VECTORS)]
     expected = by_hand(signs[0], signs[1], 200) if dtype == "binary" else by_hand(QUERIES, values, 200)
     for together in (1 << 22, 20 * 64, 1):
-        monkeypatch.setattr("bertcli.files.search.NUMBERS", together)
+        monkeypatch.setattr("bertcli.wings.search.nearest.NUMBERS", together)
         stored = open_vectors(save(tmp_path, ending, values))
         assert np.array_equal(np.concatenate([*stored.blocks(7)]), values)
         found = nearest(QUERIES, stored, 200)
@@ -80,7 +81,7 @@ def test_search_gives_equal_rows_in_the_order_of_the_file(ties: list[int], count
     rows = np.eye(4, dtype=np.float32)[ties]
     query = np.array([[4.0, 3.0, 2.0, 1.0]])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertcli.files.search.NUMBERS", 4 * together)
+        patch.setattr("bertcli.wings.search.nearest.NUMBERS", 4 * together)
         found = nearest(query, stored(rows), count)
     assert found.rows[0].tolist() == sorted(range(len(ties)), key=lambda i: (ties[i], i))[:count]
 
@@ -90,7 +91,7 @@ def test_search_gives_rows_that_are_equal_up_to_rounding_in_the_order_of_the_fil
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What counts as equal depends on the best score, which may come in a later block."""
-    monkeypatch.setattr("bertcli.files.search.NUMBERS", 2 * together)
+    monkeypatch.setattr("bertcli.wings.search.nearest.NUMBERS", 2 * together)
     cosines = np.array([0.1, 0.1 + 5e-7, 0.1 - 2e-5, 1.0, 0.1 + 8e-7])
     rows = np.stack([cosines, np.sqrt(1 - cosines**2)], 1).astype(np.float32) * np.array([[1], [3], [1], [7], [1 / 3]])
     found = nearest(np.array([[1.0, 0.0]]), stored(rows.astype(np.float32)), 4)
