@@ -100,7 +100,7 @@ class LoadedModel:
     computing: OtherEngine | None = field(default=None, repr=False)  # computes hidden states of `original.network`
     original: Original | None = field(default=None, repr=False)
     classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
-    # Used instead of opening the folder's: a changed copy of a model keeps the tokenizer, or has another.
+    # That of the folder, if it is open already. A changed copy of a model keeps it, or has another.
     opened_tokenizer: "Tokenizer | None" = field(default=None, repr=False)
 
     @classmethod
@@ -223,23 +223,32 @@ class LoadedModel:
         layout = Layout(folder)
         checkpoint = open_checkpoint(layout, heads)
         original = Original(checkpoint.config, checkpoint.heads, checkpoint.network, name)
+        reads_text = text and layout.has_tokenizer
+        # Some files are read only when they are needed, which may be in another working directory.
+        layout = Layout(folder.resolved())
+        computing: OtherEngine | None = None
+        if engine.name != NUMPY.name:
+            module = import_module(_declared(engine.name).module)
+            parts = (checkpoint.network, layout.folder.path, checkpoint.config)
+            computing = module.open_engine(engine.name, *parts, engine.device)
+        tokenizer = None
+        if reads_text:
+            from bertcli.tokens import Tokenizer
+
+            # Opened now, so that an error in it does not interrupt a run.
+            tokenizer = Tokenizer.open(layout, checkpoint.config)
         opened = cls(
             *original,
-            layout=Layout(folder.resolved()),
+            layout=layout,
             uses=checkpoint.uses,
             notes=tuple(checkpoint.notes),
             engine=engine,
+            computing=computing,
             original=original,
+            opened_tokenizer=tokenizer,
         )
-        if engine.name != NUMPY.name:
-            module = import_module(_declared(engine.name).module)
-            parts = (opened.network, opened.path, opened.config)
-            opened = replace(opened, computing=module.open_engine(engine.name, *parts, engine.device))
-        if text and layout.has_tokenizer:
-            tokenizer = opened.tokenizer  # opened now, so that an error in it does not interrupt a run
-            if opened.computing is not None:
-                computing = opened.computing.exact_enough(opened)
-                opened = replace(opened, computing=computing, opened_tokenizer=tokenizer)
+        if computing is not None and tokenizer is not None:
+            opened = replace(opened, computing=computing.exact_enough(opened))
         return opened if classifier is None else opened.with_classifier(classifier)
 
     def for_prompt(self, name: str | None) -> Self:
@@ -336,9 +345,11 @@ class LoadedModel:
         """The checkpoint's tokenizer, opened on first use."""
         if self.opened_tokenizer is not None:
             return self.opened_tokenizer
+        if self.layout is None:
+            raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
         from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
 
-        return Tokenizer.open(self._layout(), self.config)
+        return Tokenizer.open(self.layout, self.config)
 
     @cached_property
     def kind(self) -> "Kind":
@@ -430,11 +441,6 @@ class LoadedModel:
 
         config = self.config
         return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
-
-    def _layout(self) -> "Layout":
-        if self.layout is None:
-            raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
-        return self.layout
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:

@@ -82,8 +82,8 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         "files": _files(model.folder),
         "notes": list(model.notes),
     }
-    adapter = None if model.layout is None else open_adapter(model.layout)
-    if adapter is not None:
+    if model.folder is not None and model.folder.adapter is not None:
+        adapter = open_adapter(model.folder.adapter)
         record["adapter"] = {
             "folder": str(adapter.folder.path),
             "changes": len(adapter.factors),

@@ -61,11 +61,6 @@ def adapter_needed(model: str, tasks: Sequence[str]) -> BertcliError:
     )
 
 
-def has_adapter(folder: Folder) -> bool:
-    """True if a folder holds an adapter of peft."""
-    return folder.has(CONFIG_FILE)
-
-
 class AdapterSettings(NamedTuple):
     """The settings of an adapter.
 

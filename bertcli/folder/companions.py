@@ -14,7 +14,6 @@ from bertcli.folder.adapter import (
     CONFIG_FILE,
     TASKS_FOLDER,
     adapter_needed,
-    has_adapter,
     read_adapter,
     task_adapters,
     task_of_prompt,
@@ -62,7 +61,7 @@ def find_companions(
         return _find_adapter(folder, model, adapter, find)
     if any(map(folder.has, files_that_name_backbones())):
         return _find_backbone(Layout(folder), model, find)
-    if has_adapter(folder):
+    if folder.has(CONFIG_FILE):
         return _find_base(folder, model, find)
     if tasks and weights:
         raise adapter_needed(model, tasks)
@@ -72,9 +71,9 @@ def find_companions(
 def _find_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Companions:
     """Find an adapter to apply to a model. Errors: for what is no adapter, and a model that is an adapter itself."""
     other = find(adapter)
-    if not has_adapter(other):
+    if not other.has(CONFIG_FILE):
         raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: give another.")
-    if has_adapter(folder):
+    if folder.has(CONFIG_FILE):
         raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
     return Companions(folder.path, adapter=other)
 
@@ -100,7 +99,7 @@ def _find_base(folder: Folder, model: str, find: Find) -> Companions:
         base = find(name, revision=settings.revision)
     except BertcliError as error:
         raise BertcliError(f"{model} is an adapter. {error} Or give its base: -m BASE+{model}.") from None
-    if has_adapter(base):
+    if base.has(CONFIG_FILE):
         raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
     if folder.has(MODULES_FILE):
         return Companions(folder.path, base, folder)

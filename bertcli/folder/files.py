@@ -7,9 +7,9 @@ Not here: what the files mean (layout.py), and which file is downloaded (downloa
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from bertcli.errors import BertcliError, quoted
 
@@ -277,34 +277,6 @@ INDEX_ENDING = ".index.json"
 def weights_file(folder: Folder) -> Path | None:
     """Find the file of weights, or the index of shards, that is read: the first of WEIGHT_FILES in the folder."""
     return next((folder.file(name) for name in WEIGHT_FILES if folder.has(name)), None)
-
-
-class TensorFiles(NamedTuple):
-    """The files that hold a folder's tensors, by name; for shards also the index's name, and each tensor's file."""
-
-    paths: dict[str, Path]
-    index_name: str = ""
-    file_of: Mapping[str, str] = {}
-
-
-def tensor_files(folder: Folder) -> TensorFiles:
-    """Find the files of tensors, and add them to the folder's `files_read`.
-
-    Errors: BertcliError if there are none, for a damaged index, and for a missing shard.
-    """
-    file = weights_file(folder)
-    if file is None:
-        raise BertcliError(
-            f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin: fetch it again."
-        )
-    if not file.name.endswith(INDEX_ENDING):
-        return TensorFiles({file.name: folder.reading(file.name)})
-    file_of = shard_names(folder, file.name)
-    shards = sorted(set(file_of.values()))
-    for shard in shards:
-        if not folder.has(shard):
-            raise BertcliError(f"{folder.path} lacks the shard {shard} listed in {file.name}: fetch the model again.")
-    return TensorFiles({shard: folder.reading(shard) for shard in shards}, file.name, file_of)
 
 
 def shard_names(folder: Folder, name: str) -> dict[str, str]:

@@ -24,6 +24,7 @@ class FolderType:
 
     title                  the name of the library's models; empty: that of the network's family
     files                  small files of its own; a folder that has them is of this type
+    network_module         the class of its first module in modules.json, if that says the type
     has_config             config.json says how large the network is; else its tensors do
     has_backbone           whatever it lacks is that of another model: `backbone` names it
     tokenizer_json_alone   no other file says how texts become tokens, and nothing is put around them
@@ -31,13 +32,14 @@ class FolderType:
 
     title: str = ""
     files: tuple[str, ...] = ()
+    network_module: str | None = None
     has_config: bool = True
     has_backbone: bool = False
     tokenizer_json_alone: bool = False
 
     def is_of(self, folder: Folder, module_types: Sequence[str]) -> bool:
         """True for a folder of this type. module_types: the names of the classes in its modules.json."""
-        return any(map(folder.has, self.files))
+        return any(map(folder.has, self.files)) or self.network_module in module_types[:1]
 
     def needed_files(self, names: Collection[str]) -> list[str]:
         """The small files without which a folder is not complete. names: those that lie beside the network."""

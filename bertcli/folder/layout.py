@@ -52,11 +52,6 @@ class Layout:
         return (path.parents[1] / ".no_exist" / path.name / MODULES_FILE).is_file()
 
     @cached_property
-    def base(self) -> "Layout | None":
-        """The layout of the base, for a folder that holds an adapter; else None."""
-        return None if self.folder.base is None else Layout(self.folder.base)
-
-    @cached_property
     def task_adapters(self) -> tuple[str, ...]:
         """The tasks of jina-embeddings-v5, whose own code pools the last token and normalizes; else none."""
         return task_adapters(self.folder)
@@ -85,8 +80,14 @@ class Layout:
 
     @cached_property
     def transformer(self) -> Folder:
-        """The folder of the network and its config.json; for an adapter, see `base`."""
-        return self.folder if self._network is None else self.folder.within(self._network.path)
+        """The folder of the module with the network, and of its config.json."""
+        return self.folder.within("" if self._network is None else self._network.path)
+
+    @cached_property
+    def network(self) -> Folder:
+        """The folder with the network's weights: that of the base, where this one has only an adapter of it."""
+        base = None if self.folder.adapter is None else self.folder.base
+        return self.transformer if base is None else Layout(base).transformer
 
     @cached_property
     def tokenizer(self) -> Folder:

@@ -32,17 +32,14 @@ class Transformer(NamedTuple):
     chat: bool = False
 
 
-def transformer_settings(network: Folder) -> JsonSettings | None:
-    """Read the file beside a network with the Transformer module's settings; None without one."""
-    name = next(filter(network.has, TRANSFORMER_FILES), None)
-    return None if name is None else network.object(name)
+def transformer_settings(network: Folder) -> JsonSettings:
+    """Read the file beside a network with the Transformer module's settings; empty without one."""
+    return network.optional(next(filter(network.has, TRANSFORMER_FILES), TRANSFORMER_FILES[0]))
 
 
 def read_limits(network: Folder) -> Transformer:
     """Read the Transformer module's settings; the defaults without a file. Errors: BertcliError for one not applied."""
     config = transformer_settings(network)
-    if config is None:
-        return Transformer()
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
         return Transformer(limit, lower_case)

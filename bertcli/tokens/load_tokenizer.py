@@ -46,7 +46,9 @@ def open_backend(folder: Folder, settings: Settings) -> Backend:
     has_json = os.path.lexists(file)
     if has_json:
         backend = _from_json(folder.reading(file.name))
-        _overrule(backend, settings, file)
+        changes = _overrule(backend, settings)
+        if changes:
+            logger.info("%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(changes))
     else:
         backend = _from_vocabulary(folder, settings)
     _add_special_tokens(backend, settings)
@@ -106,15 +108,15 @@ def _from_json(file: Path) -> Backend:
     return backend
 
 
-def _overrule(backend: Backend, settings: Settings, file: Path) -> None:
-    """Apply the keys of tokenizer_config.json that override tokenizer.json in transformers 4 and 5, and log changes."""
+def _overrule(backend: Backend, settings: Settings) -> list[str]:
+    """Apply the keys of tokenizer_config.json that override tokenizer.json in transformers 4 and 5.
+
+    Return what it changes, as in "lowercase false".
+    """
     changes: list[str] = []
     for name, values in _overruling(settings).items():
         changes += _set(backend, name, values)
-    if changes:
-        logger.info(
-            "%s is read with %s, as transformers does (tokenizer_config.json).", file, ", ".join(dict.fromkeys(changes))
-        )
+    return [*dict.fromkeys(changes)]
 
 
 def _overruling(settings: Settings) -> dict[str, dict[str, bool]]:

@@ -95,8 +95,11 @@ def open_checkpoint(layout: Layout, heads: str | None = None) -> Checkpoint:
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error.
     """
-    config, model_family, stored, custom_code = _open(layout)
-    adapter = open_adapter(layout)
+    network, settings = layout.network, layout.type_settings
+    # A kind may have a type of folder of its own.
+    files: NetworkFiles | None = layout.folder_type.open(network, settings)
+    config, model_family, stored, custom_code = open_plain(network) if files is None else files
+    adapter = None if layout.folder.adapter is None else open_adapter(layout.folder.adapter)
     if adapter is not None:
         stored = adapter.in_place(stored, model_family, OTHER_NAMES)
         config = replace(config, architectures=adapter.architectures or config.architectures)
@@ -129,12 +132,6 @@ def read_config(file: Path) -> Config:
     if data.get("auto_map") and not family(config.model_type).custom_code:
         raise BertcliError(f"{file} is not of a plain {config.title} model: {CUSTOM_CODE}.")
     return config
-
-
-def _open(layout: Layout) -> NetworkFiles:
-    """Open the files of a network; those of the base, for an adapter's folder."""
-    files: NetworkFiles | None = layout.folder_type.open(layout.transformer, layout.type_settings)
-    return open_plain((layout.base or layout).transformer) if files is None else files
 
 
 @dataclass(eq=False, repr=False)

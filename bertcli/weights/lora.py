@@ -20,7 +20,6 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import AdapterSettings, read_adapter
 from bertcli.folder.files import ADAPTER_FILES, Folder, JsonSettings
-from bertcli.folder.layout import Layout
 from bertcli.models.registry import Family
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import COMPILED, StoredTensor, open_file, unwrapped
@@ -141,11 +140,8 @@ class Adapter:
                 )
 
 
-def open_adapter(layout: Layout) -> Adapter | None:
-    """Open the adapter that a layout has; None without one. Errors: BertcliError naming file and tensor or setting."""
-    folder = layout.folder.adapter
-    if folder is None:
-        return None
+def open_adapter(folder: Folder) -> Adapter:
+    """Open the adapter in a folder. Errors: BertcliError naming file and tensor or setting."""
     settings = read_adapter(folder)
     weights = next((folder.reading(name) for name in ADAPTER_FILES if folder.has(name)), None)
     if weights is None:

@@ -3,7 +3,7 @@
 folder/folder_types.py finds it by the name `TYPE`. What is dear to import is imported when a folder is opened.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from bertcli.folder.files import Folder
@@ -17,11 +17,9 @@ class StaticFolder(FolderType):
     """A folder with a table of vectors, and tokenizer.json."""
 
     title = "static model"
+    network_module = "StaticEmbedding"
     has_config = False
     tokenizer_json_alone = True
-
-    def is_of(self, folder: Folder, module_types: Sequence[str]) -> bool:
-        return module_types[:1] == ("StaticEmbedding",)
 
     def needed_files(self, names: Collection[str]) -> list[str]:
         return ["tokenizer.json"]
