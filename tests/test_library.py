@@ -71,7 +71,7 @@ def test_library_says_in_words_of_which_type_an_option_is() -> None:
                     options(**{item.name: object()})
                 assert re.search(r"; choose from |which is not (a \w+|True or False)\.$", str(raised.value)), item.name
     with pytest.raises(library.BertcliError, match=r"rename_label is 3, which is not a dict\."):
-        library.evaluate("x.csv", [], rename_label=3)  # type: ignore[arg-type]
+        library.evaluate("x.csv", [], rename_label=3)
 
 
 def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from helpers.doors import command_of
 from helpers.little_doctor import MEASURE_LITTLE
 
 import bertcli
-from bertcli.cli.app import declared_commands
+from bertcli import extensions
 from bertcli.extensions import WINGS, wings
 
 HOME = Path(bertcli.__file__).parent
@@ -125,6 +125,6 @@ def test_a_declaration_costs_no_import_but_its_own() -> None:
 
 
 def test_each_summary_is_the_first_line_of_the_docstring() -> None:
-    for name, declared in declared_commands().items():
+    for name, declared in extensions.own_commands().items():
         first, *_ = cleandoc(command_of(name).help).split("\n\n")
         assert " ".join(first.split()) == declared.summary

@@ -21,11 +21,10 @@ import bertcli
 from bertcli import extensions
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
-from bertcli.cli.other_tools import MEANT_COMMANDS, answer, our_name
+from bertcli.cli.other_tools import answer, our_name
 from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED, WRONG_USAGE
 from bertcli.errors import BertcliError
-from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, CommandParts
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
@@ -69,22 +68,17 @@ def _named(word: str) -> TaskSpec | Command | None:
     """The command of this name; None if there is none, or the word is an option."""
     if not word or word.startswith("-"):
         return None
-    own = declared_commands().get(word)
+    own = extensions.own_commands().get(word)
     if own is not None:
         return own
     task = spec(word)
     return task if task is not None and task.panel else extensions.command(word)
 
 
-def declared_commands() -> dict[str, Command]:
-    """The commands that are no task's, of the core and of wings, by their names."""
-    return {command.name: command for command in COMMANDS} | extensions.commands()
-
-
 def _listed() -> list[TaskSpec | Command]:
     """All commands in the order of --help."""
     listed: list[TaskSpec | Command] = [task for task in specs() if task.panel]
-    listed += declared_commands().values()
+    listed += extensions.own_commands().values()
     listed += extensions.plugin_commands().values()
     groups = dict.fromkeys([*GROUPS, *map(_group, listed)])
     order = {group: place for place, group in enumerate(groups)}
@@ -158,8 +152,10 @@ class CommandGroup(TyperGroup):
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """Find a command by its name; a name known from elsewhere is refused with the name it has here."""
-        if args and args[0] not in self.commands and args[0] in MEANT_COMMANDS:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {MEANT_COMMANDS[args[0]]!r}?")
+        if args and args[0] not in self.commands:
+            for listed in _listed():
+                if args[0] in listed.other_words:
+                    ctx.fail(f"No such command {args[0]!r}. Did you mean {listed.name!r}?")
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]

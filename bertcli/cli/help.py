@@ -26,28 +26,10 @@ CLAUSES = ("; ", " (", ", ", ": ")
 MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# What a command is most used with; a task's spec says it for its command, and a wing for its own. A short page shows
-# these, in this order, of those that the command has.
-USED: dict[str, tuple[str, ...]] = {
-    "similarity": ("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
-    "neighbors": ("-i", "-m", "--top-k", "-o", "--format"),
-    "info": ("-m", "--format"),
-    "params": ("--variant", "-m", "--config", "--vocab-size", "--formulas", "--style", "--collapse", "--depth",
-               "--heads", "--versus", "-o", "--format"),
-    "trace": ("--variant", "-m", "--seq-len", "--formulas", "--time", "--stats", "--estimate", "-o", "--contrast",
-              "--all-layers", "--format"),
-    "tokenize": ("-i", "-m", "--text-pair", "--max-length", "-o", "--format"),
-    "doctor": ("-m", "--format"),
-    "guide": (),
-}  # fmt: skip
-
-# What a short page says of options whose first sentence does not fit, or not by itself. A command's own entry,
-# "COMMAND NAME", stands before that of the name.
+# What a short page says of options of several commands whose first sentence does not fit, or not by itself. Before
+# these comes what a command's declaration or its task's spec says (`brief`).
 BRIEF = {
     "[TEXT]...": "Texts; without any, standard input, one a line",
-    "[QUESTION]...": "Questions; without any, standard input, one a line",
-    "[WORD]...": "Words; without any, standard input, one a line",
-    "[QUERY]": "The query, and the documents to rank",
     "-i": "Read a file: .txt, .jsonl, .csv, .tsv, .parquet, …",
     "-o": "Write a file; its ending decides the format",
     "-m": "A folder, or a name on the Hugging Face Hub",
@@ -60,26 +42,7 @@ BRIEF = {
     "--variant": "A size such as base or roberta-large, no weights",
     "--word": "Ask about this word at the mask",
     "--label": "Ask about this label",
-    "--estimate": "Estimate the time of each operation here",
-    "doctor": "Show what determines speed here: BLAS, its kernel, threads",
-    "answer --no-answer": "Let no answer compete with the others",
     "--classifier": "A classifier of your own, made by probe -o",
-    "classify --activation": "Scores: softmax, sigmoid or none",
-    "classify --head": "classifier, or nsp: does text 2 follow text 1?",
-    "doctor -m": "Also measure this model in both engines",
-    "params --heads": "Prediction heads: pooler, mlm, nsp, classifier, …",
-    "params -o": "Write the table, or the graph: .dot, .mmd, .svg, .png",
-    "params --style": "tree, or keras: the rows of the Keras summary",
-    "params --versus": "Another model to compare with",
-    "score --target": "The true sentence: score only its masked tokens",
-    "score --within-word": "Mask the later pieces of a word, too",
-    "tag --aggregation": "How tokens become entities: simple, first, …",
-    "tag --only": "With --redact: only entities of these labels",
-    "tag --redact": "Replace each entity by its label, as in [PER]",
-    "trace -o": "Write the table, a page, or every array: .npz",
-    "trace --stats": "Show minimum, maximum, mean, NaN of each output",
-    "--rollout": "Attention rollout: follow token N through all layers",
-    "trace --contrast": "A second text, beside the first on the page",
 }
 
 
@@ -154,17 +117,16 @@ def used(command: Any) -> list[Any]:
         for name in (*option.opts, *option.secondary_opts):
             by_name[name] = option
     declared = _declared(command.name)
-    names = USED.get(command.name) if declared is None else declared.most_used or None
-    if names is None:  # of a plugin's task: its own options first
+    names = () if declared is None else declared.most_used
+    if not names:  # of a plugin's task: its own options first
+        options = [option for option in options if "-h" not in option.opts]
         return sorted(options, key=lambda parameter: _panel(parameter) != "Options")[:MOST_LINES]
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
 
 
 def _declared(name: str) -> Command | TaskSpec | None:
-    """The declaration of a command that a wing or a plugin brings, or of its task; None for the core's."""
-    if name in USED:
-        return None
-    return extensions.commands().get(name) or spec(name) or extensions.command(name)
+    """The declaration of a command, or the spec of its task; None if there is none, as for the whole application."""
+    return extensions.own_commands().get(name) or spec(name) or extensions.command(name)
 
 
 # -------------------------------------------------------------------------------------------------- parts of a page
@@ -278,8 +240,7 @@ def _short_text(command: str, name: str, text: str) -> str:
 
 
 def _brief_text(command: str, name: str, text: str) -> str:
-    """The brief text that the command's wing, or this file, has for an option or a command; else `text`."""
+    """The brief text that the command's declaration, or this file, has for an option or a command; else `text`."""
     declared = _declared(command)
-    if isinstance(declared, Command) and name in declared.brief:
-        return declared.brief[name]
-    return BRIEF.get(f"{command} {name}", BRIEF.get(name, text))
+    own = {} if declared is None else declared.brief
+    return own.get(name, BRIEF.get(name, text))

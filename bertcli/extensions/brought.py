@@ -6,6 +6,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
 
+from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, Engine, Topic
 from bertcli.extensions.plugin import Misfit, Plugin, blamed, names_of, own_names, part, plugins
 from bertcli.extensions.wing import wings
@@ -16,6 +17,11 @@ T = TypeVar("T")
 def commands() -> dict[str, Command]:
     """The commands of all wings by their names."""
     return {command.name: command for wing in wings() for command in wing.commands}
+
+
+def own_commands() -> dict[str, Command]:
+    """The commands that are no task's, of the core and of wings, by their names."""
+    return {command.name: command for command in COMMANDS} | commands()
 
 
 def plugin_commands() -> dict[str, Command]:

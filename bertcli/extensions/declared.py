@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 class Command:
     """A command, as --help shows it before its module is imported.
 
-    summary    the first line of the command's docstring; a test holds the two equal
-    module     has a function of the command's name, or `command_parts(name)`, which makes `CommandParts`
-    position   the place in the group
-    most_used  the options that `-h` shows
-    brief      what `-h` says of an option, or of the command (by its name), where the help's first sentence is too long
+    summary      the first line of the command's docstring; a test holds the two equal
+    module       has a function of the command's name, or `command_parts(name)`, which makes `CommandParts`
+    position     the place in the group
+    most_used    the options that `-h` shows, in this order; without any, the first ones
+    brief        what `-h` says of an option, or of the command (by its name), where the help's first sentence is too
+                 long
+    other_words  what other tools call it; who types one of these is told the command's name
     """
 
     name: str
@@ -24,6 +26,7 @@ class Command:
     position: int = 0
     most_used: tuple[str, ...] = ()
     brief: Mapping[str, str] = field(default_factory=dict)
+    other_words: tuple[str, ...] = ()
 
 
 class CommandParts(NamedTuple):

@@ -98,4 +98,9 @@ SPEC = TaskSpec(
     examples=examples,
     position=6,
     most_used=("-i", "-o", "-m", "--context", "--context-column", "--top-k", "--no-answer", "--format"),
+    brief={
+        "--no-answer": "Let no answer compete with the others",
+        "[QUESTION]...": "Questions; without any, standard input, one a line",
+    },
+    other_words=("qa", "ask"),
 )

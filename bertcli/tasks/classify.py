@@ -161,4 +161,9 @@ SPEC = TaskSpec(
         "--head",
         "--format",
     ),
+    brief={
+        "--activation": "Scores: softmax, sigmoid or none",
+        "--head": "classifier, or nsp: does text 2 follow text 1?",
+    },
+    other_words=("predict", "sentiment", "label", "nli", "zero-shot"),
 )

@@ -255,4 +255,5 @@ SPEC = TaskSpec(
         "--resume",
         "--format",
     ),
+    other_words=("embed", "embeddings", "vectorize"),
 )

@@ -98,4 +98,5 @@ SPEC = TaskSpec(
     examples=examples,
     position=3,
     most_used=("-i", "-o", "-m", "--column", "--top-k", "--targets", "--joint", "--format"),
+    other_words=("unmask", "mlm", "mask"),
 )

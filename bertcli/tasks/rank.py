@@ -69,4 +69,6 @@ SPEC = TaskSpec(
     examples=examples,
     position=7,
     most_used=("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
+    brief={"[QUERY]": "The query, and the documents to rank"},
+    other_words=("rerank",),
 )

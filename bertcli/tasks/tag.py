@@ -198,4 +198,10 @@ SPEC = TaskSpec(
     examples=examples,
     position=5,
     most_used=("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
+    brief={
+        "--aggregation": "How tokens become entities: simple, first, …",
+        "--only": "With --redact: only entities of these labels",
+        "--redact": "Replace each entity by its label, as in [PER]",
+    },
+    other_words=("ner", "entities", "pos", "redact"),
 )

@@ -13,10 +13,10 @@ from helpers.terminal import Result, bertcli
 
 import bertcli as library
 from bertcli import extensions
-from bertcli.cli.app import application, declared_commands
+from bertcli.cli.app import application
 from bertcli.cli.help import used
-from bertcli.cli.other_tools import CALLED_OTHERWISE, MEANT_COMMANDS, MEANT_OPTIONS
-from bertcli.tasks.registry import spec
+from bertcli.cli.other_tools import CALLED_OTHERWISE, MEANT_OPTIONS
+from bertcli.tasks.registry import spec, specs
 
 GROUP: Any = typer.main.get_command(application())
 NAMES = [*GROUP.commands]
@@ -43,17 +43,11 @@ def test_help_short_fits_a_terminal(command: str) -> None:
 
 @pytest.mark.parametrize("command", NAMES)
 def test_help_short_has_a_line_for_each_option_that_is_used_most(command: str) -> None:
-    from bertcli.cli.help import USED
-
-    declared = extensions.commands().get(command) or spec(command)
-    if command in USED:
-        most_used = USED[command]
-    else:
-        assert declared is not None
-        most_used = declared.most_used
+    declared = extensions.own_commands().get(command) or spec(command)
+    assert declared is not None
     out = bertcli(command, "-h", environment=IN_80).out
     assert f"bertcli {command}" in out.split("\n\n")[2]
-    for name in most_used:
+    for name in declared.most_used:
         assert re.search(rf"^  (-\w, )?{name}\b", out, re.MULTILINE), f"{command} has no {name}"
 
 
@@ -98,7 +92,7 @@ def test_help_has_five_groups_and_the_guide() -> None:
         assert headings[:5] == ["Run", "Search", "Inspect", "Interpret", "Evaluate and deploy"]
     assert "Logit lens: what each layer would predict, and when the answer appears." in page
     assert "Activation patching: which layer and token carry the difference between two texts." in page
-    for name, declared in declared_commands().items():
+    for name, declared in extensions.own_commands().items():
         assert declared.summary in page
         assert declared.summary in " ".join(bertcli(name, "--help").out.split())
 
@@ -168,16 +162,17 @@ OTHER_WORDS = {
 }
 
 
-@pytest.mark.parametrize("name", MEANT_COMMANDS)
-def test_help_knows_what_other_names_mean(name: str) -> None:
-    assert MEANT_COMMANDS[name] in NAMES
-    assert name not in NAMES
-    assert f"No such command '{name}'. Did you mean '{MEANT_COMMANDS[name]}'?" in error(bertcli(name, "tea"))
+@pytest.mark.parametrize("command", OTHER_WORDS)
+def test_help_sends_other_words_to_the_command_that_does_it(command: str) -> None:
+    for word in OTHER_WORDS[command].split():
+        assert f"No such command '{word}'. Did you mean '{command}'?" in error(bertcli(word, "tea"))
 
 
-def test_help_sends_other_words_to_the_command_that_does_it() -> None:
-    expected = {name: command for command, names in OTHER_WORDS.items() for name in names.split()}
-    assert expected == MEANT_COMMANDS
+def test_help_sends_each_other_word_to_one_command() -> None:
+    listed: list[Any] = [*specs(), *extensions.own_commands().values()]
+    words = [word for command in listed for word in command.other_words]
+    assert sorted(words) == sorted(word for names in OTHER_WORDS.values() for word in names.split())
+    assert not {*words} & {*NAMES}
 
 
 def test_help_names_the_nearest_command() -> None:

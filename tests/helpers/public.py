@@ -1,8 +1,10 @@
-"""The names that are promised to stay: of Python objects, methods, commands and options."""
+"""The names that are promised to stay: of Python objects, methods, commands, options; and those that `-h` shows."""
 
 import inspect
+import re
 
 from helpers.doors import options_of
+from helpers.terminal import bertcli as run
 
 import bertcli
 
@@ -21,4 +23,11 @@ def public_names() -> dict[str, list[str]]:
         "methods": sorted(methods),
         "commands": sorted(options_of()),
         "options": sorted(options),
+        "lines of -h": sorted(f"{command} {line}" for command in options_of() for line in lines_of_short_help(command)),
     }
+
+
+def lines_of_short_help(command: str) -> list[str]:
+    """The first name on each line of a command's short help, read from the page."""
+    page = run(command, "-h", environment={"COLUMNS": "80"}).out
+    return re.findall(r"^  (-[\w-]+|\[?[A-Z]\S*)", page, re.MULTILINE)

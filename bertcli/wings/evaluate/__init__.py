@@ -51,6 +51,7 @@ WING = Extension(
                 "--run": "Evaluate a TREC run beside the models",
                 "--truncate-dim": "Measure vectors of their first N numbers, too",
             },
+            other_words=("eval", "test", "benchmark"),
         ),
     ),
     names={"evaluate": "bertcli.wings.evaluate.several"},

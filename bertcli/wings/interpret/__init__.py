@@ -25,6 +25,7 @@ WING = Extension(
             module="bertcli.wings.interpret.command",
             position=1,
             most_used=("-m", "-i", "--label", "--word", "--contrast", "--method", "--text-pair", "-o", "--format"),
+            other_words=("occlusion", "attribute", "saliency"),
         ),
         Command(
             "lens",
@@ -33,6 +34,7 @@ WING = Extension(
             module="bertcli.wings.interpret.command",
             position=2,
             most_used=("-m", "-i", "--top-k", "--all", "-o", "--format"),
+            other_words=("logit-lens",),
         ),
         Command(
             "heads",
@@ -42,9 +44,11 @@ WING = Extension(
             position=3,
             most_used=("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
             brief={
+                "--rollout": "Attention rollout: follow token N through all layers",
                 "--ablate": "Measure the result without each head",
                 "--layer": "Show one head's attention weights: --layer 3.2",
             },
+            other_words=("attention",),
         ),
         Command(
             "patch",
@@ -70,6 +74,7 @@ WING = Extension(
                 "--of": "What is patched: layers, attention, heads, …",
                 "-i": "Many pairs, fields a and b: means with intervals",
             },
+            other_words=("activation-patching", "causal-tracing"),
         ),
         Command(
             "probe",
@@ -84,6 +89,7 @@ WING = Extension(
                 "-o": "The table, a page, or a classifier: .safetensors",
                 "-i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
             },
+            other_words=("linear-probe",),
         ),
         Command(
             "diff",
@@ -97,6 +103,7 @@ WING = Extension(
                 "--versus": "The other model, or a file of arrays",
                 "[TEXT]...": "Texts to compare the models on; none: weights alone",
             },
+            other_words=("compare",),
         ),
     ),
     names={name: f"bertcli.wings.interpret.compute.{name}" for name in (*VIEWS, "patch_pairs")},

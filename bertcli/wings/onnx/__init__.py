@@ -31,6 +31,7 @@ WING = Extension(
                 "-o": "A .onnx file, or a folder",
                 "--int8": "Compute in int8, too: smaller, faster, less exact",
             },
+            other_words=("onnx", "convert", "quantize"),
         ),
     ),
     methods={"export": "bertcli.wings.onnx.export"},

@@ -45,6 +45,7 @@ WING = Extension(
                 "--hybrid": "Rank by keywords, too: BM25",
                 "--query-file": "Read queries from a file",
             },
+            other_words=("find", "query", "knn"),
         ),
     ),
     names=dict.fromkeys(("search", "search_files"), "bertcli.wings.search.calls"),

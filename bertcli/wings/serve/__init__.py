@@ -36,6 +36,7 @@ WING = Extension(
             brief={
                 "--truncation": "A text that is too long: auto cuts, error refuses",
             },
+            other_words=("server", "api"),
         ),
     ),
     examples="bertcli.wings.serve.examples",
