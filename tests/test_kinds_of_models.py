@@ -124,17 +124,20 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
 
 
 def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) -> None:
-    """Without its kind, bge-m3's folder is a dense encoder, and GLiNER's and a table no models; the rest stays."""
+    """With no kind but the dense one bge-m3's folder is dense, and GLiNER's and a table no models; the rest stays."""
     shutil.copytree(HOME, tmp_path / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
     kinds = tmp_path / "bertcli" / "kinds"
-    (kinds / "several_outputs.py").unlink()
-    for name in ("spans", "multi_vector", "static_table"):
-        shutil.rmtree(kinds / name)
-    withdrawn = ("several_outputs", "spans", "multi_vector", "static_table")
+    withdrawn = tuple(name.partition(".")[0] for name in KINDS if name != "dense")
+    assert {"several_outputs", "spans"} <= {*withdrawn}
+    for name in withdrawn:
+        if (kinds / name).is_dir():
+            shutil.rmtree(kinds / name)
+        else:
+            (kinds / f"{name}.py").unlink()
     names = kinds / "__init__.py"
     lines = names.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if not line.lstrip().lstrip('"').startswith(withdrawn)]
-    assert len(lines) - len(kept) == 8, "of each one in KINDS, one in the map above it"
+    assert len(lines) - len(kept) == 2 * len(withdrawn), "of each one in KINDS, one in the map above it"
     names.write_text("".join(kept), encoding="utf-8")
     (tmp_path / "sample_weights").symlink_to(HOME.parent / "sample_weights")
     folder, gliner, table = write_bge_m3(tmp_path / "m3"), write_gliner(tmp_path / "gliner"), tmp_path / "table"
@@ -143,6 +146,11 @@ def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) ->
 import bertcli
 import numpy as np
 from bertcli.capabilities import purpose
+from importlib import import_module
+from pkgutil import walk_packages
+for module in walk_packages(bertcli.__path__, "bertcli."):
+    if not module.name.startswith(("bertcli.wings.", "bertcli.__main__")):
+        import_module(module.name)
 assert bertcli.__file__.startswith({str(tmp_path)!r})
 model = bertcli.load({str(folder)!r})
 print(purpose(model))

@@ -13,7 +13,7 @@
     scored_tokens.py     which tokens have a vector in late interaction
     relevance.py         how relevant a document is to a query, where each is encoded apart
     max_sim.py           how well the token vectors of a document match those of a query
-    layers.py            Dense, LayerNorm, LogitScore, a cross-encoder's activation
+    layers.py            Dense, LayerNorm, a cross-encoder's activation
     routes.py            a Router's routes, which the name of a prompt chooses
     query_tables.py      a Router's table of query weights
     sparse_vectors.py    sparse vectors, and what computes them of hidden states

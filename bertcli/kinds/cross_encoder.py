@@ -6,16 +6,24 @@ next token. One with a classification head needs no settings from here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import SCORES
 from bertcli.kinds.kind import Kind
-from bertcli.kinds.layers import LogitScore, read_logit_score
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.pair_scores import PairScores
 from bertcli.network.after_pooling import Dense, LayerNorm
+
+
+class LogitScore(NamedTuple):
+    """The ids of two answers: a pair's logit is the next token's logit for `true` minus that for `false`, if any."""
+
+    true: int
+    false: int | None
 
 
 @dataclass(frozen=True)
@@ -73,3 +81,15 @@ def read(layout: Layout, modules: Modules) -> CrossEncoder | None:
         return None
     check_layers(layout)
     return CrossEncoder(**settings(layout, modules), next_token=read_logit_score(folder))
+
+
+def read_logit_score(at: Folder) -> LogitScore:
+    """Read a LogitScore module's config.json."""
+    config = at.object("config.json")
+    config.one_of("module_input_name", ("causal_logits",))
+    true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))
+    if type(true) is not int or not (false is None or type(false) is int) or min(true, false or 0) < 0:
+        raise config.refused(
+            "true_token_id", f" and the false_token_id {quoted(false)}, which are not two ids of tokens"
+        )
+    return LogitScore(true, false)

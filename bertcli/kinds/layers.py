@@ -1,11 +1,11 @@
-"""Read rare modules of sentence-transformers folders: Dense, LayerNorm, LogitScore, a cross-encoder's activation.
+"""Read rare modules of sentence-transformers folders: Dense, LayerNorm, a cross-encoder's activation.
 
 network/after_pooling.py computes Dense and LayerNorm. config.py checks their order in the list of modules.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,6 @@ from bertcli.weights.tensors import open_tensors
 CROSS_ENCODER_ACTIVATIONS = {"Identity": "identity", "Sigmoid": "sigmoid", "Tanh": "tanh"}
 MODULE_ACTIVATIONS = {"Identity": "identity", "Tanh": "tanh", "Sigmoid": "sigmoid", "ReLU": "relu", "GELU": "gelu",
                "SiLU": "silu"}  # fmt: skip
-
-
-class LogitScore(NamedTuple):
-    """The ids of two answers: a pair's logit is the next token's logit for `true` minus that for `false`, if any."""
-
-    true: int
-    false: int | None
 
 
 def read_dense(at: Folder, size: int | None, input_name: str) -> tuple[Dense, str]:
@@ -62,18 +55,6 @@ def read_norm(at: Folder, size: int | None) -> LayerNorm:
     shape = (at.object("config.json").positive("dimension"),)
     arrays = _arrays(at, {"norm.weight": shape, "norm.bias": shape}, size)
     return LayerNorm(arrays["norm.weight"], arrays["norm.bias"])
-
-
-def read_logit_score(at: Folder) -> LogitScore:
-    """Read a LogitScore module's config.json."""
-    config = at.object("config.json")
-    config.one_of("module_input_name", ("causal_logits",))
-    true, false = (config.get(name) for name in ("true_token_id", "false_token_id"))
-    if type(true) is not int or not (false is None or type(false) is int) or min(true, false or 0) < 0:
-        raise config.refused(
-            "true_token_id", f" and the false_token_id {quoted(false)}, which are not two ids of tokens"
-        )
-    return LogitScore(true, false)
 
 
 def _arrays(at: Folder, shapes: Mapping[str, tuple[Any, ...]], size: int | None) -> dict[str, Array]:
