@@ -95,10 +95,10 @@ def open_checkpoint(layout: Layout, heads: str | None = None) -> Checkpoint:
     Weights stored as float32 are used in place, memory-mapped and read-only; other types are converted to float32.
     A missing tensor is an error.
     """
-    network, settings = layout.network, layout.type_settings
+    folder, settings = layout.network, layout.type_settings
     # A kind may have a type of folder of its own.
-    files: NetworkFiles | None = layout.folder_type.open(network, settings)
-    config, model_family, stored, custom_code = open_plain(network) if files is None else files
+    files: NetworkFiles | None = layout.folder_type.open(folder, settings)
+    config, model_family, stored, custom_code = open_plain(folder) if files is None else files
     adapter = None if layout.folder.adapter is None else open_adapter(layout.folder.adapter)
     if adapter is not None:
         stored = adapter.in_place(stored, model_family, OTHER_NAMES)
