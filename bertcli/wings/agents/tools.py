@@ -4,8 +4,8 @@ Arguments of a tool are options of a command, with the command's own types and h
 """
 
 import glob
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass
 from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -155,7 +155,7 @@ def _of_task(
     """Make the tool of a task from its spec; `fixed`: options that the client does not choose."""
     task = spec(task_name)
     assert task is not None
-    arguments: Schema = {"texts": TEXTS, **_offered(task_name, task.options)}
+    arguments: Schema = {"texts": TEXTS, **_offered(task_name, declared(task.options))}
 
     def run(given: Arguments) -> Any:
         chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
@@ -177,7 +177,7 @@ def _search(models: AvailableModels, roots: Roots) -> Tool:
             "minItems": 1,
             "description": f"Names, folders or patterns such as docs/**/*.md, below {roots}.",
         },
-        **_offered("search", *_groups_of("search")),
+        **_offered("search", _options_of("search")),
     }
     arguments["top_k"] |= {"maximum": 100, "description": "How many passages. (default: 5)"}
 
@@ -214,16 +214,22 @@ def _params(variant: str) -> Any:
 # ------------------------------------------------------------------------------------------------------------ schemas
 
 
-def _groups_of(command: str) -> Iterable[Any]:
-    """The groups of options of a wing's command that is no task's."""
+def _options_of(command: str) -> Iterator[Field[Any]]:
+    """Yield the options of a wing's command that is no task's."""
     parts: CommandParts = import_module(extensions.commands()[command].module).command_parts(command)
-    return parts.groups.values()
+    groups = [*parts.groups.values()]
+    for group in groups:
+        for item in fields(group):
+            if is_dataclass(item.type):
+                groups.append(item.type)
+            elif item.metadata:
+                yield item
 
 
-def _offered(command: str, *groups: Any) -> Schema:
-    """The JSON schemas of the options of a command that its tool offers."""
+def _offered(command: str, options: Iterable[Field[Any]]) -> Schema:
+    """The JSON schemas of those of a command's options that its tool offers."""
     schemas: Schema = {}
-    for item in (item for group in groups for item in declared(group) if item.name in OFFERED[command]):
+    for item in (item for item in options if item.name in OFFERED[command]):
         schemas[item.name] = {**_schema(item.type), "description": help_of(item)}
         if item.metadata["least"] is not None:
             schemas[item.name]["minimum"] = item.metadata["least"]

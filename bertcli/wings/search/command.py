@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from bertcli.cli.job import open_model, read_texts
 from bertcli.cli.options import (
@@ -26,29 +26,22 @@ from bertcli.wings.search.tables import LineTable, NameTable, VectorTable
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Queries:
-    """The queries that are arguments."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SearchJob:
+    """All that the command is given, as one group."""
 
     queries: list[str] | None = argument(None, "[QUERY]...", "The texts to look for.")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SearchJob:
-    """All options of the command, as one group."""
-
-    of_line: Queries
     search: SearchOptions
     model: ModelOptions
     output: OutputOptions
     engine: EngineOptions
     query: QueryOptions
 
-    def queries(self) -> list[str]:
+    def every_query(self) -> list[str]:
         """The queries of the command line and of the file."""
         from bertcli.files.read.inputs import from_files
 
-        queries, file = [*(self.of_line.queries or ())], self.search.query_file
+        queries, file = [*(self.queries or ())], self.search.query_file
         if file is not None:
             queries += [text.text for text in from_files([file])]
         if not queries:
@@ -58,14 +51,13 @@ class SearchJob:
 
 def command_parts(name: str) -> CommandParts:
     """The parts of the command; the docstring of its options is the help."""
-    groups = {item.name: item.type for item in fields(SearchJob)}
-    return CommandParts(SearchOptions.__doc__, groups, lambda **chosen: run(SearchJob(**chosen)))
+    return CommandParts(SearchOptions.__doc__, {"job": SearchJob}, run)
 
 
 def run(job: SearchJob) -> None:
     """Search, and print or write the hits. Wrong usage is a typer.BadParameter."""
     search, vectors = job.search, job.search.vectors
-    if not job.of_line.queries and search.query_file is None:
+    if not job.queries and search.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
     if not search.files:
         raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (-i vectors.npy).")
@@ -99,8 +91,8 @@ def _in_files(job: SearchJob) -> None:
             continue
         if any(name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
             raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
-    queries = job.queries()
-    for file in filter(os.path.isfile, job.of_line.queries or ()):
+    queries = job.every_query()
+    for file in filter(os.path.isfile, job.queries or ()):
         logger.warning("%r is taken as a query; to search in it, write -i before it, or quote the pattern.", file)
     from bertcli.loaded_model import LoadedModel
     from bertcli.wings.search.files import Passages, files_of
@@ -140,7 +132,7 @@ def _in_vectors(job: SearchJob, vectors: str) -> None:
         why = "this names a field of the texts: give their file with a second -i."
         refuse(search, ("--column", "--id-column"), why)
         searched = SearchedVectors.alone(stored)
-    queries = job.queries()
+    queries = job.every_query()
     model = open_model(job.model, search.sample, job.engine, job.query.prompt_name)
     absent = {"index", "chunk", "start", "end"} - {*stored.arrays}
     table = VectorTable(STORED.columns_without(*absent), STORED.rows_of)

@@ -14,15 +14,17 @@ It holds no texts: these are read from the files, whose digests say that they ar
 
 import io
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, open_safetensors, write_safetensors
+from bertcli.files.texts import STANDARD_INPUT, Item
 from bertcli.files.write.save import save
 from bertcli.wings.search.rows import DenseRows, Rows, SparseRows, joined
 
@@ -36,6 +38,20 @@ class FileVectors(NamedTuple):
     path: str
     spans: Spans
     rows: Rows
+
+
+class TextPart(NamedTuple):
+    """A part of a text that has a vector: the text's number, and the part's first and last character."""
+
+    text: int
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, item: Item) -> Self:
+        """The part that an item is: a chunk, or the whole text."""
+        start, end = (item.chunk.start, item.chunk.end) if item.chunk else (0, len(item.text.text))
+        return cls(item.index, start, end)
 
 
 class Made(NamedTuple):
@@ -94,6 +110,25 @@ def _rows(readers: Mapping[str, Any]) -> Rows:
     if not rows.are_whole:
         raise ValueError("rows")
     return rows
+
+
+def divided(
+    files: Mapping[str, tuple[str, Sequence[Any]]], parts: Sequence[TextPart], rows: Rows, done: int
+) -> Iterator[tuple[str, FileVectors]]:
+    """Yield the entry of each file, by its digest, whose passages are all among the first `done` texts.
+
+    files: each one's name and passages, by its digest. parts, rows: those of the texts, in the order of the files.
+    """
+    spans, first = np.array(parts, np.int32).reshape(-1, 3), 0
+    for digest, (file, passages) in files.items():
+        last = first + len(passages)
+        if last > done:
+            return
+        begin, end = np.searchsorted(spans[:, 0], (first, last)).tolist()
+        of_file = spans[begin:end] - np.array((first, 0, 0), np.int32)
+        path = file if file == STANDARD_INPUT else os.path.abspath(file)
+        yield digest, FileVectors(path, of_file, rows.part(begin, end))
+        first = last
 
 
 def _entries(files: Any, spans: Spans, rows: Rows) -> dict[str, FileVectors]:

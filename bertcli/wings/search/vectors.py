@@ -13,6 +13,7 @@ from bertcli.tasks.compute import encode
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.prepared import for_role
 from bertcli.tasks.parts.prepared_task import PreparedTask
+from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import length_limit
 from bertcli.wings.search.rows import DenseRows, Rows, SparseRows
@@ -21,6 +22,8 @@ from bertcli.wings.search.rows import DenseRows, Rows, SparseRows
 CHUNK = 256
 # Neighbouring chunks share one in so many of their tokens.
 OVERLAP = 8
+SPREADS = 3  # above the median: what hardly any pair of unrelated texts reaches
+SPREAD = 1.4826  # the standard deviation of a normal distribution over its median absolute deviation
 # What no similarity of two vectors exceeds; the negative of a distance is at most 0.
 MOST = {"cosine": 1.0, "dot": np.inf, "euclidean": 0.0, "manhattan": 0.0}
 
@@ -31,7 +34,6 @@ class Comparison:
     task       gives blocks of vectors for passages, long ones in chunks
     settings   must be equal for all vectors of an index
     no_rows    the vectors of no passages
-    most       what no score exceeds
     """
 
     def __init__(self, model: LoadedModel, options: EncodeOptions, sparse: bool) -> None:
@@ -39,12 +41,14 @@ class Comparison:
         self._how = model.kind.sparse_compared if sparse else model.kind.compared
         # A prompt that is given is the query's.
         documents = for_role(model, "document", replace(asked, prompt=None, prompt_name=None))
-        in_chunks = _in_chunks(model, documents)
+        size = length_limit(model, options.max_length)
+        if options.max_length is None:
+            size = min(size, CHUNK)
+        in_chunks = replace(documents, max_length=None, chunk=(size, size // OVERLAP))
         self.task: PreparedTask[Any] = encode.plan(model, in_chunks)
         self._queries: PreparedTask[Any] = encode.plan(model, for_role(model, "query", asked))
         self._rows: Any = SparseRows if sparse else DenseRows
         self.no_rows: Rows = SparseRows.of([]) if sparse else DenseRows(np.empty((0, self.task.width), np.float32))
-        self.most = MOST[self._how]
         self.settings = {**self.task.settings, "chunk": [*in_chunks.chunk_sizes]}
         if sparse:
             self.settings["sparse"] = True
@@ -54,27 +58,28 @@ class Comparison:
         rows: Rows = self._rows.of(block.vectors)
         return rows
 
-    def scores(self, queries: Sequence[str], rows: Any) -> Scores:
+    def scores(self, queries: Sequence[str], rows: Rows) -> Scores:
         """The similarity of each query with each passage [query, row]."""
-        scores: Scores = rows.scores(_vectors(self._queries, queries), self._how)
-        return scores
+        return rows.scores(_vectors(self._queries, queries), self._how)
 
-    def among(self, texts: Sequence[str]) -> Scores:
-        """The similarity of each of some short texts with each [text, text], all as passages."""
-        # They are not the user's, so that nobody is told of one that is cut.
+    def chance(self) -> float:
+        """The score that unrelated texts reach by chance: the median of pairs + 3 spreads (1.4826 times the MAD).
+
+        It is -inf, a limit that everything exceeds, where not even equal texts reach it: these scores say nothing.
+        These are built-in sentences that share no part, and not the passages: in files about one thing most pairs of
+        passages are related.
+        """
+        # Nobody is told where they are cut.
         read_options = replace(self.task.read_options, truncation="silent")
-        vectors = _vectors(replace(self.task, chunking=None, read_options=read_options), texts)
-        scores: Scores = self._rows.of(vectors).scores(vectors, self._how)
-        return scores
+        vectors = _vectors(replace(self.task, chunking=None, read_options=read_options), SENTENCES)
+        scores = self._rows.of(vectors).scores(vectors, self._how)
+        subject, predicate = np.divmod(np.arange(len(SENTENCES)), len(PREDICATES))
+        unrelated = (subject[:, None] < subject) & (predicate[:, None] != predicate)
+        pairs = scores[unrelated]
+        median = float(np.median(pairs))
+        chance = median + SPREADS * SPREAD * float(np.median(np.abs(pairs - median)))
+        return chance if chance < MOST[self._how] else -np.inf
 
 
 def _vectors(task: PreparedTask[Any], texts: Sequence[str]) -> list[Any]:
     return [vector for block in results(task, from_values(texts)) for vector in block.vectors]
-
-
-def _in_chunks(model: LoadedModel, options: EncodeOptions) -> EncodeOptions:
-    """Options that encode long texts in chunks, otherwise as given."""
-    size = length_limit(model, options.max_length)
-    if options.max_length is None:
-        size = min(size, CHUNK)
-    return replace(options, max_length=None, chunk=(size, size // OVERLAP))

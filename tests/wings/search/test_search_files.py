@@ -581,7 +581,9 @@ def test_search_files_index_keeps_what_was_done_before_an_interruption(
     assert [hit["score"] for hit in fresh] == pytest.approx([hit["score"] for hit in done.records], abs=1e-6)
 
 
-def test_search_files_index_is_written_while_the_work_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_files_index_is_written_while_the_work_goes_on(
+    made: Made, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search_files, "BETWEEN_WRITES", -1.0)
     written: list[int] = []
     real = write_index
@@ -591,9 +593,10 @@ def test_search_files_index_is_written_while_the_work_goes_on(folder: Path, monk
         real(file, made, entries)
 
     monkeypatch.setattr(search_files, "write_index", write)
-    Path("other.txt").write_text("Tea is hot.\n", encoding="utf-8")
-    assert bertcli("search", "dog", "-i", "*.txt", "--index", "notes.index").status == 0
-    assert written == [1, 2, 2]
+    Path("other.txt").write_text("the dog\n" * 900, encoding="utf-8")
+    done = bertcli("search", "dog", "-m", made(), "-i", "*.txt", "--index", "notes.index")
+    assert "903 texts of 2 files encoded in" in done.err
+    assert written == [1, 2, 2]  # the first, before all of the longer file is encoded
 
 
 def test_search_files_shows_a_bar_on_a_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
