@@ -35,6 +35,8 @@ from bertcli.wings.evaluate.outcome import Outcome, Results, mean_facts, mean_fi
 Random = np.random.Generator
 Arrays = list[Any]
 REPEATS = 200
+FEWER_REPEATS = 80  # of data sets of MANY texts, which take most of the time; few texts are what intervals fail on
+MANY = 400
 TRUE_ITEMS = 200_000  # of which the true figures are made
 ENOUGH = 60  # intervals, for a coverage
 NEVER = {"ece", "best_f1_threshold", "best_accuracy", "loss_sum"}  # figures that have no interval
@@ -319,9 +321,11 @@ class Coverage(NamedTuple):
         return float(2.6 * np.sqrt(0.93 * 0.07 / self.given))
 
 
-def coverages(family: Family, shape: str, repeats: int = REPEATS) -> dict[str, Coverage]:
+def coverages(family: Family, shape: str, repeats: int | None = None) -> dict[str, Coverage]:
     """The coverage of each figure on data of one shape."""
     n, make = family.shapes[shape]
+    if repeats is None:
+        repeats = FEWER_REPEATS if n >= MANY else REPEATS
     random = np.random.default_rng(sum(map(ord, shape)))
     whole = [make(random, TRUE_ITEMS) for _ in range(3)]
     once = np.ones((1, TRUE_ITEMS))
@@ -450,7 +454,7 @@ def test_two_equal_models_seldom_differ(n: int, monkeypatch: pytest.MonkeyPatch)
     given: dict[str, int] = {}
     held: dict[str, int] = {}
     resampling = SameDraws(n)
-    repeats, seen = 60, dict.fromkeys(("macro_f1", "mcc", "brier"), 0)
+    repeats, seen = 60 if n < MANY else 30, dict.fromkeys(("macro_f1", "mcc", "brier"), 0)
     for _ in range(repeats):
         truth = random.integers(2, size=n)
         models = [Results(_classifier(name, truth, random), np.arange(n)) for name in "ab"]
