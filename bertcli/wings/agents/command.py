@@ -1,5 +1,7 @@
 """The command mcp: which models and folders a client may use. The protocol is in server.py."""
 
+import logging
+import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -11,6 +13,9 @@ from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.model import Model
+
+
+logger = logging.getLogger("bertcli")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,4 +67,6 @@ def mcp(models: AgentModels, options: AgentOptions) -> None:
     available = AvailableModels(given, open_model)
     for name in given:
         available.opened(name)
+    if sys.stdin.isatty():
+        logger.info("waiting for the requests of an assistant, which starts this command: bertcli guide agents.")
     serve(tools(available, roots))

@@ -58,14 +58,17 @@ class Roots:
     def _matching(self, folder: Path, pattern: str) -> Iterator[Path]:
         """Yield the files below a folder that a pattern names. Errors: BertcliError for one outside of it."""
         if not glob.has_magic(pattern):
-            named = folder / pattern
-            if not named.exists():
+            try:
+                path = (folder / pattern).resolve()
+            except RuntimeError:  # a cycle of links, until Python 3.13
                 return
-            path = self._inside(named, pattern)
+            # Before it is looked at: what is elsewhere is refused whether it is there or not.
+            if not self._is_inside(path):
+                raise BertcliError(f"{quoted(pattern)} is not below {self} (--root).")
             if path.is_file():
                 yield path
             elif path.is_dir():
-                yield from self._matching(folder, str(path.relative_to(folder) / "**" / "*"))
+                yield from self._matching(path, "**/*")
             return
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             raise BertcliError(f"{quoted(pattern)} is not below {self}: give a pattern that begins in a folder there.")
@@ -73,16 +76,6 @@ class Roots:
         for named in sorted(folder.glob(pattern)):
             if named.is_file() and named.name.endswith(ENDINGS) and self._is_inside(named.resolve()):
                 yield named.resolve()
-
-    def _inside(self, named: Path, given: str) -> Path:
-        """Return the file itself, all links followed. Errors: BertcliError if it is below none of the folders."""
-        try:
-            path = named.resolve(strict=True)
-        except (OSError, RuntimeError):
-            raise BertcliError(f"{quoted(given)} cannot be opened: it is missing, or a cycle of links.") from None
-        if not self._is_inside(path):
-            raise BertcliError(f"{quoted(given)} is not below {self} (--root).")
-        return path
 
     def _is_inside(self, path: Path) -> bool:
         """True for a path, without links, below one of the folders."""

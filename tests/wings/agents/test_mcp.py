@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -96,7 +97,8 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("search", {"query": "a", "files": ["../secret.txt"]}, "is not below"),
         ("search", {"query": "a", "files": ["../*.txt"]}, "is not below"),
-        ("search", {"query": "a", "files": ["/etc/hostname"]}, "is not below"),
+        ("search", {"query": "a", "files": ["/etc/passwd"]}, "is not below"),
+        ("search", {"query": "a", "files": ["/etc/none"]}, "is not below"),  # nor does it say that it is not there
         ("search", {"query": "a", "files": ["out.txt"]}, "is not below"),
         ("search", {"query": "a", "files": ["loop.txt"]}, "No file below"),
         ("search", {"query": "a", "files": ["none/*.txt"]}, "No file below"),
@@ -140,7 +142,29 @@ def test_mcp_bounds_the_files_of_a_search(root: Path, monkeypatch: pytest.Monkey
         known.files(["**/*"])
 
 
+def test_mcp_reads_a_folder_of_the_second_root(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "other" / "deep").mkdir(parents=True)
+    (tmp_path / "other" / "deep" / "b.txt").write_text("Tea.\n")
+    both = Roots([str(root), str(tmp_path / "other")])
+    named = both.files([str(tmp_path / "other")])
+    assert named == [str(tmp_path / "other" / "deep" / "b.txt")]
+    assert both.shown(named[0]) == os.path.join("deep", "b.txt")
+
+
 def test_mcp_says_what_is_missing(tmp_path: Path) -> None:
     result = bertcli("mcp", "--root", tmp_path / "none")
     assert result.status == 1
     assert "There is no folder" in result.err
+
+
+def test_mcp_tells_a_person_who_starts_it_what_it_waits_for(root: Path) -> None:
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"\x04")  # Ctrl-D: no more requests
+    command = [sys.executable, "-m", "bertcli", "mcp"]
+    done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, cwd=root, timeout=60)
+    os.close(keyboard)
+    os.close(terminal)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        "Note: waiting for the requests of an assistant, which starts this command: bertcli guide agents.\n"
+    )
