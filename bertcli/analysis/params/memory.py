@@ -5,7 +5,7 @@ A pass by shapes runs the model's own modules, so a value lives as long as in a 
 
 from typing import Any, NamedTuple
 
-from bertcli.engine.packing import MOST_SCORES, batch_of_shapes
+from bertcli.engine.packing import MOST_SCORES, Packed, batch_of_shapes
 from bertcli.engine.threads import thread_count
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.encoder import SelfAttention
@@ -64,14 +64,23 @@ def memory(model: LoadedModel, batch: int, sequence: int, dtype: str) -> Memory:
 
     def peak(sentences: int, type: str, padded: bool = False) -> Peak:
         alive = _Alive(model, SIZES[type], padded=padded)
+        packed = batch_of_shapes(sentences, sequence)
         with watching(alive):
-            outputs(model.network, batch_of_shapes(sentences, sequence))
+            outputs(model.network, packed if padded else _WithDistances(**vars(packed)))
         return Peak(SIZES[type] * sum(sizes.values()), alive.peak)
 
     # Each thread has a micro-batch.
     at_once = min(batch, thread_count() * max(1, BATCH_TOKENS // sequence))
     ours, padded, taken = peak(batch, dtype), peak(batch, dtype, padded=True), peak(at_once, "float32")
     return Memory(batch, sequence, dtype, ours, padded, at_once, taken)
+
+
+class _WithDistances(Packed):
+    """A batch whose distances are its own when a watcher is set, too: bertcli keeps no others."""
+
+    @property
+    def max_distance(self) -> int:
+        return max(group.key_length for group in self.groups) - 1
 
 
 class _Alive(Tracer):
@@ -93,10 +102,8 @@ class _Alive(Tracer):
             self._scores = size
         in_blocks = self.frame is not None and isinstance(self.frame.module, SelfAttention) and not self._padded
         if output.ndim == ATTENTION_NDIM and in_blocks:
-            # Every thread has one block of MOST_SCORES scores. Scores of buckets (relative positions) may be wider
-            # than the scores themselves; only the buckets of distances that occur are kept.
-            share = min(1, self._size * thread_count() * MOST_SCORES / self._scores)
-            needed = int(share * min(size, 2 * self._scores))
+            # Every thread has one block of MOST_SCORES scores.
+            needed = int(size * min(1, self._size * thread_count() * MOST_SCORES / self._scores))
         if beside < 0:
             # The result is a view, which has no memory of its own.
             return
