@@ -11,7 +11,7 @@ inputs       groups of input options by what a task reads: texts, questions with
 job          opens texts and model of a run command, and writes its results resumably
 neighbors    the command neighbors
 options      the groups of options that several commands share (model, input, work), declared as tasks declare theirs
-other_tools  names that other tools have for options and commands, each with what to write here
+other_tools  names that other tools have for options, each with what to write here
 output       where a result goes, in every command
 params       the command params, and what trace shares with it: the model they analyze, which need not have weights
 process      the process around a command

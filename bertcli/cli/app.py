@@ -72,12 +72,12 @@ def _named(word: str) -> TaskSpec | Command | None:
     if own is not None:
         return own
     task = spec(word)
-    return task if task is not None and task.panel else extensions.command(word)
+    return extensions.command(word) if task is None else task
 
 
 def _listed() -> list[TaskSpec | Command]:
     """All commands in the order of --help."""
-    listed: list[TaskSpec | Command] = [task for task in specs() if task.panel]
+    listed: list[TaskSpec | Command] = [*specs()]
     listed += extensions.own_commands().values()
     listed += extensions.plugin_commands().values()
     groups = dict.fromkeys([*GROUPS, *map(_group, listed)])

@@ -1,4 +1,7 @@
-"""Names that other tools have for options and commands, each with what to write here."""
+"""Names that other tools have for options, each with what to write here.
+
+Those of commands are in the declaration of the command, or in its task's spec (`other_words`).
+"""
 
 from collections.abc import Container
 

@@ -86,7 +86,7 @@ class TaskSpec:
     record: Callable[[Any], Fields]
     table: Callable[[Any], Table]
     examples: Examples
-    panel: str = "Run"  # of --help; "" for one without a command of its own
+    panel: str = "Run"  # of --help
     position: int = 0  # the position in the panel
     most_used: tuple[str, ...] = ()
     brief: Mapping[str, str] = field(default_factory=dict)
