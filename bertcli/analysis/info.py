@@ -287,8 +287,8 @@ def _vectors(record: Mapping[str, Any]) -> str | None:
     if "width" not in record:
         return None
     pooling = record.get("pooling")
-    made = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {record['pooling_from']}"
-    return f"{record['width']:,} numbers, {made}" + (", scaled to length 1" if record["normalize"] else "")
+    how = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {record['pooling_from']}"
+    return f"{record['width']:,} numbers, {how}" + (", scaled to length 1" if record["normalize"] else "")
 
 
 def listing(models: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

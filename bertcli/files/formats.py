@@ -351,9 +351,9 @@ def holds_records(file: str) -> bool:
 
 def format_of(file: str, holding: type[F]) -> F:
     """Return the format of a file by its ending; callers have checked that it is an instance of `holding`."""
-    found = known_format(ending_of(file))
-    assert isinstance(found, holding)
-    return found
+    format = known_format(ending_of(file))
+    assert isinstance(format, holding)
+    return format
 
 
 def check_output(file: str | None, allowed: tuple[str, ...]) -> None:

@@ -85,7 +85,7 @@ def similarities(x: AnyNumbers, y: AnyNumbers, how: str = "cosine") -> Scores:
         if how == "euclidean":
             return np.asarray(-np.sqrt((squares[0][..., None] + squares[1][..., None, :] - 2 * products).clip(0)))
         if how == "cosine":
-            lengths = [np.sqrt(np.where(some == 0, 1, some)) for some in squares]
+            lengths = [np.sqrt(np.where(square == 0, 1, square)) for square in squares]
             products = (products / lengths[0][..., None] / lengths[1][..., None, :]).clip(-1, 1)
     return products
 

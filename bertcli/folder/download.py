@@ -127,7 +127,7 @@ def _quiet(progress: bool) -> Iterator[None]:
 def _explained(error: Exception, repo: str, revision: str | None) -> str:
     """Explain an error of the Hub client: what went wrong and what to do, in one line."""
     hub = constants.ENDPOINT or "An empty HF_ENDPOINT"
-    classes = {one.__name__ for one in type(error).__mro__}
+    classes = {ancestor.__name__ for ancestor in type(error).__mro__}
     if isinstance(error, errors.GatedRepoError):
         return f"{repo} is gated: accept its terms on {hub}/{repo} and set HF_TOKEN to your token."
     if isinstance(error, errors.RepositoryNotFoundError):

@@ -27,9 +27,9 @@ class QueryTable(NamedTuple):
         """Return the weights as an array by id. `ids` maps each piece to its id, or to None: then it does not count."""
         if not isinstance(self.weights, dict):
             return self.weights
-        found = [(id, weight) for piece, weight in self.weights.items() if (id := ids[piece]) is not None]
-        weights = np.zeros(1 + max((id for id, _ in found), default=-1), np.float32)
-        for id, weight in found:
+        weighted = [(id, weight) for piece, weight in self.weights.items() if (id := ids[piece]) is not None]
+        weights = np.zeros(1 + max((id for id, _ in weighted), default=-1), np.float32)
+        for id, weight in weighted:
             weights[id] = weight
         return weights
 

@@ -127,12 +127,12 @@ class _Builder(NamedTuple):
             numbers = getattr(self.config, item.meta["shared"])
         else:
             numbers = range(self.config.sizes[item.meta["count"]])
-        made: dict[int, Module] = {}
+        layers: dict[int, Module] = {}
         for layer, number in enumerate(numbers):
-            if number not in made:
+            if number not in layers:
                 place = inner._replace(path=f"{self.path}{item.name}.{layer}.", layer=layer)
-                made[number] = place.made(item.type)
-        return tuple(made[number] for number in numbers)
+                layers[number] = place.made(item.type)
+        return tuple(layers[number] for number in numbers)
 
     def _inside(self, meta: Mapping[str, Any]) -> "_Builder":
         """This place with what names stand for inside a part, and whether it has biases."""

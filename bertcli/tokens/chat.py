@@ -76,7 +76,7 @@ class ChatTemplate(NamedTuple):
             )
         first, second = positions
         texts = (parts[:first], parts[first + 1 : second], parts[second + 1 :])
-        before, between, after = ("".join(part.text for part in some) for some in texts)
+        before, between, after = ("".join(part.text for part in several) for several in texts)
         return cls(before, between, after, document_first=roles[0] == "document")
 
     def of(self, query: str, document: str) -> tuple[str, tuple[TextSpan, TextSpan]]:
@@ -91,8 +91,8 @@ class ChatTemplate(NamedTuple):
 
     def ending(self, tokenize: Callable[[list[str]], list[Side]]) -> list[int]:
         """Find the tokens that every pair ends with, as sentence-transformers does: the common end of two samples."""
-        one, other = tokenize([self.of(filler, filler)[0] for filler in ("0", "1 2 3 4")])
-        from_the_end = zip(reversed(one.ids), reversed(other.ids), strict=False)
+        shorter, longer = tokenize([self.of(filler, filler)[0] for filler in ("0", "1 2 3 4")])
+        from_the_end = zip(reversed(shorter.ids), reversed(longer.ids), strict=False)
         common = [id for id, _ in takewhile(lambda pair: pair[0] == pair[1], from_the_end)]
         return common[::-1]
 
@@ -110,7 +110,7 @@ def chat_template_of(folder: Folder) -> str | None:
             raise BertcliError(f"{folder.file(FILE)} is not UTF-8 ({error.reason}): save it as UTF-8.") from None
     stated = folder.optional("tokenizer_config.json").get("chat_template")
     if isinstance(stated, list):
-        named = {one.get("name"): one.get("template") for one in stated if isinstance(one, dict)}
+        named = {entry.get("name"): entry.get("template") for entry in stated if isinstance(entry, dict)}
         stated = named.get("default")
     if not isinstance(stated, str | None):
         raise unusable(folder.file("tokenizer_config.json"), f"has the chat_template {quoted(stated)}")
@@ -177,13 +177,13 @@ def _template_around(whole: Side, spans: Sequence[TextSpan], room: int | None, e
     is_cut = room is not None and len(tokens) >= room
     if room is not None and is_cut:
         stop = room - len(ending)
-        later = max(positions, key=lambda some: some.stop)
+        later = max(positions, key=lambda of_text: of_text.stop)
         if later.start >= stop:
             raise BertcliError(
                 f"There is no room for the second text in {room} tokens: shorten the first, or raise max_length "
                 "(--max-length)."
             )
-    side_of = {position: side for side, some in enumerate(positions) for position in some}
+    side_of = {position: side for side, of_text in enumerate(positions) for position in of_text}
     template = []
     for position, id in enumerate(tokens.ids[:stop]):
         side = side_of.get(position)
@@ -192,8 +192,8 @@ def _template_around(whole: Side, spans: Sequence[TextSpan], room: int | None, e
             template.append(TemplateToken(side, id, 0))
     if is_cut:
         template += [TemplateToken(None, id, 0) for id in ending]
-    sides = [_tokens_of(tokens, span, some) for span, some in zip(spans, positions, strict=True)]
-    kept = [slice(max(0, min(some.stop, stop) - some.start)) for some in positions]
+    sides = [_tokens_of(tokens, span, of_text) for span, of_text in zip(spans, positions, strict=True)]
+    kept = [slice(max(0, min(of_text.stop, stop) - of_text.start)) for of_text in positions]
     return Template(tuple(template), tuple(sides), tuple(kept))
 
 
@@ -212,8 +212,8 @@ def _positions(tokens: Listed, spans: Sequence[TextSpan]) -> list[range]:
 
 def _tokens_of(tokens: Listed, span: TextSpan, positions: range) -> Listed:
     """Copy the tokens of the text at `span`; their offsets count from its beginning, and end where it does."""
-    some = slice(positions.start, positions.stop)
+    of_text = slice(positions.start, positions.stop)
     inside = [
-        (max(start, span.start) - span.start, min(end, span.end) - span.start) for start, end in tokens.offsets[some]
+        (max(start, span.start) - span.start, min(end, span.end) - span.start) for start, end in tokens.offsets[of_text]
     ]
-    return Listed(tokens.ids[some], inside, tokens.word_ids[some])
+    return Listed(tokens.ids[of_text], inside, tokens.word_ids[of_text])

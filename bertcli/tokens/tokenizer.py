@@ -294,8 +294,8 @@ class Tokenizer:
         sources = [*map(self._sources, originals)]
         sides = iter(self._backend_batch([*chain(*sources)]))
         return [
-            self._tokens(tuple(islice(sides, len(some))), original)
-            for some, original in zip(sources, originals, strict=True)
+            self._tokens(tuple(islice(sides, len(of_text))), original)
+            for of_text, original in zip(sources, originals, strict=True)
         ]
 
     def of_ids(self, ids: Sequence[int], max_length: int | None = None) -> Tokens:
@@ -308,7 +308,7 @@ class Tokenizer:
             raise BertcliError(f"The id {quoted(wrong[0])} is not in the vocabulary, whose ids are 0 to {size - 1}.")
         template = self._templates[ALONE]
         at = next(number for number, token in enumerate(template) if token.side is not None)
-        before, after = ([token.id for token in some] for some in (template[:at], template[at + 1 :]))
+        before, after = ([token.id for token in side] for side in (template[:at], template[at + 1 :]))
         inner = [*ids]
         if before + after and inner[:at] == before and inner[len(inner) - len(after) :] == after:
             inner = inner[at : len(inner) - len(after)]

@@ -180,8 +180,8 @@ class _Alternatives(_Labels):
         together = max(1, CHARACTERS_TOGETHER // (len(text) + len(max(self.seconds, key=len))))
         for first in range(0, len(self.seconds), together):
             check_wanted()
-            some = self.seconds[first : first + together]
-            for tokens in self._pairs([text] * len(some), some):
+            seconds = self.seconds[first : first + together]
+            for tokens in self._pairs([text] * len(seconds), seconds):
                 yield tokens.without_lost() if tokens.lost else tokens
 
     def _pairs(self, texts: Sequence[str], seconds: Sequence[str]) -> list[Tokens]:

@@ -49,10 +49,10 @@ class _Score(RecordTask):
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self._guesses(item) for item in items]
-        every = [guess for some in of_items for guess in some]
+        every = [guess for of_item in of_items for guess in of_item]
         log_probs = iter(scored(self.model, every, self.read_options.batch_tokens))
-        for item, some in zip(items, of_items, strict=True):
-            pairs = [pair for guess in some for pair in zip(guess.truth, next(log_probs), strict=True)]
+        for item, of_item in zip(items, of_items, strict=True):
+            pairs = [pair for guess in of_item for pair in zip(guess.truth, next(log_probs), strict=True)]
             yield _record(self.model, item, pairs, self.target is not None)
 
     def _guesses(self, item: Item) -> list[Guess]:

@@ -35,9 +35,9 @@ def guesses(model: LoadedModel, tokens: Tokens, within_word: bool = False) -> li
     return masked
 
 
-def scored(model: LoadedModel, some: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
+def scored(model: LoadedModel, guesses: Sequence[Guess], batch_tokens: int | None) -> list[list[float]]:
     """Compute the log-probabilities of the true ids of each guess."""
-    sentences, truths = [guess.sentence for guess in some], [guess.truth for guess in some]
+    sentences, truths = [guess.sentence for guess in guesses], [guess.truth for guess in guesses]
     of_each = log_probabilities(model, sentences, truths, batch_tokens)
     return [
         [by_id[id] for id, by_id in zip(truth, rows, strict=True)] for truth, rows in zip(truths, of_each, strict=True)
