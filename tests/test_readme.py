@@ -82,6 +82,20 @@ def test_the_readme_is_read_in_one_go() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 180
 
 
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: str(page.name))
+def test_prose_of_the_guide_is_wrapped_for_who_reads_it_in_a_pipe(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$|^\|.*?$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > 130] == []
+
+
+def test_the_guide_names_each_extra_that_a_message_does() -> None:
+    sources = "".join(file.read_text("utf-8") for file in (ROOT / "bertcli").rglob("*.py"))
+    (page,) = (page.read_text("utf-8") for page in GUIDE if page.stem == "troubleshooting")
+    extras = set(re.findall(r"pip install 'bertcli\[(\w+)\]'", sources))
+    assert len(extras) > 2
+    assert {name for name in extras if f"`{name}`" not in page} == set()
+
+
 @pytest.mark.parametrize("code", CODE)
 def test_python_in_a_page_runs(code: str) -> None:
     exec(compile(code, "page", "exec"), {})
