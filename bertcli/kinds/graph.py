@@ -1,6 +1,6 @@
 """`VectorGraph`: adds the steps from hidden states to a result to a graph of another engine.
 
-A kind, and the plan of `encode`, are given the builder of the wing that exports, and say the steps in their order.
+Those to a vector (vectors.py) and to a pair's logits (pair_scores.py) are given the builder of the wing that exports.
 """
 
 from collections.abc import Callable, Sequence

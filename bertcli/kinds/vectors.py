@@ -1,12 +1,18 @@
-"""Hidden states to the vector of a text: pooling, and normalization to length 1.
+"""Hidden states to the vector of a text: pooling, layers, and normalization to length 1; in a graph, too.
 
-pooling.py reads which pooling a folder asks for; network/after_pooling.py has the layers between the two.
+pooling.py reads which pooling a folder asks for; network/after_pooling.py has the layers.
 """
+
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
+from bertcli.kinds.graph import VectorGraph
+from bertcli.network.after_pooling import Dense
 from bertcli.tracing.dispatch import Array, Integers
 
+X = TypeVar("X")  # a tensor of a graph
 SMALLEST_LENGTH = 1e-12  # a shorter vector is not scaled to length 1: the bound of torch.nn.functional.normalize
 
 
@@ -42,3 +48,35 @@ def pool(states: Array, offsets: Integers, mode: str, left_out: int = 0) -> Arra
             weighted = states * weights[:, None].astype(np.float32) if mode == "weightedmean" else states
             vectors[filled] = np.add.reduceat(weighted, bounds, axis=0, dtype=np.float64)[::2] / divisor[:, None]
     return vectors
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VectorSteps:
+    """The steps from hidden states to a vector; empty `pooling` keeps every token.
+
+    width      the length of the vector
+    cut_last   it is cut after the normalization, as the model's own truncate_dim does it
+    """
+
+    pooling: tuple[str, ...]
+    normalize: bool
+    dense: tuple[Dense, ...]
+    width: int
+    cut_last: bool
+
+    def finish(self, vectors: Array) -> Array:
+        """Apply Dense layers, truncation of dimensions and normalization, in this order; see cut_last."""
+        for layer in self.dense:
+            vectors = layer(vectors)
+        vectors = vectors if self.cut_last else vectors[:, : self.width]
+        vectors = unit(vectors) if self.normalize else vectors
+        return vectors[:, : self.width]
+
+    def in_graph(self, graph: VectorGraph[X], hidden: X, pooler: X | None) -> X:
+        """Add pooling and the steps of `finish` to a graph; `pooler`: the pooler's output, if that is the pooling."""
+        x = pooler if pooler is not None else graph.pooled(hidden, self.pooling)
+        for layer in self.dense:
+            x = graph.applied(layer, x)
+        x = x if self.cut_last else graph.first(x, self.width)
+        x = graph.unit(x, SMALLEST_LENGTH) if self.normalize else x
+        return graph.first(x, self.width)

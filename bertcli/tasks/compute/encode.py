@@ -4,15 +4,14 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, check_whole, number_of, quoted
 from bertcli.files.texts import Item, Values, from_values
-from bertcli.kinds.graph import VectorGraph
-from bertcli.kinds.vectors import SMALLEST_LENGTH, pool, unit
+from bertcli.kinds.vectors import VectorSteps, pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.tasks.encode import EncodeOptions
@@ -71,9 +70,6 @@ def plan_dense(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
 
 
 # ------------------------------------------------------------------------------------------------------ dense vectors
-
-
-X = TypeVar("X")  # a tensor of a graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,17 +162,12 @@ class EncodeTask(PreparedTask[Block]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
-    """The steps from hidden states to a vector. Layer 0 is the embeddings; empty `pooling` keeps every token."""
+class Plan(VectorSteps):
+    """The steps from hidden states to a vector, and the layers that are pooled; 0 is the embeddings."""
 
-    pooling: tuple[str, ...]
     layers: tuple[int, ...]
-    normalize: bool
-    dense: "tuple[Dense, ...]"
-    width: int
     reason: str
     last_layer_only: bool
-    cut_last: bool  # after the model's own normalization, as its own truncate_dim is
     role: "Role | None" = None  # of texts in late interaction
 
     @classmethod
@@ -221,23 +212,6 @@ class Plan:
     def only_first_tokens(self) -> bool:
         """True if only the last layer's [CLS] is used, so that the layer computes nothing else."""
         return bool(self.pooling) and set(self.pooling) <= {"cls", "pooler"} and self.last_layer_only
-
-    def finish(self, vectors: Array) -> Array:
-        """Apply Dense layers, truncation of dimensions and normalization, in this order; see cut_last."""
-        for layer in self.dense:
-            vectors = layer(vectors)
-        vectors = vectors if self.cut_last else vectors[:, : self.width]
-        vectors = unit(vectors) if self.normalize else vectors
-        return vectors[:, : self.width]
-
-    def in_graph(self, graph: VectorGraph[X], hidden: X, pooler: X | None) -> X:
-        """Add pooling and the steps of `finish` to a graph; `pooler`: the pooler's output, if that is the pooling."""
-        x = pooler if pooler is not None else graph.pooled(hidden, self.pooling)
-        for layer in self.dense:
-            x = graph.applied(layer, x)
-        x = x if self.cut_last else graph.first(x, self.width)
-        x = graph.unit(x, SMALLEST_LENGTH) if self.normalize else x
-        return graph.first(x, self.width)
 
 
 def _refuse_projection(model: LoadedModel) -> None:
