@@ -56,39 +56,37 @@ def command_parts(name: str) -> CommandParts:
 
 def run(job: SearchJob) -> None:
     """Search, and print or write the hits. Wrong usage is a typer.BadParameter."""
-    search, vectors = job.search, job.search.vectors
+    search, vectors, files = job.search, job.search.vectors, job.search.input or []
     if not job.queries and search.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
-    if not search.files:
+    if not files:
         raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (-i vectors.npy).")
     if vectors is None:
         refuse(search, STORED.own, "this is for stored vectors: leave it out with files of texts.")
     else:
         refuse(search, FILES.own, f"this is for files of texts, and {vectors} has vectors: leave it out.")
-    further = [name for name in search.files[1:] if ending_of(name) in STORED_ENDINGS]
+    further = [name for name in files[1:] if ending_of(name) in STORED_ENDINGS]
     if vectors is not None:
         further = [name for name in further if ending_of(name) != PARQUET]  # which may hold texts, too
     if further:
         raise wrong("--input", f"{further[0]} has vectors: name one such file, first, then the files of its texts.")
     job.output.check()
     if vectors is None:
-        _in_files(job)
+        _in_files(job, files)
     else:
-        _in_vectors(job, vectors)
+        _in_vectors(job, *files)
 
 
-def _in_files(job: SearchJob) -> None:
+def _in_files(job: SearchJob, files: list[str]) -> None:
     from bertcli.files.read.passages import has_fields, searched_files
 
     search = job.search
-    names = searched_files(search.files, search.column)
+    names = searched_files(files, search.column)
     if search.column is not None and not any(has_fields(name) for name in names):
         raise wrong("--column", "lines and paragraphs have no fields: this is for .csv, .tsv and .jsonl files.")
     if search.context and STANDARD_INPUT in names:
         raise wrong("--lines", "standard input cannot be read a second time: give a file.")
-    for target in filter(None, (job.output.output, search.index)):
-        if not os.path.exists(target):
-            continue
+    for target in filter(os.path.exists, filter(None, (job.output.output, search.index))):
         if any(name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
             raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
     queries = job.every_query()
@@ -118,14 +116,14 @@ def _in_files(job: SearchJob) -> None:
     write_results([hit.record for hit in hits], job.output, lines)
 
 
-def _in_vectors(job: SearchJob, vectors: str) -> None:
+def _in_vectors(job: SearchJob, vectors: str, *texts: str) -> None:
     from bertcli.files.search import open_vectors
     from bertcli.wings.search.stored import SearchedVectors
 
-    search, texts = job.search, job.search.files[1:]
+    search = job.search
     stored = open_vectors(vectors)
     if texts:
-        of_texts = TextsWithIds(None, texts, column=search.column, id_column=search.id_column)
+        of_texts = TextsWithIds(None, [*texts], column=search.column, id_column=search.id_column)
         source = read_texts(of_texts, job.output, keep_going=True)
         searched = SearchedVectors(stored, source, whole=True)
     else:

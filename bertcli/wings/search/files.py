@@ -115,6 +115,8 @@ class Passages:
 
     def hits(self, queries: Sequence[str], reranker: LoadedModel | None = None) -> Iterator[list[Hit]]:
         """The best passages for each query, best first; a note for a query that nothing is near to."""
+        if not queries:
+            return
         hybrid, top_k, least = self._search.hybrid, self._search.top_k, self._search.min_score
         if self._search.files_with_matches and reranker is None:
             top_k = len(self.chunks)  # one file may have all of the best hits, so that names need more of them
@@ -164,7 +166,7 @@ class Passages:
         try:
             with closing(blocks):
                 for block in blocks:
-                    rows.append(self._comparison.rows(block))
+                    rows.append(self._comparison.rows_of(block.vectors))
                     parts += map(TextPart.of, block.items)
                     done = block.progress.texts
                     if time.monotonic() - written > BETWEEN_WRITES:

@@ -1,7 +1,7 @@
 """The vectors of passages' parts, a row each: dense, or sparse. index.py stores their arrays by their names."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,6 @@ class DenseRows(NamedTuple):
     @classmethod
     def of(cls, vectors: Sequence[NDArray[np.float32]]) -> Self:
         return cls(np.asarray(vectors, np.float32))
-
-    @classmethod
-    def joined(cls, parts: "Sequence[DenseRows]") -> Self:
-        """The rows of all parts, in their order."""
-        return cls(np.concatenate([rows.embeddings for rows in parts]))
 
     @property
     def number(self) -> int:
@@ -50,10 +45,6 @@ class DenseRows(NamedTuple):
 class SparseRows(SparseVectors):
     """A sparse vector of each part."""
 
-    @classmethod
-    def joined(cls, parts: "Sequence[SparseRows]") -> Self:
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
-
     @property
     def number(self) -> int:
         return len(self.counts)
@@ -80,7 +71,6 @@ class SparseRows(SparseVectors):
 Rows = DenseRows | SparseRows
 
 
-def joined(parts: Sequence[Any]) -> Rows:
+def joined(parts: Sequence[Rows]) -> Rows:
     """The rows of one or more parts, in their order."""
-    rows: Rows = type(parts[0]).joined(parts)
-    return rows
+    return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))

@@ -110,14 +110,9 @@ class SearchOptions(Checked):
     )
 
     @property
-    def files(self) -> list[str]:
-        """What is searched: files of texts, or a file of vectors and those of its texts."""
-        return self.input or []
-
-    @property
     def vectors(self) -> str | None:
         """The file of stored vectors, if the first file is one."""
-        first = self.files[0] if self.files else ""
+        first = (self.input or [""])[0]
         return first if ending_of(first) in STORED_ENDINGS else None
 
     @property

@@ -50,6 +50,8 @@ class SearchedVectors(NamedTuple):
             options = _as_stored(model, options, settings)
             if (unfit := unfit_prompt(model, self.stored, settings)) is not None:
                 logger.warning("%s; the query is compared with them all the same.", unfit)
+        if not queries:
+            return []
         vectors = encode(model, queries, for_role(model, "query", options))
         neighbors = nearest(vectors, self.stored, search.top_k, measure)
         known = self._known(neighbors)

@@ -1,6 +1,6 @@
 """How search encodes passages and queries, and compares them: by a dense vector of each, or a sparse one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ class Comparison:
 
     task       gives blocks of vectors for passages, long ones in chunks
     settings   must be equal for all vectors of an index
+    rows_of    makes rows of a block's vectors
     no_rows    the vectors of no passages
     """
 
@@ -47,16 +48,11 @@ class Comparison:
         in_chunks = replace(documents, max_length=None, chunk=(size, size // OVERLAP))
         self.task: PreparedTask[Any] = encode.plan(model, in_chunks)
         self._queries: PreparedTask[Any] = encode.plan(model, for_role(model, "query", asked))
-        self._rows: Any = SparseRows if sparse else DenseRows
+        self.rows_of: Callable[[Any], Rows] = SparseRows.of if sparse else DenseRows.of
         self.no_rows: Rows = SparseRows.of([]) if sparse else DenseRows(np.empty((0, self.task.width), np.float32))
         self.settings = {**self.task.settings, "chunk": [*in_chunks.chunk_sizes]}
         if sparse:
             self.settings["sparse"] = True
-
-    def rows(self, block: Any) -> Rows:
-        """The vectors of a block of the task."""
-        rows: Rows = self._rows.of(block.vectors)
-        return rows
 
     def scores(self, queries: Sequence[str], rows: Rows) -> Scores:
         """The similarity of each query with each passage [query, row]."""
@@ -72,7 +68,7 @@ class Comparison:
         # Nobody is told where they are cut.
         read_options = replace(self.task.read_options, truncation="silent")
         vectors = _vectors(replace(self.task, chunking=None, read_options=read_options), SENTENCES)
-        scores = self._rows.of(vectors).scores(vectors, self._how)
+        scores = self.rows_of(vectors).scores(vectors, self._how)
         subject, predicate = np.divmod(np.arange(len(SENTENCES)), len(PREDICATES))
         unrelated = (subject[:, None] < subject) & (predicate[:, None] != predicate)
         pairs = scores[unrelated]

@@ -56,3 +56,10 @@ def test_a_query_has_one_vector_in_python_too(tmp_path: Path) -> None:
         (name,) = option
         with pytest.raises(TypeError, match=rf"search\(\) has no option '{name}'"):
             library.search("a long text about tea", file, **option)
+
+
+def test_no_queries_have_no_hits(tmp_path: Path) -> None:
+    text, vectors = tmp_path / "tea.txt", tmp_path / "v.npy"
+    text.write_text("Green tea.\n")
+    assert bertcli("encode", "-i", text, "-o", vectors).status == 0
+    assert library.search_files([], text) == library.search([], vectors) == []
