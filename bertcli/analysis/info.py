@@ -12,7 +12,8 @@ from typing import Any
 from bertcli.capabilities import commands, purpose
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
-from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS, Folder, weights_file
+from bertcli.folder.files import INDEX_ENDING, TENSOR_ENDINGS, Folder, weights_file
+from bertcli.folder.folder_types import files_of_types
 from bertcli.folder.hub import SAMPLES, sample
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
@@ -148,9 +149,8 @@ def _files(folder: Folder | None) -> list[dict[str, Any]]:
         else:
             used.add(file)
     # Beside the network's there may be files of small layers.
-    for name in LAYER_FILES:
-        if (root / name).is_file():
-            used.add(root / name)
+    beside = [root / name for name in files_of_types()]
+    used.update(path for path in beside if path in stored and path.is_file())
     return [{"name": path.relative_to(root).as_posix(), "bytes": path.stat().st_size} for path in sorted(used)]
 
 

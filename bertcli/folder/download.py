@@ -24,15 +24,14 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progr
 from bertcli.errors import BertcliError, first_line
 from bertcli.folder import missing_files
 from bertcli.folder.cache import missing, point, repo_folder
-from bertcli.folder.files import ADAPTER_FILES, LAYER_FILES, SINGLE_FILE, WEIGHT_FILES, Folder
-from bertcli.folder.folder_types import files_that_name_backbones, folder_types
+from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, WEIGHT_FILES, Folder
+from bertcli.folder.folder_types import files_of_types, files_that_name_backbones
 
-FILES_OF_TYPES = sorted({name for folder_type in folder_types() for name in folder_type.files})
 MODULE = r"(\w*\d_[\w-]+/|)"  # the folder of a module of sentence-transformers, or none
 SMALL_FILES = re.compile(
     MODULE + r"((config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
     r"|(modules|config_sentence_transformers|router_config)\.json|chat_template\.jinja"
-    rf"|artifact\.metadata|{'|'.join(map(re.escape, [*LAYER_FILES, *FILES_OF_TYPES]))})"
+    rf"|{'|'.join(map(re.escape, files_of_types()))})"
     r"|(adapters/[\w-]+/|)adapter_config\.json",
     re.ASCII,
 )

@@ -270,7 +270,6 @@ TENSOR_ENDINGS = (".safetensors", *STATE_DICTS)
 SINGLE_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 WEIGHT_FILES = (SINGLE_FILE, INDEX_FILE, "pytorch_model.bin", "pytorch_model.bin.index.json")  # the first that is there
 ADAPTER_FILES = ("adapter_model.safetensors", "adapter_model.bin")  # of an adapter; the first that is there
-LAYER_FILES = ("sparse_linear.pt", "colbert_linear.pt")  # of bge-m3, beside its network
 INDEX_ENDING = ".index.json"
 
 

@@ -80,6 +80,11 @@ def folder_types() -> tuple[FolderType, ...]:
     return tuple(module.TYPE for module in kind_modules("folder_type"))
 
 
+def files_of_types() -> list[str]:
+    """The files that folders of these types have of their own: downloads fetch them."""
+    return sorted({name for folder_type in folder_types() for name in folder_type.files})
+
+
 def files_that_name_backbones() -> frozenset[str]:
     """The files of those types whose models stand on another: by them a folder needs no config.json of its own."""
     return frozenset(name for folder_type in folder_types() if folder_type.has_backbone for name in folder_type.files)

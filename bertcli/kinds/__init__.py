@@ -23,7 +23,7 @@ folder of that kind is a dense encoder.
 
     cross_encoder.py     a cross-encoder made of modules
     multi_vector/        a multi-vector encoder (ColBERT), with its settings
-    several_outputs.py   a model of several outputs (bge-m3)
+    several_outputs/     a model of several outputs (bge-m3); its folder is of a type of its own
     spans/               a span model (GLiNER); its folder is of a type of its own
     sparse_encoder.py    a sparse encoder (SPLADE)
     static_table/        a static model (StaticEmbedding, model2vec); its folder is of a type of its own
@@ -35,7 +35,7 @@ KINDS = {
     "cross_encoder": "the score of a pair, from modules",
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
     "multi_vector.kind": "a vector for each token, for late interaction (ColBERT)",
-    "several_outputs": "a dense vector, and weights and vectors of tokens beside it (bge-m3)",
+    "several_outputs.kind": "a dense vector, and weights and vectors of tokens beside it (bge-m3)",
     "static_table.kind": "the mean of the rows of a table",
     "dense": "a vector for a text",
 }

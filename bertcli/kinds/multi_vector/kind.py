@@ -16,7 +16,7 @@ from bertcli.kinds.kind import Kind, Steps
 from bertcli.kinds.late_interaction import LateInteraction
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
-from bertcli.kinds.multi_vector.markers import METADATA
+from bertcli.kinds.multi_vector.folder_type import METADATA
 from bertcli.kinds.multi_vector.settings import read_late
 from bertcli.network.after_pooling import Dense
 from bertcli.weights.tensors import open_tensors

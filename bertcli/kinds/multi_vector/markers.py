@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import STANFORD
-
-METADATA = "artifact.metadata"  # Stanford's settings
+from bertcli.kinds.multi_vector.folder_type import METADATA
 
 
 class Markers(NamedTuple):

@@ -12,7 +12,8 @@ from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MASK
 from bertcli.folder.transformer import transformer_settings
 from bertcli.kinds.late_interaction import LateInteraction, Role
-from bertcli.kinds.multi_vector.markers import METADATA, Markers, is_of_stanford, read_markers
+from bertcli.kinds.multi_vector.folder_type import METADATA
+from bertcli.kinds.multi_vector.markers import Markers, is_of_stanford, read_markers
 
 CANONICAL = 32  # tokens of a query in PyLate's and Stanford's layouts, unless the settings give a length
 

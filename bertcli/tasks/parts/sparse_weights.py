@@ -1,6 +1,6 @@
 """encode --sparse: a weight for every entry of the vocabulary, most of them 0, as the model's kind computes them.
 
-kinds/sparse_vectors.py has SPLADE's rule, kinds/several_outputs.py that of bge-m3; queries of a Router with a table of
+kinds/sparse_vectors.py has SPLADE's rule, kinds/several_outputs/ that of bge-m3; queries of a Router with a table of
 weights are in sparse_queries.py.
 """
 

@@ -15,7 +15,8 @@ from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import check_output
 from bertcli.files.write.draft_folder import draft_folder
-from bertcli.folder.files import INDEX_ENDING, LAYER_FILES, TENSOR_ENDINGS
+from bertcli.folder.files import INDEX_ENDING, TENSOR_ENDINGS
+from bertcli.folder.folder_types import files_of_types
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.kinds.pair_scores import PairScores
@@ -158,7 +159,7 @@ def _copy_small_files(layout: Layout, target: Path) -> None:
     network_apart = layout.folder_type.has_config and network != source
     read = set(layout.folder.files_read)
     for file in [*sorted(source.iterdir()), *(network.iterdir() if network_apart else ())]:
-        of_network = file.name.endswith(NETWORK_WEIGHTS) and file.name not in LAYER_FILES
+        of_network = file.name.endswith(NETWORK_WEIGHTS) and file.name not in files_of_types()
         if (file in read or file.suffix in SMALL) and not of_network:
             shutil.copyfile(file, target / file.name)
         elif (file / "config.json").exists() and not (network_apart and file == network):

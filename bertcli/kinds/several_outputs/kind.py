@@ -1,4 +1,4 @@
-"""A model of several outputs (bge-m3): a text's dense vector, the weights of its tokens, and a vector for each of them.
+"""`SeveralOutputs`: a text's dense vector, the weights of its tokens, and a vector for each of them (bge-m3).
 
 `sparse_linear.pt` gives each token a weight, `colbert_linear.pt` a vector for late interaction. Of an id that occurs
 several times the largest weight counts; special tokens are left out:
@@ -17,13 +17,14 @@ import numpy as np
 
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
-from bertcli.folder.files import LAYER_FILES, Folder
+from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind, Steps
 from bertcli.kinds.late_interaction import LateInteraction, Role
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.relevance import RelevanceScore
+from bertcli.kinds.several_outputs.folder_type import LATE_FILE, SPARSE_FILE, TYPE
 from bertcli.kinds.sparse_vectors import SparseProduct, SparseVector, SparseWeights, SpladeWeights, require_finite
 from bertcli.network.after_pooling import Dense
 from bertcli.network.heads import Network
@@ -31,7 +32,6 @@ from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.tensors import open_file, unwrapped
 
-SPARSE_FILE, LATE_FILE = LAYER_FILES
 OF_FLAG_EMBEDDING = "cls, as FlagEmbedding pools models that have such layers beside them"
 # Of queries and documents alike: the first token has the dense vector.
 EVERY_OTHER_TOKEN = Role(left_out=1)
@@ -109,7 +109,7 @@ def read(layout: Layout, modules: Modules) -> SeveralOutputs | None:
     Without modules.json it pools as FlagEmbedding does, which saved it. Errors: BertcliError naming the file, if it is
     damaged, or a tensor in it has another shape than is needed.
     """
-    if not any(map(layout.folder.has, LAYER_FILES)):
+    if not TYPE.is_of(layout.folder, layout.module_types):
         return None
     check_layers(layout)
     of_modules = settings(layout, modules)
