@@ -91,7 +91,7 @@ def test_prose_of_the_guide_is_wrapped_for_who_reads_it_in_a_pipe(page: Path) ->
 def test_the_guide_names_each_extra_that_a_message_does() -> None:
     sources = "".join(file.read_text("utf-8") for file in (ROOT / "bertcli").rglob("*.py"))
     (page,) = (page.read_text("utf-8") for page in GUIDE if page.stem == "troubleshooting")
-    extras = set(re.findall(r"pip install 'bertcli\[(\w+)\]'", sources))
+    extras = set(re.findall(r"pip install 'bertcli\[([a-z]+)\]'", sources))
     assert len(extras) > 2
     assert {name for name in extras if f"`{name}`" not in page} == set()
 
