@@ -128,7 +128,7 @@ def test_worked_out_every_step_of_every_family(told: Telling, tmp_path: Path, ki
     old = DIALECTS.get(kind, False)
     folder = make_family(tmp_path / "model", family, head, config=config, sizes=sizes, old=old)
     again = kind == f"{family} {head}" and head != FAMILIES[family].heads[0]  # its encoder is that of the first head
-    check(told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", str(tokens)), 300, 30 if again else 300))
+    check(told(trace(tmp_path / "page.html", "-m", folder, "--seq-len", str(tokens)), 100, 20 if again else 100))
 
 
 @pytest.mark.parametrize("form", [{}, {"backbone": "bert", "layers": 0, "width": 32}])
