@@ -13,7 +13,7 @@ from bertcli import extensions
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.examples import CAT, DOG, Example, Subject, accepts
-from bertcli.tasks.registry import compute, spec, specs
+from bertcli.tasks.registry import compute, find_use, spec, specs
 
 # Words that a shell takes as they are, and those that it takes in double quotes.
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
@@ -30,32 +30,6 @@ MADE_FOR = {
     "rtd": "replaced-token detector",
     "nsp": "next-sentence classifier",
 }
-# Uses over HTTP that are not named after a task: the task of each. "entities" is tag with labels of one's own.
-TASK_OF_USE = {
-    "tokens": "encode",
-    "encode-sparse": "encode",
-    "late": "rank",
-    "zero-shot": "classify",
-    "entities": "tag",
-}
-# The options that make such a use of its task.
-OPTIONS_OF_USE: dict[str, dict[str, Any]] = {"tokens": {"pooling": "none"}, "encode-sparse": {"sparse": True}}
-# The options by which a use is asked of its task: one of these has to be accepted.
-NAMED_TYPES: dict[str, Any] = {"labels": ("person", "place")}
-ASKED_OF_USE: dict[str, tuple[dict[str, Any], ...]] = {
-    "zero-shot": ({"candidates": ("good", "bad")},),
-    "entities": (NAMED_TYPES,),
-    "tag": ({}, NAMED_TYPES),
-}
-# By a prediction head's name, what a model that has it can be used for.
-USES_OF_HEADS = {
-    "classifier": ("classify", "zero-shot"),
-    "token_classifier": ("tag",),
-    "qa": ("answer",),
-    "mlm": ("fill-mask", "score", "encode-sparse"),
-}
-# The tasks of whose models more is said above than their head.
-TASKS_OF_HEADS = ("encode", "classify", "rank", "tag", "answer", "fill-mask", "score")
 
 
 class Capability(NamedTuple):
@@ -86,19 +60,20 @@ def commands(model: LoadedModel) -> Iterator[Capability]:
 
 
 def uses(model: LoadedModel) -> tuple[str, ...]:
-    """The uses of a model over HTTP: names of tasks, and of TASK_OF_USE, the one that it was made for first.
+    """The uses of a model over HTTP: those that tasks' specs say, the one that it was made for first.
 
     Its files say what it was made for. Each use is then asked of its task's own `plan`, as the commands are.
     """
 
-    def runs(use: str, options: Mapping[str, Any]) -> bool:
-        task = spec(TASK_OF_USE.get(use, use))
-        assert task is not None
-        options = {**OPTIONS_OF_USE.get(use, {}), **options}
-        return accepts(lambda: compute(task).plan(model, task.options(**options)).limit)
+    def runs(name: str) -> bool:
+        task, of_task = find_use(name)
 
-    stated = dict.fromkeys(_stated_uses(model))
-    return tuple(use for use in stated if any(runs(use, options) for options in ASKED_OF_USE.get(use, ({},))))
+        def accepted(given: Mapping[str, Any]) -> bool:
+            return accepts(lambda: compute(task).plan(model, task.options(**of_task.options, **given)).limit)
+
+        return any(map(accepted, of_task.asked))
+
+    return tuple(filter(runs, dict.fromkeys(_stated_uses(model))))
 
 
 def _stated_uses(model: LoadedModel) -> Iterator[str]:
@@ -117,15 +92,14 @@ def _stated_uses(model: LoadedModel) -> Iterator[str]:
 
 
 def _uses_of_heads(model: LoadedModel) -> Iterator[str]:
-    """Yield the uses of a model's prediction heads, and of any network."""
-    for head, several in USES_OF_HEADS.items():
-        if head in model.heads:
-            yield from several
-    for task in specs():
-        head_needed = task.needs(task.options()).head
-        if task.name not in TASKS_OF_HEADS and (head_needed is None or head_needed in model.heads):
-            yield task.name
-    yield "encode"
+    """Yield the uses of a model's prediction heads, in the order of MADE_FOR, and of any network.
+
+    Of a head the uses that have a task's name come first.
+    """
+    uses = [(task.name, use) for task in specs() for use in task.every_use]
+    for head in (*filter(model.heads.__contains__, MADE_FOR), ""):
+        of_head = [(name, use) for name, use in uses if use.head == head]
+        yield from (use.name for name, use in sorted(of_head, key=lambda named: named[0] != named[1].name))
 
 
 def purpose(model: LoadedModel) -> str:

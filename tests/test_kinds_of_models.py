@@ -178,3 +178,7 @@ def test_a_classifier_of_one_label_is_mainly_for_ranking(made: Made) -> None:
     """The server takes the first use for the model's own; one of several labels classifies."""
     assert uses(bertcli.load(made(head="classifier", id2label={0: "LABEL_0"}))) == ("rank", "classify")
     assert uses(bertcli.load(made(head="classifier", id2label={0: "no", 1: "yes"})))[0] == "classify"
+    # Vectors come first where no head says more: a server then calls it a model for embeddings.
+    assert uses(bertcli.load(made())) == ("encode", "keywords")
+    assert uses(bertcli.load(made(head="multiple_choice"))) == ("encode", "keywords")
+    assert uses(bertcli.load(made(head="pretraining")))[:3] == ("fill-mask", "score", "encode-sparse")

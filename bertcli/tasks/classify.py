@@ -10,7 +10,7 @@ from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, DOG, QUESTION, REVIEW, Example, Subject
 from bertcli.tasks.options import ReadOptions, option
-from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import MASKED_SAMPLE, SENTIMENT_SAMPLE, TEXTS_OR_CHOICES, Fields, Needs, TaskSpec, Use
 
 Activation = Literal["softmax", "sigmoid", "none"]  # those that can be chosen
 Head = Literal["classifier", "nsp"]
@@ -160,6 +160,10 @@ SPEC = TaskSpec(
         "--candidates",
         "--head",
         "--format",
+    ),
+    uses=(
+        Use("classify", "classifier"),
+        Use("zero-shot", "classifier", asked=[{"candidates": ("good", "bad")}]),
     ),
     brief={
         "--activation": "Scores: softmax, sigmoid or none",

@@ -11,7 +11,7 @@ from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
 from bertcli.tasks.options import PromptedOptions, numbers, option
-from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, TEXTS_WITH_IDS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, TEXTS_WITH_IDS, Fields, Needs, TaskSpec, Use
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 # How a text becomes one dense vector, which a sparse one is not.
@@ -240,6 +240,11 @@ SPEC = TaskSpec(
     record=record,
     table=table,
     arrays=arrays,
+    uses=(
+        Use("encode", ""),
+        Use("tokens", options={"pooling": "none"}),
+        Use("encode-sparse", "mlm", {"sparse": True}),
+    ),
     examples=examples,
     position=1,
     most_used=(

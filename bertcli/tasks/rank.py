@@ -7,7 +7,7 @@ from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, CONTEXT, QUESTION, Example, Subject
 from bertcli.tasks.options import ReadOptions, option
-from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import DOCUMENTS, Fields, Needs, TaskSpec, Use
 
 # A model for `rank`, and what else there is for who has another one.
 FITTING = "-m cross-encoder/ms-marco-MiniLM-L6-v2; with a sentence model use bertcli search"
@@ -70,5 +70,6 @@ SPEC = TaskSpec(
     position=7,
     most_used=("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
     brief={"[QUERY]": "The query, and the documents to rank"},
+    uses=(Use("rank"), Use("late")),
     other_words=("rerank",),
 )

@@ -5,7 +5,7 @@ both. No list names them. Commands, `Model`'s methods and a server's routes are 
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -53,6 +53,20 @@ class Needs(NamedTuple):
     fitting: str = ""
 
 
+class Use(NamedTuple):
+    """A use of a model over HTTP, which its task's work computes.
+
+    head     the prediction head that speaks for it; "" for every network's; None: only a model's kind states it
+    options  those that make it of its task
+    asked    options that a client gives; asked with these a model has to accept one
+    """
+
+    name: str
+    head: str | None = None
+    options: Mapping[str, Any] = {}
+    asked: Sequence[Mapping[str, Any]] = ({},)
+
+
 def _whole(record: Any, options: Any) -> Any:
     """Return a record unchanged."""
     return record
@@ -74,6 +88,7 @@ class TaskSpec:
     examples   commands that use the task, with a text that suits a model
     most_used, brief, other_words   of its command, as in `Command` of extensions/declared.py
     shape      a function of a record, or of its types, and the options: the answer of a server's pipeline route
+    uses       the uses of a model that the task computes; without any, one of the task's name, if its head is there
     arrays     a function of the options: the endings of the files that hold results as arrays, if results are vectors
 
     Types of fields are str, int, float, bool, None for null; [type] for a list, {name: type} for a nested record,
@@ -92,12 +107,18 @@ class TaskSpec:
     brief: Mapping[str, str] = field(default_factory=dict)
     other_words: tuple[str, ...] = ()
     shape: Callable[[Any, Any], Any] = _whole
+    uses: tuple[Use, ...] = ()
     arrays: Callable[[Any], tuple[str, ...]] = _none
 
     @property
     def module(self) -> str:
         """The name of the task's file here and in compute/, and of its method."""
         return self.options.__module__.rpartition(".")[2]
+
+    @property
+    def every_use(self) -> tuple[Use, ...]:
+        """Its uses, or that of its own name."""
+        return self.uses or (Use(self.name, self.needs(self.options()).head or ""),)
 
     @property
     def gives_vectors(self) -> bool:
@@ -128,6 +149,11 @@ def spec(name: str) -> TaskSpec | None:
     if module in modules:
         return _spec_in(modules[module])
     return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced, module), None)
+
+
+def find_use(name: str) -> tuple[TaskSpec, Use]:
+    """Find a use by its name, and the spec of its task. Errors: StopIteration if there is none."""
+    return next((task, use) for task in specs() for use in task.every_use if use.name == name)
 
 
 def spec_of(options: Checked) -> TaskSpec:

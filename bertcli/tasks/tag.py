@@ -10,7 +10,7 @@ from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import WindowOptions, option, separated
-from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec, Use
 
 NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
 LONGEST_REPLACEMENT = 200  # characters in place of each entity
@@ -188,6 +188,8 @@ def needs(options: TagOptions) -> Needs:
     return Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER")
 
 
+# Labels of one's own, with which a model is asked whether it finds such entities.
+OF_TYPES = {"labels": ("person", "place")}
 SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,
@@ -198,6 +200,7 @@ SPEC = TaskSpec(
     examples=examples,
     position=5,
     most_used=("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
+    uses=(Use("tag", "token_classifier", asked=[{}, OF_TYPES]), Use("entities", asked=[OF_TYPES])),
     brief={
         "--aggregation": "How tokens become entities: simple, first, …",
         "--only": "With --redact: only entities of these labels",

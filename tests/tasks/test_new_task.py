@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from dataclasses import dataclass
 
-from bertcli.report.tables import Table
+from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
 from bertcli.tasks.options import ReadOptions, option
@@ -37,6 +37,10 @@ def record(options: SpellOptions) -> Fields:
     return {"index": int, "text": str, "truncated": bool, "pieces": [str]}
 
 
+def rows(record: Record) -> Iterator[Row]:
+    yield record["index"], " ".join(record["pieces"])
+
+
 def examples(subject: Subject) -> Iterator[Example]:
     yield Example("spell", [CAT])
 
@@ -46,7 +50,7 @@ SPEC = TaskSpec(
     reads=SINGLE_TEXTS,
     needs=lambda options: Needs("spell", sample=MASKED_SAMPLE),
     record=record,
-    table=lambda options: Table((Column("index", int), Column("pieces")), "pieces"),
+    table=lambda options: Table((Column("index", int), Column("pieces")), rows),
     examples=examples,
     position=8,
 )
@@ -102,6 +106,7 @@ def run(package: Path, *arguments: str) -> str:
 def test_a_new_task_is_a_command(package: Path) -> None:
     found = json.loads(run(package, "-m", "bertcli", "spell", "Hot tea.", "--most", "3", "--format", "json"))
     assert found == [{"index": 0, "text": "Hot tea.", "truncated": False, "pieces": ["[CLS]", "hot", "tea"]}]
+    assert "[CLS] hot tea" in run(package, "-m", "bertcli", "spell", "Hot tea.", "--most", "3")
     assert "spell" in run(package, "-m", "bertcli", "--help")
 
 

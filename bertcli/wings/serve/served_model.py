@@ -8,13 +8,12 @@ from time import perf_counter
 from typing import Any, Literal
 
 from bertcli import capabilities
-from bertcli.capabilities import OPTIONS_OF_USE, TASK_OF_USE
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
 from bertcli.model import Model
 from bertcli.tasks.options import WindowOptions, declared
-from bertcli.tasks.registry import TaskSpec, compute, spec
+from bertcli.tasks.registry import TaskSpec, Use, compute, find_use
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.stream import Speed
 
@@ -31,11 +30,14 @@ PURPOSES = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sp
 
 
 @cache
-def spec_of_use(use: str) -> TaskSpec:
+def _use(name: str) -> tuple[TaskSpec, Use]:
+    return find_use(name)
+
+
+def spec_of_use(name: str) -> TaskSpec:
     """The spec of the task that computes a use; several uses may have one task."""
-    found = spec(TASK_OF_USE.get(use, use))
-    assert found is not None
-    return found
+    task, _ = _use(name)
+    return task
 
 
 @cache
@@ -110,7 +112,8 @@ class Served:
 
         side: where texts are cut; None: as the model's folder has it. Errors: BertcliError.
         """
-        options = {**OPTIONS_OF_USE.get(task, {}), **options}
+        _, of_task = _use(task)
+        options = {**of_task.options, **options}
         key = (task, side, repr(sorted(options.items())))
         # May open another model: other requests do not wait for that, so it is not within the lock.
         model = self.model.for_prompt(options.get("prompt_name"))
