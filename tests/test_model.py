@@ -33,6 +33,7 @@ def test_a_model_is_shown_without_its_arrays(made: Made) -> None:
     model = bertcli.load(made())
     assert repr(model).startswith("Model(config=BertConfig(vocab_size=")
     assert "array" not in repr(model)
+    assert " object at 0x" not in repr(model)
 
 
 def test_forward_checks_what_it_is_given(made: Made) -> None:

@@ -49,8 +49,11 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
         models = listed(common_options().cache_dir)
         installed = plugin_list()
         record = {"models": models, "plugins": installed} if installed else {"models": models}
-        print_document(Document(LISTED, listing(models), [], record, models), options.printed)
-        if installed and options.printed == "table":
+        if options.printed != "table":
+            print_document(Document(LISTED, listing(models), [], record, models), options.printed)
+            return
+        print_table(LISTED, listing(models))
+        if installed:
             print()
             print(visible(f"Plugins: {', '.join(installed)}"))
         return

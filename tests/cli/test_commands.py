@@ -473,3 +473,7 @@ def test_commands_read_a_pair_where_records_have_it(ending: str, made: Made, tmp
     assert bertcli("classify", "-m", model, "-i", file, "--format", "jsonl").out == wanted
     tagged = bertcli("tokenize", "-m", model, "-i", file, "--format", "jsonl").records[0]
     assert 1 in tagged["segments"]
+
+
+def test_the_list_of_models_ends_with_its_last_row(tmp_path: Path) -> None:
+    assert bertcli("info", "--cache-dir", tmp_path).out.endswith("Transformer, Pooling, Normalize\n")
