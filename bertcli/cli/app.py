@@ -307,6 +307,7 @@ def _add(
         with reported(common.debug):
             COMMON.set(common)
             _set_threads(common.threads)
+            _refuse_overwriting(ctx)
             call(**{name: _gathered(group, values) for name, group in groups.items()})
             sys.stdout.flush()
 
@@ -314,6 +315,23 @@ def _add(
     parameters += _parameters(CommonOptions, hidden=True)
     _declare(run, parameters)
     app.command(name, help=help, rich_help_panel=panel, cls=CheckedCommand)(run)
+
+
+def _refuse_overwriting(ctx: typer.Context) -> None:
+    """Raise BertcliError for an output file that another option names, too: what is in it would be lost.
+
+    The files of a pattern are compared with it when they are opened.
+    """
+    output = ctx.params.get("output")
+    if output is None or not os.path.isfile(output):
+        return
+    for parameter in ctx.command.params:
+        name, value = parameter.name, ctx.params.get(str(parameter.name))
+        words = value if isinstance(value, list | tuple) else [value]
+        files = [word for word in words if isinstance(word, str) and name != "output" and os.path.isfile(word)]
+        if any(os.path.samefile(file, output) for file in files):
+            is_read = "the texts are" if name in ("input", "data") else f"{parameter.opts[-1]} is"
+            raise BertcliError(f"Cannot write {output}: {is_read} read from it; choose another --output.")
 
 
 def _declare(function: Callable[..., None], parameters: list[Parameter]) -> None:

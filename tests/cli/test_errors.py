@@ -151,6 +151,32 @@ def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: 
     assert source.read_text(encoding="utf-8") == '{"text": "a [MASK]"}\n'
 
 
+@pytest.mark.parametrize(
+    ("arguments", "is_read"),
+    [
+        (("search", "tea", "-i", "vectors.parquet", "-o", "vectors.parquet"), "the texts are"),
+        (("search", "tea", "-i", "a.txt", "-i", "pairs.csv", "-o", "pairs.csv"), "the texts are"),
+        (("search", "--query-file", "pairs.csv", "-i", "a.txt", "-o", "pairs.csv"), "--query-file is"),
+        (("evaluate", "pairs.csv", "-o", "pairs.csv"), "the texts are"),
+        (("probe", "-i", "pairs.csv", "-o", "pairs.csv"), "the texts are"),
+        (("patch", "-i", "pairs.csv", "-o", "link.csv"), "the texts are"),
+        (("keywords", "tea", "--candidates", "pairs.csv", "-o", "./pairs.csv"), "--candidates is"),
+        (("keywords", "tea", "--stop-words", "pairs.csv", "-o", "./pairs.csv"), "--stop-words is"),
+        (("fill-mask", "hot [MASK]", "--targets", "pairs.csv", "-o", "pairs.csv"), "--targets is"),
+    ],
+)
+def test_errors_no_file_that_an_option_reads_is_written_over(
+    arguments: tuple[str, ...], is_read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "pairs.csv", "vectors.parquet"):
+        Path(name).write_text("a,b\n", encoding="utf-8")
+    Path("link.csv").symlink_to("pairs.csv")
+    error = bertcli(*arguments).error
+    assert error == f"Error: Cannot write {arguments[-1]}: {is_read} read from it; choose another --output."
+    assert Path(arguments[-1]).read_text(encoding="utf-8") == "a,b\n"
+
+
 def test_errors_stream_of_lines_may_hold_what_came_before_the_bad_one(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
