@@ -111,24 +111,28 @@ def check_type(what: str, value: object, expected: Any) -> None:
 
 # Options of other libraries' methods, and what stands for them here.
 ELSEWHERE = {
+    "attn_implementation": "leave it out, since attention is computed in one way",
     "batch_size": "leave it out, since texts are computed together as they fit (batch_tokens: how many tokens)",
     "convert_to_numpy": "leave it out, since the result is a NumPy array",
     "convert_to_tensor": "the result is a NumPy array, of which torch.from_numpy makes a tensor",
     "device": "give the engine to bertcli.load instead; NumPy computes on the processor",
-    "output_value": "for a vector of each token use encode_blocks with pooling='none'",
-    "precision": "the result is float32; bertcli encode --dtype writes files of other types",
-    "attn_implementation": "leave it out, since attention is computed in one way",
     "device_map": "leave it out, since models run on the processor",
     "low_cpu_mem_usage": "leave it out, since weights are mapped from their file",
+    "output_attentions": "bertcli.trace keeps the result of any step (keep=)",
+    "output_hidden_states": "bertcli.trace keeps the result of any step (keep=)",
+    "output_value": "for a vector of each token use encode_blocks with pooling='none'",
+    "precision": "the result is float32; bertcli encode --dtype writes files of other types",
+    "return_all_scores": "all labels are given, best first (top_k=1: the best alone)",
+    "return_dict": "forward gives hidden states, outputs a dict with the result of every head",
+    "show_progress_bar": "leave it out, since nothing is printed",
     "torch_dtype": "leave it out, since weights are read as they are stored and computed in float32",
     "trust_remote_code": "leave it out, since no code of a model's folder is run",
     "use_safetensors": "leave it out, since .safetensors is taken where it is there",
-    "return_all_scores": "all labels are given, best first (top_k=1: the best alone)",
-    "show_progress_bar": "leave it out, since nothing is printed",
 }
 # Those that have another name here.
 CALLED_ELSEWHERE = {
     "aggregation_strategy": "aggregation",
+    "attention_mask": "mask",
     "backend": "engine",
     "cache_folder": "cache_dir",
     "candidate_labels": "candidates",
@@ -136,12 +140,14 @@ CALLED_ELSEWHERE = {
     "function_to_apply": "activation",
     "hypothesis_template": "template",
     "ignore_labels": "ignore",
+    "input_ids": "ids",
     "inputs": "texts",
     "local_files_only": "offline",
     "model_name_or_path": "model",
     "normalize_embeddings": "normalize",
     "pretrained_model_name_or_path": "model",
     "sentences": "texts",
+    "token_type_ids": "segments",
 }
 # Methods and names of other libraries, and what does that here.
 NAMED_ELSEWHERE = {

@@ -388,6 +388,7 @@ class LoadedModel:
             count = sum(weights.array.size for layer in layers for weights in parameters(layer))
             logger.info("%s: the layers after the network (%s parameters) are not %s.", self.name, f"{count:,}", verb)
 
+    @names_checked
     def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
         """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].
 
@@ -421,6 +422,7 @@ class LoadedModel:
         hidden = computing.hidden_states(batch)
         return hidden if rows is None else hidden[rows]
 
+    @names_checked
     def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> dict[str, Array]:
         """Run a whole pass with every head, as `bertcli trace` shows it; `forward` runs only the encoder.
 

@@ -32,7 +32,7 @@ PROMISED = json.loads((Path(__file__).parent / "reference" / "public.json").read
 # Classes and modules; methods of a pass, which take arrays; those that check the keywords of another function.
 NOT_ANSWERED = [
     *("BertConfig", "BertcliError", "Model", "functional", "search", "search_files"),
-    *("at", "called", "for_prompt", "forward", "hidden_states", "layers_after", "note_layers_after", "outputs"),
+    *("at", "called", "for_prompt", "hidden_states", "layers_after", "note_layers_after"),
     *("padded", "with_classifier"),
 ]
 # Keywords of other libraries, with what is answered.
@@ -55,6 +55,11 @@ def test_library_answers_keywords_of_other_libraries_in_every_call() -> None:
     for keyword, ours in (("cache_folder", "cache_dir"), ("local_files_only", "offline"), ("backend", "engine")):
         with pytest.raises(TypeError, match=rf"load\(\) has no option '{keyword}': it is called {ours}\."):
             library.load(**{keyword: True})  # type: ignore[arg-type]
+    for keyword, ours in (("input_ids", "ids"), ("token_type_ids", "segments"), ("attention_mask", "mask")):
+        with pytest.raises(TypeError, match=rf"forward\(\) has no option '{keyword}': it is called {ours}\."):
+            model.forward(**{keyword: [[2, 3]]})
+    with pytest.raises(TypeError, match=r"forward\(\) has no option 'output_attentions': bertcli\.trace keeps"):
+        model.forward([[2, 3]], output_attentions=True)
     with pytest.raises(TypeError, match=r"params\(\) has no option 'dept'. Did you mean depth\?"):
         library.params(model, dept=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"variant\(\) has no option 'zzz'. Choose from name, config, heads"):
