@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -13,7 +14,10 @@ from typing import Any, get_type_hints
 import numpy as np
 from conftest import Made
 from helpers.bge_m3 import write_bge_m3
+from helpers.checkpoints import make
 from helpers.gliner import write_gliner
+from helpers.late_folders import write_late
+from helpers.modular import write_cross_encoder
 from helpers.static_models import write_static
 
 import bertcli
@@ -26,6 +30,12 @@ from bertcli.models.registry import family
 
 HOME = Path(bertcli.__file__).parent
 OUTSIDE = [path for path in HOME.rglob("*.py") if HOME / "kinds" not in path.parents]
+
+
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The nodes of a file's syntax tree, parsed once for all tests."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def kind_classes(name: str) -> list[type[Kind]]:
@@ -90,7 +100,7 @@ def test_nobody_outside_asks_which_kind_it_is() -> None:
     own_fields -= {item.name for item in fields(Kind)}
     assert {"late", "weights_layer", "next_token"} <= own_fields
     for path in OUTSIDE:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bertcli.kinds."):
                 assert node.module not in {f"bertcli.kinds.{name}" for name in KINDS}, f"{path} imports a kind"
                 assert not classes & {alias.name for alias in node.names}, f"{path} imports a kind"
@@ -110,7 +120,7 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
     assert {"gliner_config.json", "colbert_linear.pt", "artifact.metadata"} <= files
     classes = {kind.__name__ for name in KINDS for kind in kind_classes(name)}
     for path in OUTSIDE:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             at = f"{path}, line {getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Compare):
                 compared = {term.value for term in (node.left, *node.comparators) if isinstance(term, ast.Constant)}
@@ -182,3 +192,14 @@ def test_a_classifier_of_one_label_is_mainly_for_ranking(made: Made) -> None:
     assert uses(bertcli.load(made())) == ("encode", "keywords")
     assert uses(bertcli.load(made(head="multiple_choice"))) == ("encode", "keywords")
     assert uses(bertcli.load(made(head="pretraining")))[:3] == ("fill-mask", "score", "encode-sparse")
+
+
+def test_heads_add_no_use_to_a_model_of_pairs_or_of_vectors_of_tokens(tmp_path: Path) -> None:
+    folder = write_cross_encoder(tmp_path / "pairs")
+    make(folder, head="mlm", tokenizer="json")
+    model = bertcli.load(folder)
+    assert "mlm" in model.heads
+    assert uses(model) == ("rank",)
+    late = bertcli.load(write_late(tmp_path / "late", "modules fixed"))
+    assert uses(late) == ("late", "tokens")
+    assert late.kind.other_uses(["fill-mask"]) == ()

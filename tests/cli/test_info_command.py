@@ -110,6 +110,10 @@ def test_info_of_models_that_are_no_plain_heads(tmp_path: Path, kind: str) -> No
     title, some, never = expected.get(kind, sparse)
     assert record["kind"] == title
     assert commands(record) == some - never
+    # Vectors of tokens alone have a width and no pooling; pairs and weights of the vocabulary have neither.
+    has_width, has_pooling = "width" in record, "pooling" in record
+    assert has_width == (kind not in ("cross-encoder", "router"))
+    assert has_pooling == (has_width and kind != "late")
     assert record["problems"] == []
     try_each(record, folder)
 
