@@ -4,6 +4,7 @@
     kind.py              `Kind`: what every kind answers, and the answers of a model without settings
     opened.py            what a kind reads of an opened model
     modules.py           what the list of sentence-transformers' modules says, whatever the kind
+    candidates.py        what scores candidates that a request names
     entities.py          what finds entities of types that a request names
     pooling.py           a Pooling module
     vectors.py           hidden states to the vector of a text
@@ -23,6 +24,7 @@ folder of that kind is a dense encoder.
 
     cross_encoder.py     a cross-encoder made of modules
     multi_vector/        a multi-vector encoder (ColBERT), with its settings
+    schema/              entities and labels that a request names (GLiNER2); on what spans/ has
     several_outputs/     a model of several outputs (bge-m3); its folder is of a type of its own
     spans/               a span model (GLiNER); its folder is of a type of its own
     sparse_encoder.py    a sparse encoder (SPLADE)
@@ -32,6 +34,7 @@ folder of that kind is a dense encoder.
 # By module, what it is. The first whose `read` knows a folder is the model's kind.
 KINDS = {
     "spans.kind": "entities of types that a request names (GLiNER)",
+    "schema.kind": "entities and labels that a request names (GLiNER2)",
     "cross_encoder": "the score of a pair, from modules",
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
     "multi_vector.kind": "a vector for each token, for late interaction (ColBERT)",

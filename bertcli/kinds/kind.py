@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import check_choice
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
+from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.late_interaction import Role as TokenRole
 from bertcli.kinds.max_sim import MaxSim
@@ -186,6 +187,10 @@ class Kind:
     ) -> Iterator[tuple[str, list[ScoredTokens]]]:
         """Yield each label before a text with its `most` best spans: of a pass that `trace --labels` shows."""
         yield from ()
+
+    def candidate_scorer(self, model: Opened, options: CandidateOptions) -> CandidateScorer | None:
+        """What scores candidates that a request names; None if only a classifier of entailment can."""
+        return None
 
     def pair_scores(self, model: Opened) -> PairScores | None:
         """The steps from a pair's hidden states to its logits; None if the classification head has them.

@@ -31,7 +31,6 @@ ARCHITECTURES = {  # how the names of transformers' classes with a head end
 EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
 QA_OUTPUT = "qa_outputs."  # the only name of such a head that no other has
 
-GLINER2 = "extractor"  # the model_type of fastino/gliner2-base-v1 and its like
 JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each task
 ALIBI = {"alibi_starting_size", "feed_forward_type"}  # keys by which a file of code of its own is not BERT's
 
@@ -119,11 +118,6 @@ def family(model_type: str) -> Family:
     for member in families(str(model_type).replace("-", "_")):
         if isinstance(model_type, str) and model_type in member.types:
             return member
-    if model_type == GLINER2:
-        raise BertcliError(
-            "This is a GLiNER2 model, which bertcli does not run: take a span model of GLiNER, such as "
-            "urchade/gliner_small-v2.1."
-        )
     types = ", ".join(name for member in families() if member.names for name in member.types)
     raise BertcliError(f"bertcli does not run models of type {quoted(model_type)}; it runs {types}.")
 

@@ -12,6 +12,7 @@ import pytest
 from helpers.deadlines import SECONDS
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.gliner import write_gliner
+from helpers.gliner2 import write_gliner2
 from helpers.terminal import bertcli
 from reference.family_cases import CAUSAL, ROPES, WINDOWS
 
@@ -140,6 +141,15 @@ def test_worked_out_every_step_of_spans(told: Telling, tmp_path: Path, form: dic
     assert {"add_pairs", "label_scores", *({"lstm"} if not form else ())} <= {step.op for step in steps}
     (scores,) = [step for step in steps if step.op == "label_scores"]
     assert scores.cells == scores.worked > 40
+
+
+@pytest.mark.parametrize("layers", ["count_lstm", "count_lstm_v2"])
+def test_worked_out_every_step_of_a_schema(told: Telling, tmp_path: Path, layers: str) -> None:
+    folder = write_gliner2(tmp_path / "model", counting_layer=layers)
+    steps = told(trace(tmp_path / "page.html", "-m", folder, "she went to Berlin", "--labels", "person, city"), ALL)
+    check(steps)
+    assert {"gru", "linear_beside", "add_pairs", "label_scores"} <= {step.op for step in steps}
+    assert all(step.worked == step.cells for step in steps if step.op in ("gru", "linear_beside", "label_scores"))
 
 
 def test_worked_out_all_of_a_small_page(told: Telling, tmp_path: Path) -> None:

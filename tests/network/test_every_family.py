@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.gliner import write_gliner
+from helpers.gliner2 import write_gliner2
 from helpers.ops import OF_KINDS, OPS
 from reference.family_cases import CASES
 
@@ -84,6 +85,10 @@ def test_every_op_occurs_in_a_recorded_case(tmp_path: Path) -> None:
     gliner = bertcli.load(write_gliner(tmp_path / "gliner"))  # its numbers are those of gliner.json
     with watching(seen):
         gliner.outputs([[1, 5, 6, 7, 2]])
+    for layers in ("count_lstm", "count_lstm_v2"):  # of gliner2.json
+        gliner2 = bertcli.load(write_gliner2(tmp_path / layers, counting_layer=layers))
+        with watching(seen):
+            gliner2.outputs([[1, 5, 6, 7, 2]])
     unseen = OPS.keys() - OF_TEXTBOOK - seen.names
     assert not unseen, f"add a case to CASES in tests/reference/family_cases.py that calls {', '.join(sorted(unseen))}"
 

@@ -366,14 +366,6 @@ def test_gliner_refuses_what_it_does_not_run(
     assert message in found.error
 
 
-def test_gliner2_is_refused_by_name(tmp_path: Path) -> None:
-    config = {"model_type": "extractor", "architectures": ["Extractor"], "counting_layer": "count_lstm", "max_width": 8}
-    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    tagged = command("tag", "-m", tmp_path, "--labels", "person", "Berlin")
-    for refused in (tagged.error, command("params", "-m", tmp_path).error):
-        assert "This is a GLiNER2 model, which bertcli does not run: take a span model of GLiNER" in refused
-
-
 def test_gliner_takes_what_it_lacks_from_its_backbone(tmp_path: Path) -> None:
     folder = write_gliner(tmp_path / "part", embedded=False)
     found = command("tag", "-m", folder, "--labels", NAMED, "--format", "jsonl", TEXTS[0])

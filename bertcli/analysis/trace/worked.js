@@ -122,7 +122,7 @@ class Cell {
   }
   // One head's numbers in a row of a query, key or value, whether heads lie side by side or one after the other.
   ofHead(i, row, head = this.head) {
-    const size = this.resultOf(i).heads > 1 ? this.resultOf(i).columns : this.whole(i, row).length / this.pass.heads;
+    const size = this.resultOf(i).heads > 1 ? this.resultOf(i).columns : this.whole(i, row).length / this.result.heads;
     return this.whole(i, row).subarray(head * size, (head + 1) * size);
   }
   // The number of a vector of parameters that belongs to this column.

@@ -21,7 +21,6 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.kinds.entities import FinderOptions, LabelledSpan
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.spans.rows import SpanRows
-from bertcli.kinds.spans.settings import GlinerSettings
 from bertcli.kinds.spans.words import is_run, split_words
 from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word
@@ -79,7 +78,7 @@ class SpanFinder:
     Errors: BertcliError for labels that leave no room for the text, and windows that cannot share so many tokens.
     """
 
-    settings: GlinerSettings
+    settings: Any  # GlinerSettings; of another kind its own
     model: Opened
     options: FinderOptions
 
@@ -122,9 +121,25 @@ class SpanFinder:
 
     # -------------------------------------------------------------------------------------------------- tokens
 
+    def split(self, text: str) -> list[Word]:
+        """Split a text into words."""
+        return split_words(text)
+
+    def pieces(self, text: str, tokens: Tokens) -> list[WordPieces]:
+        """List the words of a text that have tokens.
+
+        The library keeps others, and then takes words for their neighbors.
+        """
+        words, side = self.split(text), tokens.template().sides[0]
+        ids: list[list[int]] = [[] for _ in words]
+        for id, number in zip(side.ids, side.word_ids, strict=True):
+            if number is not None:
+                ids[number].append(id)
+        return [WordPieces(word, some) for word, some in zip(words, ids, strict=True) if some]
+
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize texts word by word; a note is logged once if a word may be a sentence."""
-        words = [[word.text for word in split_words(text)] for text in texts]
+        words = [[word.text for word in self.split(text)] for text in texts]
         if any(is_run(word) for of_text in words for word in of_text):
             self._note_of_runs  # noqa: B018  # said once
         return self.model.tokenizer.encode_words(words)
@@ -139,11 +154,11 @@ class SpanFinder:
 
     def words(self, text: str, tokens: Tokens) -> list[tuple[int, int]]:
         """The characters of each word that has tokens."""
-        return [(piece.word.start, piece.word.end) for piece in word_pieces(text, tokens)]
+        return [(piece.word.start, piece.word.end) for piece in self.pieces(text, tokens)]
 
     def cost(self, text: str, tokens: Tokens) -> int:
         """The tokens of all windows, and the scores of their spans."""
-        counts = [len(piece.ids) for piece in word_pieces(text, tokens)]
+        counts = [len(piece.ids) for piece in self.pieces(text, tokens)]
         around = self.options.limit - self.room
         in_windows = spans = 0
         for some in self._slices(counts):
@@ -154,11 +169,11 @@ class SpanFinder:
 
     def is_cut(self, text: str, tokens: Tokens) -> bool:
         """True if a word has more tokens than a window has room for."""
-        return any(len(piece.ids) > self.room for piece in word_pieces(text, tokens))
+        return any(len(piece.ids) > self.room for piece in self.pieces(text, tokens))
 
-    def windows(self, text: str, tokens: Tokens) -> list[SpanWindow]:
+    def windows(self, text: str, tokens: Tokens) -> Sequence[SpanWindow]:
         """Split a text into windows; none for a text without words."""
-        pieces = word_pieces(text, tokens)
+        pieces = self.pieces(text, tokens)
         slices = self._slices([len(piece.ids) for piece in pieces])
         return [self._window(pieces[some], some.start) for some in slices]
 
@@ -179,7 +194,7 @@ class SpanFinder:
     def note_of_pass(self, text: str, tokens: Tokens, window: Any) -> str | None:
         """In a pass every token counts as a word."""
         in_window = len(window.words)
-        count = sum(len(piece.ids) for piece in word_pieces(text, tokens)[:in_window])
+        count = sum(len(piece.ids) for piece in self.pieces(text, tokens)[:in_window])
         if count <= in_window:
             return None
         return (
@@ -232,16 +247,6 @@ class SpanFinder:
         for span, label in np.argwhere(probabilities > threshold).tolist():
             start, end = int(rows.starts[span]) + window.first, int(rows.ends[span]) + window.first
             yield ScoredSpan(start, end, self.options.labels[label], float(probabilities[span, label]))
-
-
-def word_pieces(text: str, tokens: Tokens) -> list[WordPieces]:
-    """List the words of a text that have tokens. The library keeps others, and then takes words for their neighbors."""
-    words, side = split_words(text), tokens.template().sides[0]
-    ids: list[list[int]] = [[] for _ in words]
-    for id, number in zip(side.ids, side.word_ids, strict=True):
-        if number is not None:
-            ids[number].append(id)
-    return [WordPieces(word, some) for word, some in zip(words, ids, strict=True) if some]
 
 
 def word_windows(counts: Sequence[int], most: int, room: int, stride: int | None) -> list[slice]:

@@ -11,7 +11,7 @@ Source of the former: Yin et al. 2019, "Benchmarking Zero-shot Text Classificati
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -19,16 +19,26 @@ import numpy as np
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
+from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
 from bertcli.kinds.layers import read_cross_encoder
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
+from bertcli.tasks.parts.entities import window_limit
 from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS, softmax
-from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
+from bertcli.tasks.running.batches import (
+    Numbers,
+    check_finite,
+    check_needs,
+    hidden_states,
+    in_micro_batches,
+    logits_of_each,
+)
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokens
 from bertcli.tokens.tokenizer import LONGEST
+from bertcli.tracing.dispatch import Array
 
 NEXT_SENTENCE = ("is_next", "not_next")
 TEMPLATE = "This example is {}."
@@ -163,8 +173,7 @@ class _Alternatives(_Labels):
         return len(self.seconds) * len(item.tokens.ids)
 
     def check(self, item: Item) -> None:
-        if item.text.pair is not None:
-            raise BertcliError(f"Candidates and choices are for single texts, and {item.title} has a second one.")
+        _refuse_pair(item)
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         sentences = [tokens for item in items for tokens in self._sentences(item.text.text)]
@@ -188,14 +197,59 @@ class _Alternatives(_Labels):
         return self.model.tokenizer.encode(texts, seconds, self.limit, cut=self.cut)
 
 
-def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: Iterable[str] | str) -> _Alternatives:
+@dataclass(frozen=True, eq=False, repr=False)
+class _ScoredByKind(_Labels):
+    """A task that scores candidates as the model's kind does; several may be true where they are `independent`."""
+
+    scorer: CandidateScorer
+    independent: bool
+
+    @cached_property
+    def limit(self) -> int:
+        """The number of tokens of a text, with the candidates."""
+        return window_limit(self.model, self.read_options.max_length)
+
+    def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
+        return self.scorer.tokens([text.text for text in texts])
+
+    def cost(self, item: Item) -> int:
+        return self.scorer.cost(item.text.text, item.tokens)
+
+    def check(self, item: Item) -> None:
+        _refuse_pair(item)
+
+    def records(self, items: list[Item]) -> Iterator[Record]:
+        sentences = [self.scorer.sentence(item.text.text, item.tokens) for item in items]
+
+        def run(batch: list[int]) -> list[Array]:
+            return self.scorer.logits([sentences[index] for index in batch], partial(hidden_states, self.model))
+
+        keys = [self.scorer.key(sentence) for sentence in sentences]
+        of_texts = in_micro_batches(sentences, self.read_options.batch_tokens, run, keys)
+        function = SCORE_FUNCTIONS["sigmoid" if self.independent else "softmax"]
+        for item, logits in zip(items, of_texts, strict=True):
+            check_finite(logits)
+            yield self.record(item, function(logits.astype(np.float64)))
+
+
+def _refuse_pair(item: Item) -> None:
+    if item.text.pair is not None:
+        raise BertcliError(f"Candidates and choices are for single texts, and {item.title} has a second one.")
+
+
+def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: Iterable[str] | str) -> RecordTask:
     """Make the task of zero-shot classification by candidates: a list, or a string separated by commas.
 
     Errors: BertcliError for a model whose labels do not name entailment, and an empty or missing candidate.
     """
+    names = _names("candidate", "--candidates", candidates)
+    independent = options.multi_label or len(names) == 1
+    limit = partial(window_limit, model, options.read_options.max_length)
+    scorer = model.readable_kind.candidate_scorer(model, CandidateOptions(names, options.template, limit))
+    if scorer is not None:
+        return _ScoredByKind(model, options.read_options, scorer.names, options.top_k, scorer, independent)
     needs = SPEC.needs(options)
     check_needs(model, needs)
-    names = _names("candidate", "--candidates", candidates)
     template = TEMPLATE if options.template is None else options.template
     labels = model.config.labels
     entailment = next((i for i, label in enumerate(labels) if label.lower().startswith("entail")), None)
@@ -205,7 +259,7 @@ def _candidates_task(model: LoadedModel, options: ClassifyOptions, candidates: I
             f"{', '.join(map(quoted, labels[:20]))}: choose another model, such as {needs.fitting}."
         )
     contradiction = len(labels) - 1 if entailment == 0 else 0
-    outputs = (contradiction, entailment) if options.multi_label or len(names) == 1 else (entailment,)
+    outputs = (contradiction, entailment) if independent else (entailment,)
     # Counted before they are made: a template may repeat a long candidate hundreds of times.
     places = template.count(PLACE)
     characters = sum(len(template) + places * (len(name) - len(PLACE)) for name in names)

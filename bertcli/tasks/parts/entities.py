@@ -37,6 +37,21 @@ def check_takes_labels(model: LoadedModel, options: TagOptions, task: str = "tag
         )
 
 
+def window_limit(model: LoadedModel, max_length: int | None) -> int:
+    """Return the number of tokens of a text with the labels before it: the tokenizer's limit, else the backbone's.
+
+    A backbone without embeddings of positions (DeBERTa-v3, ModernBERT) has none, as in the libraries.
+    """
+    if any("P" in parameter.symbols for parameter in parameters(model.network)):
+        return length_limit(model, max_length)
+    model_limit = model.tokenizer.model_max_length or MOST_TOKENS
+    if max_length is not None and max_length > model_limit:
+        raise BertcliError(
+            f"max_length (--max-length) is {max_length}, more than the {model_limit} tokens of this model."
+        )
+    return model_limit if max_length is None else max_length
+
+
 def plan_entities(model: LoadedModel, options: TagOptions) -> "EntitiesTask":
     """Make the task. Errors: BertcliError for a model without a finder, and labels and windows that cannot be."""
     redaction = None
@@ -95,19 +110,8 @@ class EntitiesTask(RecordTask):
 
     @cached_property
     def limit(self) -> int:
-        """The number of tokens of a window, with the labels: the tokenizer's limit, else the backbone's.
-
-        A backbone without embeddings of positions (DeBERTa-v3, ModernBERT) has none, as in the library.
-        """
-        max_length = self.read_options.max_length
-        if any("P" in parameter.symbols for parameter in parameters(self.model.network)):
-            return length_limit(self.model, max_length)
-        model_limit = self.model.tokenizer.model_max_length or MOST_TOKENS
-        if max_length is not None and max_length > model_limit:
-            raise BertcliError(
-                f"max_length (--max-length) is {max_length}, more than the {model_limit} tokens of this model."
-            )
-        return model_limit if max_length is None else max_length
+        """The number of tokens of a window, with the labels."""
+        return window_limit(self.model, self.read_options.max_length)
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:
         return self.finder.tokens([text.text for text in texts])

@@ -1,0 +1,102 @@
+"""`Schema`: entities and labels of texts, of types and candidates that a request names.
+
+finder.py computes the entities, candidates.py the scores of candidates.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bertcli.errors import number_of
+from bertcli.folder.layout import Layout
+from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
+from bertcli.kinds.entities import EntityFinder, FinderOptions
+from bertcli.kinds.kind import Kind, ScoredTokens
+from bertcli.kinds.modules import Modules, check_layers, settings
+from bertcli.kinds.opened import Opened
+from bertcli.kinds.schema.family import HEADS
+from bertcli.kinds.schema.folder_type import TYPE
+from bertcli.kinds.schema.rows import rows_of_pass
+from bertcli.kinds.schema.settings import BEFORE_TEXT, ENTITY, TASK, SchemaSettings
+from bertcli.kinds.spans.kind import best_spans
+from bertcli.tracing.dispatch import Array, Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema(Kind):
+    """Entities and labels of types that a request names."""
+
+    schema: SchemaSettings
+
+    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+        return "entities and labels of any type (GLiNER2)"
+
+    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+        return "tag", "entities", "zero-shot"
+
+    @property
+    def commands_of_heads(self) -> Mapping[str, str]:
+        return {"spans": "tag --labels", "candidate_scores": "classify --candidates"}
+
+    def refusal_without_labels(self, name: str) -> str | None:
+        return (
+            f"{name} is a GLiNER2 model, which finds entities of any type: name the types that you want, as in "
+            'labels=["person", "city"] (--labels "person, city").'
+        )
+
+    def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
+        # Imported late, as below: a model is opened without it.
+        from bertcli.kinds.schema.finder import SchemaFinder
+
+        return SchemaFinder(self.schema, model, options)
+
+    def candidate_scorer(self, model: Opened, options: CandidateOptions) -> CandidateScorer:
+        from bertcli.kinds.schema.candidates import SchemaCandidates
+
+        return SchemaCandidates.of(self.schema, model, options)
+
+    def best_for_labels(
+        self, outputs: Mapping[str, Array], config: Any, ids: Integers, labels: Sequence[str], most: int
+    ) -> Iterator[tuple[str, list[ScoredTokens]]]:
+        """As of any kind; no label with a logit that is not finite. A probability is the sigmoid of a logit."""
+        marks, offsets = config.marks, np.array([0, len(ids)])
+        rows = rows_of_pass(ids, offsets, marks[TASK], marks[ENTITY], marks[BEFORE_TEXT], config.max_width)
+        yield from best_spans(outputs["spans"], rows.spans, labels, most)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {"schema": {"max_words": self.schema.max_width, "backbone": self.schema.model_name}}
+
+    def refusal_in_a_graph(self, head: str) -> str | None:
+        if head not in HEADS:
+            return None
+        return (
+            "The scores of spans and of candidates depend on the positions of words and marks, which are no input of a "
+            "graph: leave out --head to export the encoder."
+        )
+
+    @property
+    def note_of_encoder_graph(self) -> str:
+        return (
+            "this is the encoder of a GLiNER2 model, which is what --engine onnx runs; words, spans and the scores of "
+            "labels are computed after it, and no graph of bertcli has them."
+        )
+
+
+def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Put the facts in a record of `info` in words: the lines of its table. kinds/read.py calls it by its name."""
+    facts = record.get("schema")
+    if facts is not None:
+        most = number_of(facts["max_words"], "word")
+        yield "Entities", f"of types that you name (--labels), of up to {most}"
+        yield "Labels", "that you name (classify --candidates)"
+
+
+def read(layout: Layout, modules: Modules) -> Schema | None:
+    """Read the settings of a GLiNER2 model; None for any other model."""
+    if layout.folder_type is not TYPE:
+        return None
+    check_layers(layout)
+    return Schema(**settings(layout, modules), schema=layout.type_settings)

@@ -1,0 +1,259 @@
+"""GLiNER2 against its library (tests/reference/gliner2.json): entities, scores of candidates, every way to them."""
+
+import json
+import re
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.checkpoints import make
+from helpers.gliner2 import (
+    CANDIDATES,
+    CASES,
+    DESCRIBED,
+    DESCRIBED_CANDIDATES,
+    LABELS,
+    LONG,
+    MODES,
+    TASK,
+    TEXTS,
+    write_gliner2,
+)
+from helpers.served import serving
+from helpers.terminal import bertcli as command
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.files.texts import Text
+from bertcli.folder.download import SMALL_FILES
+from bertcli.model import Model
+from bertcli.tasks.registry import compute
+from bertcli.tasks.tag import SPEC, TagOptions
+
+RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "gliner2.json").read_text(encoding="utf-8"))
+NEAR: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
+NAMED = ", ".join(LABELS)
+TEMPLATE = f"{TASK} {{}}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("gliner2")
+    for name, options in CASES.items():
+        write_gliner2(home / name, **options)
+    return home
+
+
+@pytest.fixture(scope="module")
+def models(folder: Path) -> dict[str, Model]:
+    return {name: bertcli.load(folder / name) for name in CASES}
+
+
+def in_text(text: str, spans: list[list[Any]]) -> dict[tuple[int, int, str], float]:
+    """The library's entities without the sign that it puts after a text: of equal ones the highest score."""
+    found: dict[tuple[int, int, str], float] = {}
+    for start, end, label, score in spans:
+        if start < len(text):
+            place = (start, len(text.rstrip()) if end > len(text) else end, label)
+            found[place] = max(score, found.get(place, 0))
+    return found
+
+
+def places(record: dict[str, Any]) -> dict[tuple[int, int, str], float]:
+    return {(one["start"], one["end"], one["entity_group"]): one["score"] for one in record["entities"]}
+
+
+def check(records: Any, texts: Any, recorded: Any) -> None:
+    """Compare entities with those of the library."""
+    for record, text, spans in zip(records, texts, recorded, strict=True):
+        found, expected = places(record), in_text(text, spans)
+        assert found.keys() == expected.keys()
+        assert len(found) == len(record["entities"])
+        np.testing.assert_allclose([found[place] for place in expected], [*expected.values()], **NEAR)
+        assert all(text[one["start"] : one["end"]] == one["word"] for one in record["entities"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gliner2_has_the_parameters_of_its_library(case: str, models: dict[str, Model]) -> None:
+    model = models[case]
+    assert bertcli.params(model).total_params == RECORDED[case]["parameters"]
+    with bertcli.trace(model) as trace:
+        model.outputs([[1, 2, 3, 4, 5]])
+    assert trace.totals.params == RECORDED[case]["parameters"]
+    assert [step.path for step in trace.steps if not step.group] == []
+    assert model.notes == ()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gliner2_finds_the_entities_of_its_library(case: str, models: dict[str, Model]) -> None:
+    """With multi_label each type is looked for by itself, as there."""
+    model, recorded = models[case], RECORDED[case]
+    for mode in ("flat", "surer", "nested"):
+        threshold, policy = MODES[mode]
+        options: dict[str, Any] = {"threshold": threshold, "nested": policy == "nested", "multi_label": True}
+        check(model.tag(TEXTS, labels=LABELS, **options), TEXTS, recorded[mode])
+        check([model.tag(text, labels=LABELS, **options)[0] for text in TEXTS[:2]], TEXTS[:2], recorded[mode][:2])
+    check(model.tag(TEXTS, labels=DESCRIBED, multi_label=True), TEXTS, recorded["described"])
+    assert recorded["described"] != recorded["flat"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gliner2_finds_no_two_entities_in_the_same_words(case: str, models: dict[str, Model]) -> None:
+    """Without multi_label: of all that the library finds, the best first, each unless it overlaps a better one."""
+    for record, text, spans in zip(models[case].tag(TEXTS, labels=NAMED), TEXTS, RECORDED[case]["all"], strict=True):
+        chosen: list[list[Any]] = []
+        for span in sorted(spans, key=lambda span: -span[3]):
+            if all(span[1] <= start or end <= span[0] for start, end, *_ in chosen):
+                chosen.append(span)
+        assert places(record).keys() == in_text(text, chosen).keys()
+        assert all(one["end"] <= other["start"] for one, other in pairwise(record["entities"]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gliner2_scores_candidates_as_its_library(case: str, models: dict[str, Model]) -> None:
+    model, recorded = models[case], RECORDED[case]
+    for mode, candidates in (("softmax", CANDIDATES), ("sigmoid", DESCRIBED_CANDIDATES)):
+        options: dict[str, Any] = {"template": TEMPLATE, "multi_label": mode == "sigmoid"}
+        records = model.classify(TEXTS, candidates=candidates, **options)
+        for record, text, expected in zip(records, TEXTS, recorded[mode], strict=True):
+            found = {one["label"]: one["score"] for one in record["labels"]}
+            np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
+            assert [*found.values()] == sorted(found.values(), reverse=True)
+            (alone,) = model.classify(text, candidates=candidates, **options)
+            np.testing.assert_allclose([found[one["label"]] for one in alone["labels"]],
+                                       [one["score"] for one in alone["labels"]], rtol=0, atol=1e-6)  # fmt: skip
+            assert not record["truncated"]
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if name.startswith("deberta")])
+def test_gliner2_reads_a_text_of_more_tokens_than_there_are_positions(case: str, models: dict[str, Model]) -> None:
+    """DeBERTa looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
+    model, (spans, (expected,)) = models[case], RECORDED[case]["long"]
+    check(model.tag(LONG, labels=LABELS, threshold=0.9, multi_label=True), [LONG], spans)
+    (record,) = model.classify(LONG, candidates=CANDIDATES, template=TEMPLATE)
+    found = {one["label"]: one["score"] for one in record["labels"]}
+    np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
+
+
+def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict[str, Model]) -> None:
+    """A window that ends within a text is read like a part that the library cuts: a full stop follows."""
+    model, options = models["bert"], TagOptions(labels=LABELS, max_length=64, stride=0)
+    task: Any = compute(SPEC).plan(model, options)
+    (item,) = task.window([Text(LONG)], 0).items
+    windows = task.windows(item)
+    assert len(windows) > 2
+    words = task.finder.words(LONG, item.tokens)
+    for window, logits in zip(windows[:-1], task.logits(windows), strict=False):
+        assert len(window.ids) <= 64
+        first, last = words[window.first], words[window.first + window.own - 1]
+        (part,) = task.window([Text(LONG[first[0] : last[1]])], 0).items
+        (alone,) = task.windows(part)
+        assert alone.ids == window.ids
+        np.testing.assert_allclose(task.logits([alone])[0], logits, rtol=0, atol=5e-6 * np.abs(logits).max())
+    (record,) = model.tag(LONG, labels=LABELS, max_length=64)
+    assert max(one["end"] for one in record["entities"]) > len(LONG) // 2
+    assert not record["truncated"]
+    cut, whole = model.classify([LONG, TEXTS[1]], candidates=CANDIDATES, max_length=64)
+    assert (cut["truncated"], whole["truncated"]) == (True, False)
+    with pytest.raises(BertcliError, match=r"has \d+ tokens, more than 64: shorten it"):
+        model.classify(LONG, candidates=CANDIDATES, max_length=64, truncation="error")
+    with pytest.raises(BertcliError, match="give fewer labels, shorter ones, or a larger max_length"):
+        model.classify(LONG, candidates=CANDIDATES, max_length=12)
+
+
+def test_gliner2_finds_nothing_where_it_counts_no_instances(tmp_path: Path) -> None:
+    none, one = (bertcli.load(write_gliner2(tmp_path / f"{count}", counted=count)) for count in (0, 1))
+    assert none.tag(TEXTS[:1], labels=LABELS, threshold=0)[0]["entities"] == []
+    assert one.tag(TEXTS[:1], labels=LABELS)[0]["entities"]
+    assert [record["entities"] for record in one.tag(["", " \n ", "."], labels=LABELS, threshold=0)][:2] == [[], []]
+
+
+def test_gliner2_by_its_commands(folder: Path, tmp_path: Path) -> None:
+    path = folder / "deberta-v2"
+    found = command("tag", "-m", path, "--labels", NAMED, "--multi-label", "--format", "jsonl", *TEXTS)
+    assert found.status == 0, found.error
+    check(found.records, TEXTS, RECORDED["deberta-v2"]["flat"])
+    asked = ("classify", "-m", path, "--candidates", ",".join(CANDIDATES), "--format", "jsonl")
+    (best,) = command(*asked, "--template", TEMPLATE, "--top-k", "1", TEXTS[0]).records
+    scores = RECORDED["deberta-v2"]["softmax"][0]
+    assert best["labels"] == [
+        {"label": CANDIDATES[int(np.argmax(scores))], "score": pytest.approx(max(scores), abs=1e-5)}
+    ]
+    (alone,) = command("classify", "-m", path, "--candidates", "tea", "--format", "jsonl", TEXTS[0]).records
+    assert 0 < alone["labels"][0]["score"] < 1, "a single candidate is judged by itself"
+    redacted = command("tag", "-m", path, "--labels", NAMED, "--redact", "--only", "drink", TEXTS[1])
+    assert redacted.out == "Berlin\n" or redacted.out == "[drink]\n"
+    described = json.loads(command("info", path, "--format", "json").out)
+    assert (described["kind"], described["problems"]) == ("entities and labels of any type (GLiNER2)", [])
+    assert described["heads"] == ["instances", "spans", "candidate_scores"]
+    assert described["schema"] == {"max_words": 4, "backbone": "small-deberta-v2"}
+    shown = command("info", path).out
+    assert "bertcli classify --candidates sports,politics -m" in shown
+    assert "of types that you name (--labels), of up to 4 words" in shown
+    error = command("classify", "-m", path, "tea").error
+    assert "its heads: instances, spans (for tag --labels), candidate_scores (for classify --candidates)" in error
+    assert "is a GLiNER2 model" in command("tag", "-m", path, "tea").error
+    assert "are for single texts" in command(*asked, "a", "--text-pair", "b").error
+    traced = command("trace", "-m", path, "she poured a cup", "--labels", ", ".join(LABELS))
+    (record,) = bertcli.load(path).tag("she poured a cup", labels=LABELS, threshold=0, nested=True, multi_label=True)
+    best = max((one for one in record["entities"] if one["entity_group"] == "drink"), key=lambda one: one["score"])
+    assert re.search(rf"Spans for drink: .*\b{best['score']:.4f}", traced.out)
+    exported = command("export", "-m", path, "-o", tmp_path / "m.onnx")
+    assert "this is the encoder of a GLiNER2 model" in exported.err
+    assert "no input of a graph" in command("export", "-m", path, "--head", "spans", "-o", tmp_path / "m.onnx").error
+    onnx = command(
+        "tag", "-m", path, "--labels", NAMED, "--multi-label", "--format", "jsonl", "--engine", "onnx", *TEXTS
+    )
+    check(onnx.records, TEXTS, RECORDED["deberta-v2"]["flat"])
+
+
+def test_gliner2_by_the_server(models: dict[str, Model]) -> None:
+    with serving([models["deberta-v2"]]) as running:
+        parameters = {"candidate_labels": [*CANDIDATES], "hypothesis_template": TEMPLATE}
+        answer = running.given("/zero-shot", {"inputs": TEXTS[0], "parameters": parameters})
+        scores = dict(zip(answer["labels"], answer["scores"], strict=True))
+        np.testing.assert_allclose([scores[name] for name in CANDIDATES], RECORDED["deberta-v2"]["softmax"][0], **NEAR)
+        asked = {"inputs": TEXTS[0], "parameters": {"labels": [*LABELS], "multi_label": True}}
+        check([{"entities": running.given("/tag", asked)}], TEXTS[:1], RECORDED["deberta-v2"]["flat"][:1])
+        (described,) = running.given("/info")["models"]
+        assert described["uses"][:3] == ["tag", "entities", "zero-shot"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"architecture": "boundary"},
+            "has the architecture 'boundary'; bertcli runs GLiNER2 models of",
+        ),
+        ({"counting_layer": "count_lstm_moe"}, "has the counting_layer 'count_lstm_moe'; bertcli supports count_lstm"),
+        ({"token_pooling": "mean"}, "has the token_pooling 'mean'"),
+        ({"span_head": {"span_mode": "query"}}, "has the span_mode 'query'; bertcli supports markerV0"),
+        ({"span_head": 3}, "has the span_head 3, which is not an object"),
+        ({"max_width": 0}, "has the max_width 0"),
+        ({"max_width": 10**6}, "bertcli runs at most 1,000"),
+        ({"model_name": 3}, "has the model_name 3, which is not a text"),
+    ],
+)
+def test_gliner2_refuses_by_name_what_it_does_not_run(
+    folder: Path, settings: Any, message: str, tmp_path: Path
+) -> None:
+    shutil.copytree(folder / "deberta-v2", tmp_path / "m")
+    file = tmp_path / "m" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings), encoding="utf-8")
+    assert message in command("tag", "-m", tmp_path / "m", "--labels", "a", "tea").error
+
+
+def test_gliner2_folders_and_their_files(folder: Path, tmp_path: Path) -> None:
+    assert SMALL_FILES.fullmatch("encoder_config/config.json")
+    without = write_gliner2(tmp_path / "without", tokenizer=False)  # its tokens are added, as the library does
+    check(bertcli.load(without).tag(TEXTS, labels=LABELS, multi_label=True), TEXTS, RECORDED["deberta-v2"]["flat"])
+    shutil.copytree(folder / "deberta-v2", tmp_path / "lacking")
+    shutil.rmtree(tmp_path / "lacking" / "encoder_config")
+    assert "'extractor'" in command("tag", "-m", tmp_path / "lacking", "--labels", "a", "tea").error
+    tagger = make(tmp_path / "tagger", head="token_classifier")
+    error = command("classify", "-m", tagger, "--candidates", "a,b", "tea").error
+    assert "classify --candidates needs a classifier head" in error
