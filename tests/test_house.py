@@ -85,10 +85,23 @@ def parsed(path: Path) -> ast.Module:
 
 
 @cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree, gone through once: they are half a million."""
+    return list(ast.walk(parsed(path)))
+
+
+@cache
+def tokens(path: Path) -> list[tokenize.TokenInfo]:
+    """A file's comments and names."""
+    lines = io.StringIO(path.read_text(encoding="utf-8")).readline
+    return [token for token in tokenize.generate_tokens(lines) if token.type in (tokenize.COMMENT, tokenize.NAME)]
+
+
+@cache
 def imports(path: Path) -> frozenset[str]:
     """What a file imports, wherever in the file, for type checkers too: modules of ours, or packages."""
     found = set()
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -140,7 +153,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
 def packages_of(path: Path) -> set[str]:
     """The packages of others that a file imports, also by a call with their name."""
     named = {*imports(path)}
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         called = node.func if isinstance(node, ast.Call) else None
         if getattr(called, "id", getattr(called, "attr", "")) == "import_module":
             (name, *_) = node.args  # type: ignore[attr-defined]
@@ -208,7 +221,7 @@ def test_no_room_hides_its_idea_in_its_door() -> None:
 def test_no_class_name_means_two_things() -> None:
     """A reader who searches for a class finds one; families give their modules the names that BERT's have."""
     rooms = [path for path in FILES if path.parent.name not in ("models", "network")]
-    names = Counter(node.name for path in rooms for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for path in rooms for node in nodes(path) if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} == set()
 
 
@@ -230,7 +243,7 @@ OTHERS = {
 
 def prose(path: Path) -> Iterator[str]:
     """The comments and docstrings of a file."""
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+    for token in tokens(path):
         if token.type == tokenize.COMMENT:
             yield token.string
     yield from docstrings(path)
@@ -238,9 +251,7 @@ def prose(path: Path) -> Iterator[str]:
 
 def docstrings(path: Path) -> list[str]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return [
-        ast.get_docstring(node, clean=False) or "" for node in ast.walk(parsed(path)) if isinstance(node, documented)
-    ]
+    return [ast.get_docstring(node, clean=False) or "" for node in nodes(path) if isinstance(node, documented)]
 
 
 @cache
@@ -257,11 +268,10 @@ def names_in_code() -> set[str]:
     found: set[str] = set()
     for path in FILES:
         documented = set(docstrings(path))
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in documented:
                 found.update(re.findall(r"\w+", node.value))
-        tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
-        found.update(token.string for token in tokens if token.type == tokenize.NAME)
+        found.update(token.string for token in tokens(path) if token.type == tokenize.NAME)
     for path in HOME.rglob("*.js"):
         found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
     return found
@@ -294,7 +304,7 @@ def test_every_option_that_a_message_names_exists() -> None:
     known = {spelling for options in options_of().values() for spelling in options}
     missing = []
     for path in FILES:
-        messages = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Raise) or is_logged(node)]
+        messages = [node for node in nodes(path) if isinstance(node, ast.Raise) or is_logged(node)]
         for message in messages:
             for node in ast.walk(message):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -11,7 +11,7 @@ until the value falls by a ten-thousandth of what the slope promises (Armijo 196
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,8 @@ FLAT = 1e-6  # a feature that varies by less than this share of its largest valu
 
 
 Inverse = Callable[[Numbers], Numbers]
+# A move, the change of the gradient with it, and their product.
+Past = tuple[Numbers, Numbers, np.floating[Any]]
 
 
 class Fit(NamedTuple):
@@ -142,7 +144,10 @@ class Features:
             found = (weights - across / np.float32(classes)) / np.float32(least)
         else:
             found = weights @ inverted
-        return np.column_stack([found.astype(np.float64), rows[:, -1] * classes])
+        inverted_rows = np.empty_like(rows)
+        inverted_rows[:, :-1] = found
+        inverted_rows[:, -1] = rows[:, -1] * classes
+        return inverted_rows
 
     def _inverted(self, classes: int, penalty: float) -> Array:
         """The inverse of products / labels + penalty, in float32; the last one is kept for the next fit."""
@@ -179,7 +184,7 @@ def minimum(
     inverse: multiplies rows with roughly the inverse of its Hessian, which is the same for each row of x.
     """
     value, gradient = objective(x)
-    past: deque[tuple[Numbers, Numbers]] = deque(maxlen=MEMORY)
+    past: deque[Past] = deque(maxlen=MEMORY)
     for step in range(MOST_STEPS):
         if np.abs(gradient).max() <= tolerance:
             return x, step, True
@@ -191,25 +196,26 @@ def minimum(
             move, allowed = move / 2, allowed / 2
             new_value, new_gradient = objective(x + move)
         change = new_gradient - gradient
-        if not np.vdot(move, change) > 0:
+        rise = np.vdot(move, change)
+        if not rise > 0:
             # The gradient no longer falls along the move: what is left to gain is rounding.
             return x, step, False
-        past.append((move, change))
+        past.append((move, change, rise))
         x = x + move
         value, gradient = new_value, new_gradient
     return x, MOST_STEPS, False
 
 
-def _curved(q: Numbers, past: Sequence[tuple[Numbers, Numbers]], inverse: Inverse) -> Numbers:
+def _curved(q: Numbers, past: Sequence[Past], inverse: Inverse) -> Numbers:
     """A gradient times the inverse Hessian that past moves and the changes of the gradient with them imply."""
     shares = []
-    for move, change in reversed(past):
-        shares.append(np.vdot(move, q) / np.vdot(move, change))
+    for move, change, rise in reversed(past):
+        shares.append(np.vdot(move, q) / rise)
         q = q - shares[-1] * change
     q = inverse(q)
     if past:
-        move, change = past[-1]
-        q = q * (np.vdot(move, change) / np.vdot(change, inverse(change)))
-    for (move, change), share in zip(past, reversed(shares), strict=True):
-        q = q + (share - np.vdot(change, q) / np.vdot(move, change)) * move
+        _, change, rise = past[-1]
+        q = q * (rise / np.vdot(change, inverse(change)))
+    for (move, change, rise), share in zip(past, reversed(shares), strict=True):
+        q = q + (share - np.vdot(change, q) / rise) * move
     return q
