@@ -96,6 +96,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe's control task has two draws, not ten, which are half of its time: for tests that look at the rest."""
+    monkeypatch.setattr("bertcli.wings.interpret.compute.probe_folds.DRAWS", 2)
+
+
+@pytest.fixture
 def mlm(made: Made) -> Model:
     return bertcli.load(made(head="pretraining", seed=7))
 

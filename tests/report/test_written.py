@@ -66,6 +66,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(
     ("command", "name"),
     WRITING,

@@ -28,6 +28,7 @@ RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").r
     "classifiers"
 ]
 LABELS = ["king", "other", "tea"]
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 def scores(model: Any, texts: Any, pairs: Any = None) -> Any:

@@ -148,6 +148,7 @@ def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) ->
     assert found.labels == ["a", "b"]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_what_cannot_be_used_is_left_out_with_its_label(made: Made) -> None:
     model, (texts, labels) = model_of(made), labelled()
     more = [text for one in texts for text in (one, " ".join([one] * 8))]
@@ -296,6 +297,7 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     assert "Probe (after layer 4): confusion matrix, true labels down" in file.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:
     words, tags = sentences()
     model = ("-m", made(seed=7, tokenizer="both"))
@@ -320,6 +322,7 @@ def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:
         assert json.loads(left.out) == expected, name
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_any_tag_is_one_and_columns_have_numbers(made: Made, tmp_path: Path) -> None:
     file, model = tmp_path / "data.conll", ("-m", made(seed=7, tokenizer="both"))
     file.write_text("# begins\n" + CONLL)
@@ -401,6 +404,7 @@ def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) ->
     assert totals == [("probe", "texts", 40), ("probe", "layers", 5), ("probe", "controls", 5)]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) -> None:
     """Six sentences are too few to resample, and twelve alike show no spread: never [1.0000, 1.0000]."""
     file = tmp_path / "words.conll"
@@ -416,6 +420,7 @@ def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) 
         assert reason in figure["reason"]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_clusters_are_in_one_fold_and_resampled_together(tmp_path: Path) -> None:
     """Twelve nouns, each with a label of its own drawing: what is known of a noun helps for no other noun.
 
