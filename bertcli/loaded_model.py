@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -143,9 +142,10 @@ class LoadedModel:
         from bertcli.folder.hub import find_model, sample
 
         check_type("heads", heads, Iterable)
-        if engine != NUMPY.name:
-            _declared(engine)
-        elif device != NUMPY.device:
+        if not extensions.knows_engine(engine):
+            names = ", ".join(extensions.engine_names())
+            raise BertcliError(f"There is no engine {quoted_object(engine)}; choose from {names}.")
+        if engine == NUMPY.name and device != NUMPY.device:
             others = " or ".join(f'{other.title} (engine="{other.name}")' for other in extensions.engines()[:1])
             raise BertcliError(f"NumPy computes on the processor: for another device use {others or 'another engine'}.")
         if model is None and adapter is None:
@@ -230,9 +230,11 @@ class LoadedModel:
         layout = Layout(folder.resolved())
         computing: OtherEngine | None = None
         if engine.name != NUMPY.name:
-            module = import_module(_declared(engine.name).module)
+            open_engine = extensions.opens_engine(engine.name)
+            if open_engine is None:
+                raise BertcliError(f"The engine {quoted(engine.name)} cannot be used: install it again, or use NumPy.")
             parts = (checkpoint.network, layout.folder.path, checkpoint.config)
-            computing = module.open_engine(engine.name, *parts, engine.device)
+            computing = open_engine(engine.name, *parts, engine.device)
         tokenizer = None
         if reads_text:
             from bertcli.tokens import Tokenizer
@@ -453,15 +455,6 @@ class LoadedModel:
         heads = ",".join(loaded) or "none"
         opening = partial(type(self).at, heads=heads, engine=self.engine, classifier=self.classifier)
         return opening, (self.folder, self.name)
-
-
-def _declared(engine: object) -> extensions.Engine:
-    """The declaration of an engine by its name. Errors: BertcliError if there is none."""
-    try:
-        return extensions.engine(engine)
-    except KeyError:
-        names = ", ".join(extensions.engine_names())
-        raise BertcliError(f"There is no engine {quoted_object(engine)}; choose from {names}.") from None
 
 
 def expect_model(value: object) -> None:

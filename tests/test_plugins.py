@@ -300,6 +300,13 @@ def test_an_engine_comes_from_a_plugin(tmp_path: Path) -> None:
     assert "else numpy) quick: each state is its negative." in " ".join(serve.split())
     assert "Warning" not in notes
     done = run(COMMANDS.format(commands=[[*encode, "--engine", "slow"]]), tmp_path)
+    (tmp_path / "quick_engine.py").write_text("raise RuntimeError('no\\nno')", encoding="utf-8")
+    broken = run(COMMANDS.format(commands=[[*encode, "--engine", "quick"]]), tmp_path)
+    assert json.loads(broken.stdout)[0][0] == 1
+    assert broken.stderr.splitlines()[-2:] == [
+        "Warning: The plugin quick 1.0 cannot be used: RuntimeError: no no.",
+        "Error: The engine 'quick' cannot be used: install it again, or use NumPy.",
+    ]
     assert "'slow' is not one of 'numpy', 'onnx', 'onnx-int8', 'quick'." in " ".join(
         done.stderr.replace("│", "").split()
     )

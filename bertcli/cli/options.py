@@ -74,12 +74,8 @@ def engine_option(default: str | None, help: str) -> Any:
 
 
 def _known_engine(name: str | None) -> str | None:
-    if name not in (None, "numpy"):
-        try:
-            extensions.engine(name)
-        except KeyError:
-            names = ", ".join(map(repr, extensions.engine_names()))
-            raise typer.BadParameter(f"{name!r} is not one of {names}.") from None
+    if name is not None and not extensions.knows_engine(name):
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, extensions.engine_names()))}.")
     return name
 
 

@@ -65,13 +65,22 @@ def plugin_engines() -> list[Engine]:
     return [engine for plugin in plugins() for engine in plugin.extension.engines]
 
 
-def engine(name: object) -> Engine:
-    """The engine of a wing or a plugin by its name. Errors: KeyError if none brings it."""
-    for brought in (engines, plugin_engines):
-        for engine in brought():
+def knows_engine(name: object) -> bool:
+    """True for NumPy, and for the name of an engine that a wing or a plugin brings."""
+    return name == "numpy" or any(engine.name == name for brought in (engines, plugin_engines) for engine in brought())
+
+
+def opens_engine(name: str) -> Callable[..., Any] | None:
+    """The function `open_engine` of an engine's module; None if none brings it, or, with a warning, cannot be used."""
+    for engine in engines():
+        if engine.name == name:
+            opens: Callable[..., Any] = import_module(engine.module).open_engine
+            return opens
+    for plugin in plugins():
+        for engine in plugin.extension.engines:
             if engine.name == name:
-                return engine
-    raise KeyError(name)
+                return part(plugin, engine.module, "open_engine", FunctionType, lambda *_: None)
+    return None
 
 
 def engine_names() -> list[str]:
