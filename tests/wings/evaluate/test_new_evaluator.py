@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import bertcli
+from bertcli.wings.evaluate.command import evaluate
+from bertcli.wings.evaluate.options import TASKS
 
 HOME = Path(bertcli.__file__).parent
 EVALUATOR = '''
@@ -109,3 +112,10 @@ def test_a_new_evaluator_is_a_file_and_a_line(tmp_path: Path) -> None:
     assert "gap of bert-mini-mlm is 0.6667, more than 0.1 (--at-least)." in done.stderr
     assert "--idf is for bertscore, and data.jsonl is for length: leave it out." in done.stderr
     assert "length, sts, pairs, triplets," in " ".join(help.split())
+
+
+def test_the_help_says_what_a_row_of_each_task_is() -> None:
+    for task in TASKS:
+        assert re.search(rf"^ +(\w+, )?{task}\b", evaluate.__doc__ or "", re.MULTILINE), (
+            f"{task}: a line in the docstring"
+        )
