@@ -10,6 +10,7 @@ the c with the largest (1 − d) score(c) − d max_k cos(v(c), v(k)) over the k
 import logging
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ logger = logging.getLogger("bertcli")
 # about 0.4, in German, French, Dutch, Italian, Spanish below 0.1.
 FEWEST_WORDS, SMALLEST_SHARE = 20, 0.15
 MOST_COUNTED = 1000  # words that are looked at for this
+ENOUGH_TO_REFUSE = 1 << 20  # tokens: a server computes no more for a request
 SHORTEST = 1e-12  # a vector of this length or less is that of no token
 
 
@@ -103,12 +105,17 @@ class KeywordsTask(RecordTask):
 
     def cost(self, item: Item) -> int:
         special = self.model.tokenizer.special_count(paired=False)
-        candidates = self.candidates(item.text.text)
-        characters = sum(len(candidate.text) for candidate in candidates)
-        return len(item.tokens.ids) + (special + 1) * len(candidates) + characters // CHARACTERS_A_TOKEN
+        cost, characters = len(item.tokens.ids), 0
+        for candidate in self._candidates(item.text.text):
+            cost += special + 1
+            characters += len(candidate.text)
+            # More phrases would take seconds to tell apart, of a request that is refused.
+            if cost + characters // CHARACTERS_A_TOKEN > ENOUGH_TO_REFUSE:
+                break
+        return cost + characters // CHARACTERS_A_TOKEN
 
     def predictions(self, item: Item) -> int:
-        return max(1, min(self.top_k, len(self.candidates(item.text.text))))
+        return max(1, sum(1 for _ in islice(self._candidates(item.text.text), self.top_k)))
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [self.candidates(item.text.text) for item in items]
@@ -154,13 +161,18 @@ class KeywordsTask(RecordTask):
 
     def candidates(self, text: str) -> list[Keyphrase]:
         """The different candidates of a text, each at its first place, in the order of the text."""
+        return list(self._candidates(text))
+
+    def _candidates(self, text: str) -> Iterator[Keyphrase]:
         words = words_of(text)
         places = self._phrases(text, words) if self.given is None else self._given(text, words, self.given)
-        first: dict[str, Keyphrase] = {}
+        known: set[str] = set()
         for start, end in places:
             spelled = " ".join(text[start:end].split())
-            first.setdefault(_folded(spelled), Keyphrase(spelled, start, end))
-        return list(first.values())
+            folded = _folded(spelled)
+            if folded not in known:
+                known.add(folded)
+                yield Keyphrase(spelled, start, end)
 
     def _phrases(self, text: str, words: Sequence[Word]) -> Iterator[tuple[int, int]]:
         """Yield the places of words in a row, as many as `sizes` says, that begin and end with no stop word."""

@@ -321,7 +321,7 @@ class Exchange:
     def _check_tokens(self, tokens: int) -> None:
         most = self.service.limits.max_request_tokens
         if tokens > most:
-            why = f"The request takes {tokens:,} tokens to compute, more than {most:,}"
+            why = f"The request takes at least {tokens:,} tokens to compute, more than {most:,}"
             raise Refusal(422, f"{why}: send fewer or shorter texts.", code="too_many_tokens")
 
     def _admit(self, tokens: int) -> None:

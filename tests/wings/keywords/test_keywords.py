@@ -10,6 +10,9 @@ from helpers.terminal import bertcli
 
 import bertcli as package
 from bertcli.errors import BertcliError
+from bertcli.files.texts import Text
+from bertcli.wings.keywords import work
+from bertcli.wings.keywords.keywords import KeywordsOptions
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "keywords.json").read_text(encoding="utf-8"))
 EVERY = 1000
@@ -170,3 +173,17 @@ def test_keywords_refuse(options: dict[str, Any], said: str, model: Any) -> None
 def test_keywords_help_in_short_cuts_no_option_within_its_clause() -> None:
     lines = bertcli("keywords", "-h", environment={"COLUMNS": "80"}).out.splitlines()
     assert "  --diversity D              Choose keywords that are unlike each other" in lines
+
+
+def test_phrases_are_counted_until_there_are_more_than_a_server_computes(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = work.plan(model, KeywordsOptions(ngrams=(1, 10), stop_words="none"))
+    text = " ".join(f"a{number}" for number in range(60))
+    (item,) = task.window([Text(text)], 0).items
+    phrases = [candidate.text for candidate in task.candidates(text)]
+    assert len(phrases) == 10 * 60 - 45
+    assert task.cost(item) == len(item.tokens.ids) + 3 * len(phrases) + sum(map(len, phrases)) // 4 > 3_000
+    assert task.predictions(item) == 5
+    monkeypatch.setattr(work, "ENOUGH_TO_REFUSE", 1_000)
+    assert 1_000 < task.cost(item) < 1_020

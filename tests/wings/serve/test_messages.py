@@ -89,7 +89,7 @@ def running() -> Iterator[Running]:
             "/score",
             {"inputs": "a " * 40},
             422,
-            "The request takes 1,764 tokens to compute, more than 600: send fewer or shorter texts.",
+            "The request takes at least 1,764 tokens to compute, more than 600: send fewer or shorter texts.",
         ),
         (
             "/tokenize",
