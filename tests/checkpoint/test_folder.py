@@ -147,6 +147,25 @@ def test_a_folder_is_understood_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [one.path for one in made] == [folder, folder]
 
 
+def test_a_model_is_opened_by_the_files_that_it_needs_alone(tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",), dense=(Dense(7),)))
+    for name in ("sentence_bert_config.json", "config_sentence_transformers.json", "special_tokens_map.json"):
+        (folder / name).write_text("{}", encoding="utf-8")
+    network = {"config.json", "model.safetensors", "modules.json"}
+    texts = {
+        *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "sentence_bert_config.json"),
+        "config_sentence_transformers.json",
+    }
+    for with_texts, expected in ((False, network), (True, network | texts)):
+        model = bertcli.load(folder, text=with_texts)
+        assert model.folder
+        read = {path.relative_to(folder).as_posix() for path in model.folder.files_read}
+        assert read == expected
+        assert {"1_Pooling/config.json", "2_Dense/config.json"} <= {
+            path.relative_to(folder).as_posix() for path in model.files_read
+        }
+
+
 def test_small_files_are_read_once_when_they_are_needed(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",)))
     file = folder / "config_sentence_transformers.json"
