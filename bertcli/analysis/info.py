@@ -111,7 +111,7 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
     try:
         kind = model.kind
         record["modules"] = _modules(model.folder)
-        lower_case = model.layout is not None and model.layout.limits.lower_case
+        lower_case = model.layout is not None and model.layout.transformer_settings.lower_case
         settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
         record |= {key: value for key, value in settings.items() if value}
         plan = Plan.make(model, EncodeOptions(pooling=kind.own_pooling))

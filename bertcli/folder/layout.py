@@ -28,7 +28,7 @@ from bertcli.folder.modules import (
     type_of,
 )
 from bertcli.folder.prompts import MODEL_FILE, Prompts, read_prompts
-from bertcli.folder.transformer import Transformer, read_limits
+from bertcli.folder.transformer import TransformerSettings, read_transformer_settings
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,11 +135,11 @@ class Layout:
         return self.prompts.default if self.settings.get("model_type") == "CrossEncoder" else ""
 
     @cached_property
-    def limits(self) -> Transformer:
+    def transformer_settings(self) -> TransformerSettings:
         """Settings of the Transformer module; the defaults where there is none."""
         if self.folder_type.tokenizer_json_alone or not self.module_types:
-            return Transformer()
-        return read_limits(self.transformer)
+            return TransformerSettings()
+        return read_transformer_settings(self.transformer)
 
     @cached_property
     def keeps_tokens(self) -> bool:

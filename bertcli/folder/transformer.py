@@ -15,7 +15,7 @@ TRANSFORMER_FILES = tuple(
 )
 
 
-class Transformer(NamedTuple):
+class TransformerSettings(NamedTuple):
     """Settings of the Transformer module.
 
     limit        the limit of tokens, which overrides the tokenizer's
@@ -32,18 +32,20 @@ class Transformer(NamedTuple):
     chat: bool = False
 
 
-def transformer_settings(network: Folder) -> JsonSettings:
+def transformer_config(network: Folder) -> JsonSettings:
     """Read the file beside a network with the Transformer module's settings; empty without one."""
     return network.optional(next(filter(network.has, TRANSFORMER_FILES), TRANSFORMER_FILES[0]))
 
 
-def read_limits(network: Folder) -> Transformer:
+def read_transformer_settings(network: Folder) -> TransformerSettings:
     """Read the Transformer module's settings; the defaults without a file. Errors: BertcliError for one not applied."""
-    config = transformer_settings(network)
+    config = transformer_config(network)
     limit, lower_case = config.positive("max_seq_length"), config.flag("do_lower_case", False)
     if config.keys() <= {"max_seq_length", "do_lower_case"}:
-        return Transformer(limit, lower_case)
+        return TransformerSettings(limit, lower_case)
     from bertcli.folder.arguments import read_arguments  # late: few folders have other settings
 
     arguments = read_arguments(config)
-    return Transformer(arguments.limit or limit, lower_case, arguments.tokenizer, arguments.task, arguments.chat)
+    return TransformerSettings(
+        arguments.limit or limit, lower_case, arguments.tokenizer, arguments.task, arguments.chat
+    )

@@ -105,7 +105,7 @@ def _modules_file(layout: Layout) -> Path:
 
 def _check_task(layout: Layout) -> None:
     """Refuse modules that do not fit the network's transformer_task."""
-    task = layout.limits.task
+    task = layout.transformer_settings.task
     # LogitScore reads the logits of a language model, and no other module does.
     fits = (task == "text-generation") == ("LogitScore" in layout.module_types)
     # SPLADE folders of older versions name no task.

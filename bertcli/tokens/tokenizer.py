@@ -437,21 +437,21 @@ class Tokenizer:
 
 def _settings_of(layout: Layout) -> Settings:
     """Read the tokenizer's settings, and what other files of the folder say about it."""
-    limits = layout.limits
+    of_transformer = layout.transformer_settings
     if layout.folder_type.tokenizer_json_alone:
         settings = Settings(adds_special=False)
     else:
-        settings = read_settings(layout.tokenizer, limits.tokenizer)
+        settings = read_settings(layout.tokenizer, of_transformer.tokenizer)
     words: list[str] = []
     for module in kind_modules("markers"):
         for marker in filter(None, module.read_markers(layout)):
             # A marker such as "[Q] " may be a token with its space or without it.
             words += [marker, *marker.split()[:1]]
-    settings = settings._replace(markers=tuple(words), lowercase_first=limits.lower_case)
+    settings = settings._replace(markers=tuple(words), lowercase_first=of_transformer.lower_case)
     own = layout.folder_type.own_tokens(layout.type_settings)
     added = [AddedToken(token, normalized=False, special=True) for token in own]
     settings = settings._replace(special=(*settings.special, *added))
-    if limits.chat:
+    if of_transformer.chat:
         from bertcli.tokens.chat import ChatTemplate  # few checkpoints have one for pairs
 
         settings = settings._replace(chat=ChatTemplate.read(layout.tokenizer, layout.query_prompt))

@@ -87,25 +87,25 @@ def test_the_entry_alone_normalizes(made: Made, with_folder: bool) -> None:
 
 
 def test_limits(made: Made) -> None:
-    assert layout_of(made(sentence=Sentence(max_seq_length=20))).limits.limit == 20
-    assert layout_of(made(sentence=Sentence())).limits.limit is None
+    assert layout_of(made(sentence=Sentence(max_seq_length=20))).transformer_settings.limit == 20
+    assert layout_of(made(sentence=Sentence())).transformer_settings.limit is None
 
 
 def test_the_limit_is_what_the_tokenizer_is_called_with(folder: Path) -> None:
     file = folder / "sentence_bert_config.json"
     change(file, processing_kwargs={"text": {"max_length": 7, "truncation": True}})
-    assert layout_of(folder).limits.limit == 7
+    assert layout_of(folder).transformer_settings.limit == 7
     change(file, processing_kwargs={"common": {"return_tensors": "pt"}, "text": None, "chat_template": {"x": 1}})
-    assert layout_of(folder).limits.limit == 20
+    assert layout_of(folder).transformer_settings.limit == 20
     for called in ({"text": {"add_special_tokens": False}}, {"common": {"x": 1}}, {"text": {"truncation": False}}, 3):
         change(file, processing_kwargs=called)
         with pytest.raises(BertcliError, match="processing_kwargs"):
-            _ = layout_of(folder).limits
+            _ = layout_of(folder).transformer_settings
 
 
 def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
     modules(folder, "sentence_transformers.sparse_encoder.models.SparseAutoEncoder")
-    assert layout_of(folder).limits.limit == 20
+    assert layout_of(folder).transformer_settings.limit == 20
     with pytest.raises(BertcliError, match="SparseAutoEncoder"):
         sentence_of(folder)
 
@@ -113,7 +113,7 @@ def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["roberta", "distilbert", "xlm-roberta"])
 def test_the_limit_may_be_in_a_file_of_an_older_name(folder: Path, kind: str) -> None:
     (folder / "sentence_bert_config.json").rename(folder / f"sentence_{kind}_config.json")
-    assert layout_of(folder).limits.limit == 20
+    assert layout_of(folder).transformer_settings.limit == 20
 
 
 @pytest.mark.parametrize("first", ["models.Transformer", "sparse_encoder.models.MLMTransformer"])

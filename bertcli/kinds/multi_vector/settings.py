@@ -10,7 +10,7 @@ from typing import Any
 from bertcli.folder.files import Folder, JsonSettings, unusable
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MASK
-from bertcli.folder.transformer import transformer_settings
+from bertcli.folder.transformer import transformer_config
 from bertcli.kinds.late_interaction import LateInteraction, Role
 from bertcli.kinds.multi_vector.folder_type import METADATA
 from bertcli.kinds.multi_vector.markers import Markers, is_of_stanford, read_markers
@@ -55,7 +55,7 @@ def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
 
 def _encoder_roles(network: Folder, mask: Folder) -> tuple[Role, Role]:
     """Make the roles of a MultiVectorEncoder; `mask` is the folder of its module MultiVectorMask."""
-    settings = transformer_settings(network)
+    settings = transformer_config(network)
     query, document = _roles(settings, settings.get("query_expansion"))
     masks = mask.optional("config.json")
     skipped = tuple(masks.words("skiplist_words", []))

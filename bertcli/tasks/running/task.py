@@ -244,7 +244,8 @@ def length_limit(model: LoadedModel, max_length: int | None) -> int:
     """
     positions = model.config.max_tokens
     if max_length is None:
-        model_limit = (model.layout.limits.limit if model.layout else None) or model.tokenizer.model_max_length
+        of_module = model.layout.transformer_settings.limit if model.layout else None
+        model_limit = of_module or model.tokenizer.model_max_length
         max_length = min(model_limit or positions, positions)
     check_whole("max_length", max_length)
     if max_length > positions:
