@@ -205,6 +205,14 @@ def test_a_kind_computes_its_vectors_and_its_folder_is_refused_without_it(instal
     without = run(COMMANDS.format(commands=[["encode", "tea", *model]]))
     assert "lists the module 'bertcli_whitening.Whitening', which bertcli does not support" in without.stderr
     (folder / "9_Whitening" / "model.safetensors").unlink()
+    code = f"""
+from pathlib import Path
+from bertcli.folder.files import Folder
+from bertcli.folder.layout import Layout
+print(*Layout(Folder(Path({str(folder)!r}))).missing_files())
+"""
+    # A download fetches what is missing.
+    assert run(code, installed).stdout == "9_Whitening/config.json 9_Whitening/model.safetensors\n"
     damaged = run(COMMANDS.format(commands=[["encode", "tea", *model]]), installed)
     assert "9_Whitening" in damaged.stderr
     for done in (without, damaged):

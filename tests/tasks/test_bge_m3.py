@@ -123,6 +123,9 @@ def test_info_says_what_the_folder_can_do(folder: Path, tmp_path: Path) -> None:
     assert {"sparse_linear.pt", "colbert_linear.pt"} <= {file["name"] for file in told["files"]}
     names = [capability["command"] for capability in told["commands"]]
     assert {"encode", "encode --sparse", "encode --pooling none", "rank"} <= {*names}
+    explained = [capability["example"] for capability in told["commands"] if capability["command"] == "explain"]
+    assert ["--contrast" in example for example in explained] == [True, False]
+    assert "--text-pair" in explained[1]
     model = bertcli.load(write_bge_m3(tmp_path, sparse=False))
     with pytest.raises(BertcliError, match="masked-language-model head"):
         model.encode_sparse(["tea"])

@@ -104,6 +104,9 @@ def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
         np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-5)
     result = run("rank", "-m", folder, QUERY, *DOCUMENTS)
     assert "queries: the weights of a query's pieces, from query_0_SparseStaticEmbedding; no pass" in result.err
+    (folder / "config_sentence_transformers.json").write_text("{}")
+    without_prompts = bertcli.load(folder)
+    assert [without_prompts.kind.prompt_name(role) for role in ("query", "document")] == ["query", None]
     settings = {"prompts": {"query": "hot ", "document": ""}, "max_active_dims": 3, "similarity_fn_name": "cosine"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     prompted = bertcli.load(folder).encode_sparse(QUERIES, prompt_name="query")
