@@ -1,6 +1,7 @@
 """Which files a client of `bertcli mcp` may name: those below the folders that --root gives, links followed."""
 
 import glob
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -55,23 +56,34 @@ class Roots:
                 return str(Path(file).relative_to(folder))
         return Path(file).name
 
+    def in_words(self, text: str) -> str:
+        """The same text, where the files in it are named as a client does."""
+        for folder in self.folders:
+            text = text.replace(f"{folder}{os.sep}", "")
+        return text
+
     def _matching(self, folder: Path, pattern: str) -> Iterator[Path]:
         """Yield the files below a folder that a pattern names. Errors: BertcliError for one outside of it."""
-        if not glob.has_magic(pattern):
-            try:
-                path = (folder / pattern).resolve()
-            except RuntimeError:  # a cycle of links, until Python 3.13
-                return
-            # Before it is looked at: what is elsewhere is refused whether it is there or not.
-            if not self._is_inside(path):
-                raise BertcliError(f"{quoted(pattern)} is not below {self} (--root).")
-            if path.is_file():
-                yield path
-            elif path.is_dir():
-                yield from self._matching(path, "**/*")
-            return
-        if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+        is_pattern = glob.has_magic(pattern)
+        if is_pattern and (Path(pattern).is_absolute() or ".." in Path(pattern).parts):
             raise BertcliError(f"{quoted(pattern)} is not below {self}: give a pattern that begins in a folder there.")
+        try:
+            path = (folder / pattern).resolve()
+            is_file, is_folder = path.is_file(), path.is_dir()
+        except (RuntimeError, OSError, ValueError):  # a cycle of links, a name that no file can have
+            return
+        # Before anything is said of it: what is elsewhere is refused whether it is there or not.
+        is_inside = self._is_inside(path)
+        if not is_pattern and not is_inside:
+            raise BertcliError(f"{quoted(pattern)} is not below {self} (--root).")
+        if is_inside and is_file:
+            yield path
+        elif is_inside and is_folder:
+            yield from self._matching(path, "**/*")
+        elif is_pattern:
+            yield from self._of_pattern(folder, pattern)
+
+    def _of_pattern(self, folder: Path, pattern: str) -> Iterator[Path]:
         # pathlib's ** follows no links, so that a cycle of them ends.
         for named in sorted(folder.glob(pattern)):
             if named.is_file() and named.name.endswith(ENDINGS) and self._is_inside(named.resolve()):

@@ -23,6 +23,7 @@ from bertcli.wings.agents.roots import Roots
 
 MOST_TEXTS = 2048
 MOST_CHARACTERS = 1_000_000  # of all arguments of a call together
+MOST_SAID = 300  # characters of what is wrong with an argument
 Schema = dict[str, Any]
 Arguments = Mapping[str, Any]
 TEXTS: Schema = {
@@ -63,7 +64,10 @@ class Tool:
         wrong = best_match(Draft202012Validator(self.schema).iter_errors(dict(arguments)))
         if wrong is not None:
             place = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in wrong.path)
-            raise BertcliError(f"{self.name}: {f'{place}: ' if place else ''}{wrong.message[:300]}.")
+            # What quotes a long argument does not come to the point.
+            is_short = len(wrong.message) <= MOST_SAID
+            message = wrong.message if is_short else f"{wrong.validator} is {wrong.validator_value}"
+            raise BertcliError(f"{self.name}: {f'{place}: ' if place else ''}{message}.")
         return self.run(arguments)
 
 
@@ -184,11 +188,13 @@ def _search(models: AvailableModels, roots: Roots) -> Tool:
     def run(given: Arguments) -> Any:
         encode = spec("encode")
         assert encode is not None
-        names = [glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"])]
-        model = models.for_task(encode, encode.options())
-        hits = extensions.exported("search_files")(
-            given["query"], names, model=model, top_k=given.get("top_k", 5), hybrid=given.get("hybrid", False)
-        )
+        chosen = {"top_k": 5, **{name: given[name] for name in OFFERED["search"] if name in given}}
+        try:
+            names = [glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"])]
+            model = models.for_task(encode, encode.options())
+            hits = extensions.exported("search_files")(given["query"], names, model=model, **chosen)
+        except BertcliError as error:
+            raise BertcliError(roots.in_words(str(error))) from None
         return [{**hit, "file": roots.shown(hit["file"])} for hit in hits]
 
     description = "Search files by meaning: the passages nearest to a query, each with file and line."

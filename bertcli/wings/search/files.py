@@ -28,7 +28,7 @@ from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
 from bertcli.weights.digest import signature
 from bertcli.wings.search.bm25 import Keywords, fused
-from bertcli.wings.search.index import FileVectors, Made, TextPart, divided, read_index, write_index
+from bertcli.wings.search.index import FileVectors, Made, divided, read_index, write_index
 from bertcli.wings.search.rows import joined
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.vectors import Comparison
@@ -152,7 +152,7 @@ class Passages:
         if sys.stderr.isatty():
             reached = lambda block: (block.progress.texts, block.progress.texts / len(texts))  # noqa: E731
             blocks = progress(blocks, "search", reached, "passages")
-        parts: list[TextPart] = []
+        parts: list[tuple[int, int, int]] = []  # a text's number, and the first and last character of a part of it
         rows = [self._comparison.no_rows]
         done, index = 0, self._search.index
         begun = written = time.monotonic()
@@ -167,7 +167,9 @@ class Passages:
             with closing(blocks):
                 for block in blocks:
                     rows.append(self._comparison.rows_of(block.vectors))
-                    parts += map(TextPart.of, block.items)
+                    for item in block.items:
+                        whole = (0, len(item.text.text))
+                        parts.append((item.index, *((item.chunk.start, item.chunk.end) if item.chunk else whole)))
                     done = block.progress.texts
                     if time.monotonic() - written > BETWEEN_WRITES:
                         keep()

@@ -17,14 +17,14 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, open_safetensors, write_safetensors
-from bertcli.files.texts import STANDARD_INPUT, Item
+from bertcli.files.texts import STANDARD_INPUT
 from bertcli.files.write.save import save
 from bertcli.wings.search.rows import DenseRows, Rows, SparseRows, joined
 
@@ -38,20 +38,6 @@ class FileVectors(NamedTuple):
     path: str
     spans: Spans
     rows: Rows
-
-
-class TextPart(NamedTuple):
-    """A part of a text that has a vector: the text's number, and the part's first and last character."""
-
-    text: int
-    start: int
-    end: int
-
-    @classmethod
-    def of(cls, item: Item) -> Self:
-        """The part that an item is: a chunk, or the whole text."""
-        start, end = (item.chunk.start, item.chunk.end) if item.chunk else (0, len(item.text.text))
-        return cls(item.index, start, end)
 
 
 class Made(NamedTuple):
@@ -113,11 +99,12 @@ def _rows(readers: Mapping[str, Any]) -> Rows:
 
 
 def divided(
-    files: Mapping[str, tuple[str, Sequence[Any]]], parts: Sequence[TextPart], rows: Rows, done: int
+    files: Mapping[str, tuple[str, Sequence[Any]]], parts: Sequence[tuple[int, int, int]], rows: Rows, done: int
 ) -> Iterator[tuple[str, FileVectors]]:
     """Yield the entry of each file, by its digest, whose passages are all among the first `done` texts.
 
-    files: each one's name and passages, by its digest. parts, rows: those of the texts, in the order of the files.
+    files: each one's name and passages, by its digest. parts: the number of a text, and the first and last character of
+    a part of it, in the order of the files; rows: their vectors.
     """
     spans, first = np.array(parts, np.int32).reshape(-1, 3), 0
     for digest, (file, passages) in files.items():

@@ -94,6 +94,7 @@ def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
 
 
 def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
+    (root / "deep" / "bad.md").write_bytes(b"\xff\n")
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("search", {"query": "a", "files": ["../secret.txt"]}, "is not below"),
         ("search", {"query": "a", "files": ["../*.txt"]}, "is not below"),
@@ -102,6 +103,10 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         ("search", {"query": "a", "files": ["out.txt"]}, "is not below"),
         ("search", {"query": "a", "files": ["loop.txt"]}, "No file below"),
         ("search", {"query": "a", "files": ["none/*.txt"]}, "No file below"),
+        ("search", {"query": "a", "files": ["z" * 5000]}, "No file below"),
+        ("search", {"query": "a", "files": ["\0"]}, "No file below"),
+        ("search", {"query": "a", "files": ["deep/bad.md"]}, "deep/bad.md, line 1: not UTF-8"),
+        ("similarity", {"texts": ["a"] * 201}, "similarity: texts: maxItems is 200."),
         ("classify", {"texts": ["z" * 10_000_000]}, "10,000,000 characters, more than 1,000,000"),
         ("classify", {"texts": "one"}, "is not of type 'array'"),
         ("classify", {"texts": []}, "texts"),
@@ -117,6 +122,7 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
             answer = await session.call_tool(name, arguments)
             assert answer.is_error, name
             assert words in answer.content[0].text
+            assert str(root.parent) not in answer.content[0].text
             assert "swordfish" not in answer.content[0].text
         # A pattern passes over a link that leads out.
         answer = await session.call_tool("search", {"query": "the password", "files": ["*"]})
@@ -127,6 +133,15 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         assert not answer.is_error
 
     talk(root, about=about)
+
+
+def test_mcp_names_of_files_may_look_like_patterns(root: Path) -> None:
+    (root / "a[1].txt").write_text("A cat.\n")
+    (root / "b[1]").mkdir()
+    (root / "b[1]" / "c.txt").write_text("A dog.\n")
+    known = Roots([str(root)])
+    for name, file in (("a[1].txt", "a[1].txt"), ("b[1]", "b[1]/c.txt"), ("n[o]tes.txt", "notes.txt")):
+        assert [known.shown(found) for found in known.files([name])] == [str(Path(file))]
 
 
 def test_mcp_bounds_the_files_of_a_search(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
