@@ -168,8 +168,8 @@ class Passages:
                 for block in blocks:
                     rows.append(self._comparison.rows_of(block.vectors))
                     for item in block.items:
-                        whole = (0, len(item.text.text))
-                        parts.append((item.index, *((item.chunk.start, item.chunk.end) if item.chunk else whole)))
+                        start, end = (item.chunk.start, item.chunk.end) if item.chunk else (0, len(item.text.text))
+                        parts.append((item.index, start, end))
                     done = block.progress.texts
                     if time.monotonic() - written > BETWEEN_WRITES:
                         keep()
