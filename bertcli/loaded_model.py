@@ -46,6 +46,12 @@ class EngineChoice(NamedTuple):
     device: str = "cpu"
     force: bool = False  # accept int8 however far its vectors are from float32's
 
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        other = None if self.name == "numpy" else extensions.engine(self.name)
+        return "NumPy" if other is None else other.title
+
 
 NUMPY = EngineChoice()
 
@@ -142,7 +148,7 @@ class LoadedModel:
         from bertcli.folder.hub import find_model, sample
 
         check_type("heads", heads, Iterable)
-        if not extensions.knows_engine(engine):
+        if engine != NUMPY.name and extensions.engine(engine) is None:
             names = ", ".join(extensions.engine_names())
             raise BertcliError(f"There is no engine {quoted_object(engine)}; choose from {names}.")
         if engine == NUMPY.name and device != NUMPY.device:

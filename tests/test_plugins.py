@@ -302,10 +302,12 @@ def test_an_engine_comes_from_a_plugin(tmp_path: Path) -> None:
     make_beside(tmp_path, "quick")
     encode = ["encode", "-m", "bert-mini-mlm", "--pooling", "mean", "tea", "--format", "json"]
     commands = [encode, [*encode, "--engine", "quick"], ["encode", "--help"], ["serve", "--help"]]
-    (own, quick, help, serve), notes = said(commands, tmp_path)
+    commands.append([*encode, "--engine", "quick", "--layer", "1"])
+    (own, quick, help, serve, _), notes = said(commands, tmp_path)
     assert_allclose(json.loads(quick)[0]["embedding"], -np.array(json.loads(own)[0]["embedding"]), atol=1e-6)
     assert " ".join(help.split()).count("on one with VNNI. quick: each state is its negative.") == 1
     assert "else numpy) quick: each state is its negative." in " ".join(serve.split())
+    assert "Note: NumPy computes these layers: the graph of Quick only gives the last.\n" in notes
     assert "Warning" not in notes
     done = run(COMMANDS.format(commands=[[*encode, "--engine", "slow"]]), tmp_path)
     (tmp_path / "quick_engine.py").write_text("raise RuntimeError('no\\nno')", encoding="utf-8")

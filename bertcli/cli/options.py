@@ -74,7 +74,7 @@ def engine_option(default: str | None, help: str) -> Any:
 
 
 def _known_engine(name: str | None) -> str | None:
-    if name is not None and not extensions.knows_engine(name):
+    if name not in (None, "numpy") and extensions.engine(name) is None:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, extensions.engine_names()))}.")
     return name
 

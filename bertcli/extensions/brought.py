@@ -65,22 +65,21 @@ def plugin_engines() -> list[Engine]:
     return [engine for plugin in plugins() for engine in plugin.extension.engines]
 
 
-def knows_engine(name: object) -> bool:
-    """True for NumPy, and for the name of an engine that a wing or a plugin brings."""
-    return name == "numpy" or any(engine.name == name for brought in (engines, plugin_engines) for engine in brought())
+def engine(name: object) -> Engine | None:
+    """The engine of a wing or a plugin by its name; None if none brings it."""
+    return next((engine for brought in (engines, plugin_engines) for engine in brought() if engine.name == name), None)
 
 
 def opens_engine(name: str) -> Callable[..., Any] | None:
     """The function `open_engine` of an engine's module; None if none brings it, or, with a warning, cannot be used."""
-    for engine in engines():
-        if engine.name == name:
-            opens: Callable[..., Any] = import_module(engine.module).open_engine
-            return opens
-    for plugin in plugins():
-        for engine in plugin.extension.engines:
-            if engine.name == name:
-                return part(plugin, engine.module, "open_engine", FunctionType, lambda *_: None)
-    return None
+    declared = engine(name)
+    if declared is None:
+        return None
+    if declared in engines():
+        opens: Callable[..., Any] = import_module(declared.module).open_engine
+        return opens
+    plugin = next(plugin for plugin in plugins() if declared in plugin.extension.engines)
+    return part(plugin, declared.module, "open_engine", FunctionType, lambda *_: None)
 
 
 def engine_names() -> list[str]:

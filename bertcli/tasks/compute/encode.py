@@ -61,7 +61,7 @@ def plan_dense(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     if chunking and not steps.pooling:
         raise BertcliError("Chunks have one vector each: leave out chunk (--chunk), or the pooling 'none'.")
     if model.engine.name != "numpy" and not steps.last_layer_only:
-        logger.info("NumPy computes these layers: the graph of ONNX Runtime only gives the last.")
+        logger.info("NumPy computes these layers: the graph of %s only gives the last.", model.engine.title)
     expected = " or ".join(map(quoted, family(model.config.model_type).prompts))
     if expected and model.kind.pooling and not model.kind.prompts and options.prompt is None:
         model_type = model.config.model_type

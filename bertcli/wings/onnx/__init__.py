@@ -45,7 +45,7 @@ WING = Extension(
         ),
         Engine(
             "onnx-int8",
-            "ONNX Runtime in int8",
+            "ONNX Runtime",
             "less exact, and 1.3 times as fast as onnx on a processor with AVX2, 2.7 times on one with VNNI",
             "bertcli.wings.onnx.engine",
         ),

@@ -195,7 +195,7 @@ def layer_of(model: Model, asked: int | None) -> Layer:
         )
     if model.engine.name != "numpy" and number != last:
         raise BertcliError(
-            f"ONNX Runtime gives the states of the last layer only, and layer {number} is asked for: use "
+            f"{model.engine.title} gives the states of the last layer only, and layer {number} is asked for: use "
             f"--engine numpy, or --layer {last}."
         )
     return Layer(number, cited)
