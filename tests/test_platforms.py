@@ -138,6 +138,8 @@ FIRST_RUNS = {
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
         ["encode", "-i", "texts.txt", "-o", "v.npy", "--resume"],
         ["search", "tea", "-i", "v.npy", "-i", "texts.txt", "--format", "json"],
+        ["encode", "-i", "texts.csv", "-o", "v.npy", "--dtype", "float16"],
+        ["search", "tea", "-i", "v.npy", "--format", "json"],
     ],
     "encode into the other formats": [
         ["encode", "-i", "texts.csv", "-o", "v.npz"],
@@ -148,25 +150,21 @@ FIRST_RUNS = {
         ["search", "tea", "-i", "v.safetensors", "--format", "json"],
         ["search", "tea", "-i", "v.parquet", "--format", "json"],
     ],
-    "encode over what is there": [
-        ["encode", "-i", "texts.txt", "-o", "v.npy"],
-        ["encode", "-i", "texts.csv", "-o", "v.npy", "--dtype", "float16"],
-        ["search", "tea", "-i", "v.npy", "--format", "json"],
-    ],
     "workers": [["encode", "-i", "texts.many.txt", "-o", "v.npy", "--threads", "16"]],
     "run": [
         ["fill-mask", "She poured a cup of hot [MASK].", "--format", "json"],
         ["classify", "-i", "texts.csv", "-o", "labels.csv"],
         ["classify", "-i", "texts.txt", "-o", "labels.json"],
         ["tokenize", "Good hot tea.", "--format", "json"],
+        ["evaluate", "texts.csv", "--format", "json"],
+        ["evaluate", "texts.csv", "-o", "judged.html"],
+        ["params", "--variant", "tiny", "--format", "json"],
     ],
-    "evaluate": [["evaluate", "texts.csv", "--format", "json"], ["evaluate", "texts.csv", "-o", "judged.html"]],
     "pages": [
         ["trace", "Good hot tea.", "-o", "pass.html"],
         ["explain", "The film was a joy.", "-o", "words.html"],
         ["explain", "The film was a joy.", "-o", "words.json"],
     ],
-    "params": [["params", "--variant", "tiny", "--format", "json"]],
     "onnx": [
         ["export", "-o", "made/model.onnx"],
         ["export", "-o", "made/model.onnx"],

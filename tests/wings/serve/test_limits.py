@@ -228,9 +228,9 @@ def test_damaged_weights_give_no_numbers(tmp_path: Path, made: Made) -> None:
 
 
 def test_too_much_that_waits_is_refused_while_health_is_green(sentence: Model) -> None:
-    limits = Limits(quiet=True, max_queue_tokens=20_000, batch_tokens=500)
+    limits = Limits(quiet=True, max_queue_tokens=8_000, batch_tokens=500)
     with serving([sentence], limits) as running, ThreadPoolExecutor(12) as clients:
-        body = {"input": [LONG] * 16}
+        body = {"input": [LONG] * 8}  # 2,048 tokens
         asked = [clients.submit(running.ask, "/v1/embeddings", body) for _ in range(12)]
         begun = time.monotonic()
         slowest = 0.0
@@ -360,7 +360,7 @@ def test_texts_of_a_client_that_leaves_are_not_tokenized_to_the_end(
 
 
 def test_many_clients_get_their_own_numbers(sentence: Model) -> None:
-    texts = [f"{LONG[: 7 * (number % 40)]} {number}" for number in range(320)]
+    texts = [f"{LONG[: 7 * (number % 40)]} {number}" for number in range(160)]
     expected = sentence.encode(texts)
     found: dict[int, list[float]] = {}
     with serving([sentence]) as running:

@@ -128,7 +128,7 @@ def test_onnx_runtime_computes_where_it_is_installed_and_can(tmp_path: Path, mon
 
 def test_what_was_accepted_is_answered_at_the_end() -> None:
     with started("--quiet", "--threads", "1") as (process, url, _), ThreadPoolExecutor(8) as clients:
-        body = {"inputs": [LONG] * 48}
+        body = {"inputs": [LONG] * 24}
         asked = [clients.submit(ask, f"{url}/embed", body) for _ in range(8)]
         waiting = 0
         while waiting < 3:  # accepted, and not yet computed
@@ -140,7 +140,7 @@ def test_what_was_accepted_is_answered_at_the_end() -> None:
         for one in asked:  # what was not accepted any more
             assert isinstance(one.exception(), urllib.error.URLError | ConnectionError | None)
     assert len(answered) >= waiting
-    assert all(len(rows) == 48 for rows in answered)
+    assert all(len(rows) == 24 for rows in answered)
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
@@ -171,7 +171,7 @@ def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -
     models = ("-m", "bert-mini-sentence", "-m", "bert-mini-mlm")
     options = ("--quiet", "--threads", "1")
     with (
-        started(*models, *options, limits="drain=1, timeout=900") as (process, url, lines),
+        started(*models, *options, limits="drain=0.5, timeout=900") as (process, url, lines),
         ThreadPoolExecutor(1) as clients,
     ):
         asked = clients.submit(ask, url + path, body)
