@@ -34,7 +34,7 @@ for words in json.loads(sys.argv[1]):
         assert not ended.code, words
 """
 LABELS = ["positive", "negative", "positive", "negative", "negative"]
-NUMBERS = re.compile(rb"[\d.,e+-]+")  # of which the page of a pass holds measured times
+NUMBERS = b"0123456789.,e+-"  # of which the page of a pass holds measured times
 # When a record was made, and the digest of a file of texts, whose lines end otherwise.
 VARYING = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?|\b[0-9a-f]{8,32}\b")
 VARYING_BYTES = re.compile(VARYING.pattern.encode())
@@ -94,7 +94,7 @@ class System:
         found = (path for path in self.folder.rglob("*") if path.is_file())
         names = {path.relative_to(self.folder).as_posix(): path for path in found}
         return {
-            name: NUMBERS.sub(b"", path.read_bytes()) if name == "pass.html" else path.read_bytes()
+            name: path.read_bytes().translate(None, NUMBERS if name == "pass.html" else b"")
             for name, path in names.items()
             if not name.startswith(("texts.", "cache"))
         }
