@@ -82,7 +82,7 @@ def _stated_uses(model: LoadedModel) -> Iterator[str]:
         yield from ("classify", "encode")
         return
     kind = model.kind
-    stated = kind.uses(contextual=model.config.contextual)
+    stated = kind.uses()
     has_one_label = "classifier" in model.heads and model.config.num_labels == 1
     if has_one_label and not kind.pooling and not stated:
         yield from ("rank", "classify")
@@ -110,7 +110,7 @@ def purpose(model: LoadedModel) -> str:
         return "encoder"
     one_label = "classifier" in model.heads and model.config.num_labels == 1
     scores_pairs = one_label and model.config.problem_type != "regression"
-    own = kind.purpose(one_label=scores_pairs, contextual=model.config.contextual)
+    own = kind.purpose(one_label=scores_pairs)
     if own:
         return own
     purposes = (words for head, words in MADE_FOR.items() if head in model.heads)

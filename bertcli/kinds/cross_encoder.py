@@ -33,10 +33,10 @@ class CrossEncoder(Kind):
     scores: tuple[Dense | LayerNorm, ...] = ()
     next_token: LogitScore | None = None
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "cross-encoder"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return ("rank",)
 
     def other_uses(self, of_heads: Sequence[str]) -> Sequence[str]:

@@ -8,12 +8,12 @@ from bertcli.kinds.modules import Modules, check_layers, settings
 class DenseEncoder(Kind):
     """A vector for a text; with a folder that specifies no pooling, only if it is asked for."""
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         own = "sentence vectors" if self.pooling else ""
-        return super().purpose(one_label=one_label, contextual=contextual) or own
+        return super().purpose(one_label=one_label) or own
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
-        return ("encode", "tokens") if self.pooling and contextual else super().uses(contextual=contextual)
+    def uses(self) -> tuple[str, ...]:
+        return ("encode", "tokens") if self.pooling else ()
 
 
 def read(layout: Layout, modules: Modules) -> DenseEncoder:

@@ -79,18 +79,16 @@ class Kind:
 
     # ------------------------------------------------------------------------------------------------- what it is for
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         """What it was made for, in a few words; empty if the prediction heads say it.
 
-        one_label: there is a classifier with one label, which scores pairs. contextual: not a table of vectors.
+        one_label: there is a classifier with one label, which scores pairs.
         """
-        if one_label:
-            return "cross-encoder"
-        return "" if contextual else "static word vectors"
+        return "cross-encoder" if one_label else ""
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         """The uses that its settings state, its own first (see capabilities.py); none if the heads say it."""
-        return () if contextual else ("encode",)
+        return ()
 
     def other_uses(self, of_heads: Sequence[str]) -> Sequence[str]:
         """Those that count beside its own, of the uses that any model with its prediction heads has."""

@@ -20,10 +20,10 @@ class SparseEncoder(Kind):
 
     weights: SpladeWeights
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "sparse vectors (SPLADE)"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return ("encode-sparse",)
 
     def refusal_of_one_vector(self) -> str:

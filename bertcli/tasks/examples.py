@@ -67,7 +67,7 @@ class Subject:
     @cached_property
     def stated_uses(self) -> tuple[str, ...]:
         """The uses that the model's settings state, its own first (`Kind.uses`); none if bertcli refuses them."""
-        return () if self.kind is None else self.kind.uses(contextual=self.model.config.contextual)
+        return () if self.kind is None else self.kind.uses()
 
 
 Examples = Callable[[Subject], Iterator[Example]]

@@ -30,10 +30,10 @@ class MultiVectorEncoder(Kind):
 
     late: LateInteraction
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "late interaction (ColBERT)"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return "late", "tokens"
 
     def other_uses(self, of_heads: Sequence[str]) -> Sequence[str]:

@@ -30,10 +30,10 @@ class Schema(Kind):
 
     schema: SchemaSettings
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "entities and labels of any type (GLiNER2)"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return "tag", "entities", "zero-shot"
 
     @property

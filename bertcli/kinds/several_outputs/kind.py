@@ -50,13 +50,13 @@ class SeveralOutputs(Kind):
     weights_layer: Dense | None
     vectors_layer: Dense | None
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         sparse = ["sparse vectors"] if self.weights_layer is not None else []
         late = ["late interaction"] if self.vectors_layer is not None else []
         *outputs, last = ["sentence vectors", *sparse, *late]
         return f"{', '.join(outputs)} and {last} (bge-m3)"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         dense = ("encode", "tokens") if self.pooling else ()
         sparse = ("encode-sparse",) if self.weights_layer is not None else ()
         late = ("late",) if self.vectors_layer is not None else ()

@@ -27,10 +27,10 @@ class Spans(Kind):
 
     gliner: GlinerSettings
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "entities of any type (GLiNER)"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return "tag", "entities"
 
     @property

@@ -12,10 +12,10 @@ REASON = "mean of the rows of a static model's table"
 class StaticTable(Kind):
     """A vector for a text, without a pass of a network."""
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "static word vectors"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return ("encode",)
 
 

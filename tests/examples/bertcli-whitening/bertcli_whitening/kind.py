@@ -16,10 +16,10 @@ from bertcli.weights.tensors import open_tensors
 class WhitenedVectors(Kind):
     """A vector for a text, whitened."""
 
-    def purpose(self, *, one_label: bool, contextual: bool) -> str:
+    def purpose(self, *, one_label: bool) -> str:
         return "whitened sentence vectors"
 
-    def uses(self, *, contextual: bool) -> tuple[str, ...]:
+    def uses(self) -> tuple[str, ...]:
         return ("encode",)
 
 
