@@ -74,6 +74,8 @@ def bertcli(
         patch.setattr(sys, "stderr", err)
         for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
             patch.delenv(name, raising=False)
+        # rich keeps the codes of a style as it first printed it: all commands of a process need one system of colors.
+        patch.setenv("COLORTERM", "truecolor")
         for name, value in (environment or {}).items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as left:
