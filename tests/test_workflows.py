@@ -1,6 +1,7 @@
-"""What GitHub runs is what the README says: .ci/run and the README's first command, word for word."""
+"""What GitHub runs is what the README says, word for word; what is released, and what an image is built from."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,13 @@ def test_a_release_has_a_bill_of_materials_that_is_not_published_with_the_wheel(
     assert "venv --without-pip" in command  # else the bill lists pip and setuptools, which the wheel does not bring
     kept = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
     assert kept == [{"name": "dist", "path": "dist"}, {"name": "materials", "path": "bertcli.cdx.json"}]
+
+
+def test_an_image_is_built_from_what_the_wheel_needs() -> None:
+    lines = [line.split() for line in (ROOT / ".github/Containerfile").read_text("utf-8").splitlines()]
+    copied = {name for words in lines if words[:1] == ["COPY"] and "--from=build" not in words for name in words[1:-1]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    of_project = (project["project"]["readme"], *project["project"]["license-files"])
+    needed = {"pyproject.toml", *of_project, *wheel["packages"], *wheel["force-include"]}
+    assert {name.partition("/")[0] for name in needed} == copied
