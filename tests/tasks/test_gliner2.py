@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,13 @@ def test_gliner2_refuses_by_name_what_it_does_not_run(
     file = tmp_path / "m" / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings), encoding="utf-8")
     assert message in command("tag", "-m", tmp_path / "m", "--labels", "a", "tea").error
+
+
+def test_gliner2_takes_a_name_once(models: dict[str, Model]) -> None:
+    for ask in (partial(models["bert"].tag, labels=["a: tea", "a: milk"]),
+                partial(models["bert"].classify, candidates=["a: tea", "a: milk"])):  # fmt: skip
+        with pytest.raises(BertcliError, match="The label 'a' occurs more than once"):
+            ask("tea")
 
 
 def test_gliner2_folders_and_their_files(folder: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bertcli.engine.packing import Packed, pack
 from bertcli.engine.pauses import check_wanted
+from bertcli.errors import BertcliError, quoted
 from bertcli.kinds.entities import LabelledSpan
 from bertcli.kinds.schema.rows import SchemaRows
 from bertcli.kinds.schema.settings import BEFORE_TEXT, DESCRIPTION, ENTITY, TASK
@@ -72,8 +73,13 @@ class SchemaFinder(SpanFinder):
 
     @cached_property
     def types(self) -> tuple[NamedType, ...]:
-        """The types that are asked for."""
-        return tuple(map(NamedType.of, self.options.labels))
+        """The types that are asked for. Errors: BertcliError for a name that has several descriptions."""
+        types = tuple(map(NamedType.of, self.options.labels))
+        names = [type.name for type in types]
+        for name in names:
+            if names.count(name) > 1:
+                raise BertcliError(f"The label {quoted(name)} occurs more than once: leave all but one out.")
+        return types
 
     @cached_property
     def prompt_of_labels(self) -> Prompt:
